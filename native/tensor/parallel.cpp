@@ -1,0 +1,111 @@
+#include "parallel.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rl {
+namespace {
+
+// One job at a time: `f` over `parts` ranges; workers and the caller draw part numbers from `next`.
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable wake, finished;
+  std::vector<std::thread> workers;
+  const std::function<void(int64_t)>* job = nullptr;
+  std::atomic<int64_t> next{0};
+  int64_t parts = 0, running = 0;
+  uint64_t generation = 0;
+
+  void work() {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return generation != seen; });
+      seen = generation;
+      if (!job) continue;
+      running++;
+      lock.unlock();
+      draw();
+      lock.lock();
+      if (--running == 0) finished.notify_one();
+    }
+  }
+
+  void draw() {
+    for (int64_t part; (part = next.fetch_add(1)) < parts;) (*job)(part);
+  }
+
+  void run(int threads, int64_t n_parts, const std::function<void(int64_t)>& f) {
+    {
+      std::unique_lock lock(mutex);
+      while (int(workers.size()) < threads - 1) {
+        workers.emplace_back([this] { work(); });
+        workers.back().detach();
+      }
+      job = &f;
+      parts = n_parts;
+      next = 0;
+      generation++;
+    }
+    wake.notify_all();
+    draw();
+    std::unique_lock lock(mutex);
+    finished.wait(lock, [&] { return running == 0; });
+    job = nullptr;
+  }
+};
+
+Pool* pool = nullptr;  // never destroyed: its threads may outlive static destructors
+std::mutex pool_use;   // one parallel loop at a time; a second one runs on its own thread
+std::atomic<int> threads_wanted{0};
+thread_local bool inside = false;
+
+void after_fork() {
+  // The child has only the forking thread; the parent's pool and its locks are abandoned.
+  pool = nullptr;
+  new (&pool_use) std::mutex;
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = threads_wanted.load();
+  if (n == 0) {
+    n = int(std::thread::hardware_concurrency());
+    threads_wanted = n = n < 1 ? 1 : n;
+  }
+  return n;
+}
+
+void set_num_threads(int n) { threads_wanted = n; }
+
+void parallel_run(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& f) {
+  int threads = num_threads();
+  if (threads == 1 || inside || !pool_use.try_lock()) return f(0, n);
+  if (!pool) {
+    pool = new Pool;
+    static bool registered = (pthread_atfork(nullptr, nullptr, after_fork), true);
+    (void)registered;
+  }
+  // A few parts per thread, so that a thread that is descheduled does not hold up the rest.
+  int64_t parts = std::min<int64_t>((n + grain - 1) / grain, int64_t(threads) * 4);
+  int64_t size = (n + parts - 1) / parts;
+  size = (size + 15) / 16 * 16;  // ranges start on whole vectors and cache lines
+  parts = (n + size - 1) / size;
+  inside = true;
+  pool->run(threads, parts, [&](int64_t part) {
+    bool was_inside = inside;
+    inside = true;
+    f(part * size, std::min(n, (part + 1) * size));
+    inside = was_inside;
+  });
+  inside = false;
+  pool_use.unlock();
+}
+
+}  // namespace rl
