@@ -1,0 +1,143 @@
+"""`finfo` and `iinfo`: the limits of floating-point and integer dtypes."""
+
+from typing import Any, NoReturn
+
+import rushlight
+
+# name: bits, digits of the mantissa after the leading one, largest exponent, decimal digits that survive
+_FLOATS = {
+    "float16": (16, 10, 15, 3),
+    "bfloat16": (16, 7, 127, 2),
+    "float32": (32, 23, 127, 6),
+    "float64": (64, 52, 1023, 15),
+}
+_COMPONENT = {"complex64": "float32", "complex128": "float64"}
+_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64)}
+
+
+class _DtypeInfo:
+    __slots__ = ("_name",)
+    __hash__ = None  # type: ignore[assignment]
+    _name: str
+
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype described."""
+        return self._name
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._name == self._name  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
+
+
+class finfo(_DtypeInfo):  # noqa: N801 - torch's spelling
+    """Limits of a floating-point dtype, of the default dtype if none is given; of a complex one's components.
+
+    >>> rushlight.finfo(rushlight.float32).eps
+    1.1920928955078125e-07
+    """
+
+    __slots__ = ()
+    __module__ = "rushlight"
+
+    def __init__(self, type: Any = ...) -> None:
+        name = _dtype_name("finfo", rushlight.get_default_dtype() if type is ... else type)
+        name = _COMPONENT.get(name, name)
+        if name not in _FLOATS:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
+        self._name = name
+
+    @property
+    def bits(self) -> int:
+        """The number of bits the dtype takes."""
+        return _FLOATS[self._name][0]
+
+    @property
+    def eps(self) -> float:
+        """The difference between 1.0 and the next larger number."""
+        return 2.0 ** -_FLOATS[self._name][1]
+
+    @property
+    def max(self) -> float:
+        """The largest finite number."""
+        return (2.0 - self.eps) * 2.0 ** _FLOATS[self._name][2]
+
+    @property
+    def min(self) -> float:
+        """The most negative finite number."""
+        return -self.max
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest positive number with full precision."""
+        return 2.0 ** (1 - _FLOATS[self._name][2])
+
+    @property
+    def tiny(self) -> float:
+        """Another name of `smallest_normal`."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self) -> float:
+        """The approximate decimal resolution."""
+        return float(f"1e-{_FLOATS[self._name][3]}")
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        values = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
+        return f"finfo({values}, dtype={self._name})"
+
+
+class iinfo(_DtypeInfo):  # noqa: N801 - torch's spelling
+    """Limits of an integer dtype.
+
+    >>> rushlight.iinfo(rushlight.int8).max
+    127
+    """
+
+    __slots__ = ()
+    __module__ = "rushlight"
+
+    def __init__(self, type: Any) -> None:
+        name = _dtype_name("iinfo", type)
+        if name == "bool":
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if name not in _INTEGERS:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
+            )
+        self._name = name
+
+    @property
+    def bits(self) -> int:
+        """The number of bits the dtype takes."""
+        return _INTEGERS[self._name][1]
+
+    @property
+    def max(self) -> int:
+        """The largest number."""
+        signed, bits = _INTEGERS[self._name]
+        return (1 << (bits - signed)) - 1
+
+    @property
+    def min(self) -> int:
+        """The smallest number."""
+        signed, bits = _INTEGERS[self._name]
+        return -(1 << (bits - 1)) if signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self._name})"
+
+
+def _dtype_name(function: str, dtype: Any) -> str:
+    python_types = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
+    if isinstance(dtype, type) and dtype in python_types:
+        return python_types[dtype]
+    if not isinstance(dtype, rushlight.dtype):
+        kind = type(dtype).__name__
+        raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {kind}")
+    return str(dtype).removeprefix("torch.")

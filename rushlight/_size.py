@@ -1,0 +1,68 @@
+"""`Size`, the type of `tensor.shape`: a tuple of ints that stays a Size when sliced, joined or repeated."""
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
+
+
+class Size(tuple[int, ...]):
+    """The sizes of a tensor's dimensions.
+
+    >>> rushlight.ones(2, 3).shape
+    torch.Size([2, 3])
+    >>> rushlight.ones(2, 3).shape.numel()
+    6
+    """
+
+    # The native core builds sizes without calling `__new__`, so there must be no further state.
+    __slots__ = ()
+    __module__ = "rushlight"
+
+    def __new__(cls, sizes: Iterable[Any] = (), /) -> "Size":
+        items = tuple(sizes)
+        for item in items:
+            if type(item) is not int or not -(1 << 63) <= item < 1 << 63:
+                items = tuple(_as_int(position, item) for position, item in enumerate(items))
+                break
+        return tuple.__new__(cls, items)
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this size."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return tuple.__new__(Size, found) if type(index) is slice else found
+
+    def __add__(self, other: Any) -> "Size":
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return Size(tuple(self) + tuple(other))
+
+    def __radd__(self, other: Any) -> "Size":
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, count: SupportsIndex) -> "Size":
+        return tuple.__new__(Size, tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+def _as_int(position: int, item: Any) -> int:
+    try:
+        value = operator.index(item)
+    except (TypeError, ValueError, RuntimeError):
+        name = type(item).__name__
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{name}')") from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    return value
