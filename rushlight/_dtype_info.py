@@ -32,7 +32,7 @@ class _DtypeInfo:
         raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
 
 
-class finfo(_DtypeInfo):  # noqa: N801 - torch's spelling
+class finfo(_DtypeInfo):
     """Limits of a floating-point dtype, of the default dtype if none is given; of a complex one's components.
 
     >>> rushlight.finfo(rushlight.float32).eps
@@ -92,7 +92,7 @@ class finfo(_DtypeInfo):  # noqa: N801 - torch's spelling
         return f"finfo({values}, dtype={self._name})"
 
 
-class iinfo(_DtypeInfo):  # noqa: N801 - torch's spelling
+class iinfo(_DtypeInfo):
     """Limits of an integer dtype.
 
     >>> rushlight.iinfo(rushlight.int8).max

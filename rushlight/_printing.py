@@ -45,10 +45,11 @@ def set_printoptions(
 ) -> None:
     """Set how tensors print, for the whole process.
 
-    `precision` is the number of digits after the point (4), `threshold` the number of elements above which the
-    middle is left out (1000), `edgeitems` how many are then shown at either end of each dimension (3),
+    `precision` is the number of digits after the point (4), `threshold` the number of elements above which
+    the middle is left out (1000), `edgeitems` how many are then shown at either end of each dimension (3),
     `linewidth` where lines break (80). `profile` resets these four to "default", "short" or "full" before the
-    others apply. `sci_mode` forces scientific notation on or off; None, also when not given, lets the values decide.
+    others apply. `sci_mode` forces scientific notation on or off; None, also when not given, lets the values
+    decide.
 
     >>> rushlight.set_printoptions(precision=2)
     >>> rushlight.tensor([1.12345])
@@ -180,7 +181,7 @@ def _contents(tensor: Any, shape: Any, dtype: Any, summarize: bool, indent: int)
         # A subclass may override what the next lines rely on.
         values = values.as_subclass(rushlight.Tensor)
     nested = _corners(values, shape) if summarize else values.tolist()
-    flat = [nested]
+    flat: list[Any] = [nested]
     for _ in shape:
         flat = list(chain.from_iterable(flat))
 
@@ -210,7 +211,7 @@ def _corners(tensor: Any, shape: Any) -> list[Any]:
 
 
 def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, indent: int, width: int) -> str:
-    """Brackets, commas and line breaks around elements that come in order; `width` includes a comma and a space."""
+    """Brackets, commas and line breaks around elements that come in order; `width` includes comma and space."""
     size = shape[0]
     edge = _options.edgeitems
     gap = summarize and size > 2 * edge
@@ -229,9 +230,9 @@ def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, ind
 
 
 def _float_strings(values: list[float]) -> tuple[list[str], int]:
-    """Format floats alike: whole numbers as `1.`, others with `precision` digits, in scientific notation when the
-    magnitudes lie far apart. The width is that of the widest finite non-zero element; zeros, infinities and nan
-    must make do with it."""
+    """Format floats alike: whole numbers as `1.`, others with `precision` digits, in scientific notation when
+    the magnitudes lie far apart. The width is that of the widest finite non-zero element; zeros, infinities and
+    nan must make do with it."""
     precision = _options.precision
     visible = [value for value in values if value and value - value == 0.0]
     whole = all(value == math.floor(value) for value in visible)

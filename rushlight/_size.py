@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, Self, SupportsIndex
 
 
 class Size(tuple[int, ...]):
@@ -19,7 +19,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
     __module__ = "rushlight"
 
-    def __new__(cls, sizes: Iterable[Any] = (), /) -> "Size":
+    def __new__(cls, sizes: Iterable[Any] = (), /) -> Self:
         items = tuple(sizes)
         for item in items:
             if type(item) is not int or not -(1 << 63) <= item < 1 << 63:
