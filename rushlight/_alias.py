@@ -1,0 +1,61 @@
+"""Makes `import torch` mean Rushlight, for programs written for torch.
+
+`TorchFinder` answers every import of `torch` or `torch.anything` with the Rushlight module of the same name:
+the same object, so that `sys.modules["torch.nn"] is rushlight.nn`. An installed torch is never looked at. The
+command line (`python -m rushlight program.py`) puts the finder in front of `sys.meta_path`.
+"""
+
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import rushlight
+
+
+def rushlight_name(torch_name: str) -> str:
+    """`torch.nn` -> `rushlight.nn`"""
+    return "rushlight" + torch_name.removeprefix("torch")
+
+
+class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads `torch.x.y` as `rushlight.x.y`.
+
+    What Rushlight lacks is not found by the finders after this one either: they look for a submodule of torch
+    in Rushlight's own directory.
+    """
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        name = rushlight_name(fullname)
+        if name in sys.modules or importlib.util.find_spec(name) is not None:
+            return ModuleSpec(fullname, self)
+        return None
+
+    def create_module(self, spec):
+        module = importlib.import_module(rushlight_name(spec.name))
+        # The import system stamps the spec it was asked for on the module; exec_module puts its own back.
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state
+
+
+def explain(error: BaseException) -> None:
+    """Adds a note to an error about a name that torch may have and Rushlight lacks."""
+    missing = None
+    if isinstance(error, ImportError):
+        if (error.name or "").partition(".")[0] in ("torch", "rushlight"):
+            missing = f"no module {error.name}" if isinstance(error, ModuleNotFoundError) else "no such name"
+    elif isinstance(error, AttributeError) and error.name is not None:
+        owner = error.obj
+        if isinstance(owner, ModuleType) and owner.__name__.partition(".")[0] == "rushlight":
+            missing = f"no torch{owner.__name__.removeprefix('rushlight')}.{error.name}"
+        elif isinstance(owner, rushlight.Tensor):
+            missing = f"no Tensor.{error.name}"
+    if missing is not None:
+        error.add_note(f"Rushlight, which runs in torch's place here, has {missing}.")

@@ -1,0 +1,164 @@
+"""`python -m rushlight program.py`: torch's place, and otherwise plain Python's behaviour."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+PACKAGE_PARENT = Path(rushlight.__file__).parents[1]
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """An empty directory in which an installed torch would break any program that touched it."""
+    trap = tmp_path / "trap" / "torch"
+    trap.mkdir(parents=True)
+    (trap / "__init__.py").write_text("raise SystemExit('the installed torch was imported')\n")
+    return tmp_path
+
+
+@pytest.fixture
+def python(directory):
+    def run(*arguments, stdin=None):
+        path = os.pathsep.join([str(PACKAGE_PARENT), str(directory / "trap")])
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=directory,
+            env={**os.environ, "PYTHONPATH": path},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def program(directory, python):
+    """Runs the given source as program.py under `python -m rushlight`."""
+
+    def run(source, *arguments):
+        (directory / "program.py").write_text(source)
+        return python("-m", "rushlight", "program.py", *arguments)
+
+    return run
+
+
+def test_torch_is_rushlight(program):
+    result = program("""\
+import sys
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import optim
+from torch.optim import SGD
+import rushlight
+
+assert torch is rushlight
+assert sys.modules["torch.nn"] is nn is rushlight.nn
+assert nn.functional is F
+assert optim.SGD is SGD is rushlight.optim.SGD
+assert nn.__spec__.name == nn.__name__ == "rushlight.nn"
+x = torch.tensor(3.0, requires_grad=True)
+(x ** 2).backward()
+print(x.grad)
+""")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "tensor(6.)\n", "")
+
+
+SHOW = """\
+import os, sys
+print(__name__, os.path.basename(globals().get("__file__", "none")), sys.argv, os.path.basename(sys.path[0]))
+"""
+
+
+@pytest.mark.parametrize("how", ["file", "-c", "-", "-m", "subdirectory", "package directory"])
+def test_program_sees_what_python_shows(how, directory, python):
+    (directory / "show.py").write_text(SHOW)
+    (directory / "sub").mkdir()
+    (directory / "sub" / "show.py").write_text(SHOW)
+    (directory / "sub" / "__main__.py").write_text(SHOW)
+    stdin = SHOW if how == "-" else None
+    arguments = {
+        "file": ["show.py"],
+        "-c": ["-c", SHOW],
+        "-": ["-"],
+        "-m": ["-m", "show"],
+        "subdirectory": [Path("sub", "show.py")],
+        "package directory": ["sub"],
+    }[how]
+    expected = python(*arguments, "one", "--two", stdin=stdin)
+    actual = python("-m", "rushlight", *arguments, "one", "--two", stdin=stdin)
+    assert actual.stdout == expected.stdout != ""
+    assert (actual.stderr, actual.returncode) == (expected.stderr, expected.returncode)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f():\n    return 1 / 0\n\nf()\n",
+        "x = (\n",
+        "import sys\nsys.exit(7)\n",
+        "raise SystemExit('stopped')\n",
+        "raise KeyboardInterrupt\n",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('no') from error\n",
+    ],
+)
+def test_tracebacks_and_exit_codes_are_pythons(source, directory, python):
+    (directory / "program.py").write_text(source)
+    expected = python("program.py")
+    actual = python("-m", "rushlight", "program.py")
+    assert (actual.stderr, actual.returncode) == (expected.stderr, expected.returncode)
+    assert expected.returncode != 0
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        (
+            "torch.no_such_function(1)",
+            "AttributeError: module 'rushlight' has no attribute 'no_such_function'",
+        ),
+        ("torch.nn.NoSuchLayer()", "AttributeError: module 'rushlight.nn' has no attribute 'NoSuchLayer'"),
+        (
+            "torch.ones(1).no_such_method()",
+            "AttributeError: 'Tensor' object has no attribute 'no_such_method'",
+        ),
+        (
+            "from torch.nn import NoSuchLayer",
+            "ImportError: cannot import name 'NoSuchLayer' from 'rushlight.nn'",
+        ),
+        ("import torch.no_such_module", "ModuleNotFoundError: No module named 'torch.no_such_module'"),
+        (
+            "from torch.nn.no_such_module import x",
+            "ModuleNotFoundError: No module named 'torch.nn.no_such_module'",
+        ),
+    ],
+)
+def test_what_rushlight_lacks_is_said(program, line, message):
+    result = program(f"import torch\n{line}\n")
+    assert message in result.stderr
+    assert "Rushlight, which runs in torch's place here, has no" in result.stderr
+    assert result.returncode == 1
+
+
+def test_other_missing_names_are_left_alone(program):
+    result = program("import os\nos.no_such_name\n")
+    assert "AttributeError" in result.stderr
+    assert "Rushlight" not in result.stderr
+
+
+def test_usage(python):
+    assert python("-m", "rushlight").returncode == 2
+    assert "usage:" in python("-m", "rushlight", "--help").stdout
+    assert rushlight.__version__ in python("-m", "rushlight", "--version").stdout
+    missing = python("-m", "rushlight", "no_such_program.py")
+    assert missing.returncode == 2
+    assert "can't open file" in missing.stderr
+    assert python("-m", "rushlight", "--no-such-option").returncode == 2
+    assert python("-m", "rushlight", "-c").returncode == 2
