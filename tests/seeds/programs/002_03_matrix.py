@@ -1,0 +1,5 @@
+W = torch.randn(3, 4, requires_grad=True)
+L = (W ** 2).sum()
+L.backward()
+print(W.shape) # torch.Size([3, 4])
+print(W.grad.shape) # torch.Size([3, 4])

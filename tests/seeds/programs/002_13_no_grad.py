@@ -1,0 +1,3 @@
+model.eval()
+with torch.no_grad():
+    pred = model(X)

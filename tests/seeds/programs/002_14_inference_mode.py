@@ -1,0 +1,3 @@
+model.eval()
+with torch.inference_mode():
+    pred = model(X)

@@ -1,0 +1,5 @@
+pred = model(X)
+loss = loss_fn(pred, y)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()

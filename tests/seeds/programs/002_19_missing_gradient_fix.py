@@ -1,0 +1,1 @@
+x = torch.tensor(2.0, requires_grad=True)

@@ -1,0 +1,5 @@
+loss.backward()
+optimizer.step()
+# next iteration
+loss.backward()
+optimizer.step()

@@ -1,0 +1,3 @@
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
