@@ -1,0 +1,153 @@
+// Checking indices, and reading through them: see index.h. `index_read` is the loop, the rest is geometry.
+#include <atomic>
+
+#include "../tensor/parallel.h"
+#include "index.h"
+#include "index_geometry.h"
+#include "index_walk.h"
+
+namespace rl {
+namespace {
+
+// All bits of the result are 0 where they matter (the sign) if every index is in range: v and size-1-v are
+// both non-negative. Unsigned, because indices may be anything.
+uint64_t out_of_range_bits(const int64_t* data, int64_t step, int64_t n, uint64_t lowest, uint64_t size) {
+  uint64_t bits = 0;
+  if (step == 1) {
+    for (int64_t i = 0; i < n; i++) bits |= (uint64_t(data[i]) + lowest) | (size - 1 - uint64_t(data[i]));
+  } else {
+    for (int64_t i = 0; i < n; i++) {
+      uint64_t v = uint64_t(data[i * step]);
+      bits |= (v + lowest) | (size - 1 - v);
+    }
+  }
+  return bits;
+}
+
+IndexFault check_one(int ndim, const int64_t* sizes, const IndexedDim& indexed, bool wrap) {
+  int64_t shape[MAX_DIMS];  // a broadcast dimension repeats the same indices: look at them once
+  for (int d = 0; d < ndim; d++) shape[d] = indexed.strides[d] == 0 && sizes[d] ? 1 : sizes[d];
+  Walk<1> walk(ndim, shape, {indexed.strides});
+  const int64_t step = walk.step(0), size = indexed.size;
+  const uint64_t lowest = wrap ? uint64_t(size) : 0;
+  std::atomic<bool> bad{false};
+  parallel_for(walk.numel, INDEX_GRAIN * 4, [&](int64_t begin, int64_t end) {
+    uint64_t bits = 0;
+    walk.run(begin, end, [&](const int64_t* offsets, int64_t n) {
+      bits |= out_of_range_bits(indexed.data + offsets[0], step, n, lowest, uint64_t(size));
+    });
+    if (bits >> 63) bad = true;
+  });
+  IndexFault fault;
+  if (!bad) return fault;
+  walk.run(0, walk.numel, [&](const int64_t* offsets, int64_t n) {
+    for (int64_t i = 0; i < n && !fault.found; i++) {
+      int64_t v = indexed.data[offsets[0] + i * step];
+      if (v >= size || v < (wrap ? -size : 0)) fault = {true, v, size, indexed.dim};
+    }
+  });
+  return fault;
+}
+
+// out[i] = from[i] where the index of a single dimension changes along the run.
+template <int N>
+void gather_run(char* out, int64_t out_step, const char* from, int64_t from_step, const IndexedDim& indexed,
+                const int64_t* index, int64_t index_step, int64_t n) {
+  const int64_t stride = indexed.stride, size = indexed.size;
+  if (out_step == 1 && from_step == 0 && index_step == 1) {
+    for (int64_t i = 0; i < n; i++) {
+      move_element<N>(out + i * N, from + wrap_index(index[i], size) * stride * N);
+    }
+  } else {
+    for (int64_t i = 0; i < n; i++) {
+      int64_t at = i * from_step + wrap_index(index[i * index_step], size) * stride;
+      move_element<N>(out + i * out_step * N, from + at * N);
+    }
+  }
+}
+
+template <int N>
+void read_all(char* out, const char* self, const IndexWalk& walk, const IndexedDim* indexed) {
+  parallel_for(walk.numel, INDEX_GRAIN, [&](int64_t begin, int64_t end) {
+    const int64_t out_step = walk.step(0), self_step = walk.step(1);
+    walk.run(begin, end, [&](const int64_t* offsets, int64_t n) {
+      char* to = out + offsets[0] * N;
+      IndexRun run(walk, indexed, offsets);
+      const char* from = self + run.start * N;
+      if (run.moving == 0) {
+        move_row<N>(to, out_step, from, self_step, n);
+      } else if (run.moving == 1) {
+        int k = run.first;
+        gather_run<N>(to, out_step, from, self_step, indexed[k], indexed[k].data + offsets[2 + k],
+                      walk.step(2 + k), n);
+      } else {
+        run.blocks(n, [&](int64_t begin_block, const int64_t* at, int64_t count) {
+          char* block = to + begin_block * out_step * N;
+          for (int64_t i = 0; i < count; i++) move_element<N>(block + i * out_step * N, from + at[i] * N);
+        });
+      }
+    });
+  });
+}
+
+}  // namespace
+
+IndexFault check_indices(int ndim, const int64_t* sizes, const IndexedDim* indexed, int count, bool wrap) {
+  for (int k = 0; k < count; k++) {
+    if (IndexFault fault = check_one(ndim, sizes, indexed[k], wrap)) return fault;
+  }
+  return {};
+}
+
+void index_read(Span out, const void* self, const int64_t* self_strides, const IndexedDim* indexed,
+                int count) {
+  IndexWalk walk = walk_indexed(out.ndim, out.sizes, out.strides, self_strides, indexed, count);
+  visit_size(out.dtype, [&](auto size) {
+    read_all<size.value>(static_cast<char*>(out.data), static_cast<const char*>(self), walk, indexed);
+  });
+}
+
+IndexFault index(Span out, Span self, const Span* const* indices, int position) {
+  IndexGeometry geometry(self, indices, position);
+  if (IndexFault fault = geometry.check(out.sizes, true)) return fault;
+  index_read(out, self.data, geometry.self_strides, geometry.indexed, geometry.count);
+  return {};
+}
+
+IndexFault gather(Span out, Span self, int dim, Span index) {
+  DimGeometry geometry(self, dim, index);
+  if (IndexFault fault = geometry.check(out.sizes, false)) return fault;
+  index_read(out, self.data, geometry.self_strides, &geometry.indexed, 1);
+  return {};
+}
+
+IndexFault index_select(Span out, Span self, int dim, Span index) {
+  VectorGeometry geometry(self, dim, index);
+  if (IndexFault fault = geometry.check(false)) return fault;
+  index_read(out, self.data, geometry.self_strides, &geometry.indexed, 1);
+  return {};
+}
+
+IndexFault take(Span out, Span self, Span index) {
+  FlatGeometry geometry(self, index);
+  if (IndexFault fault = geometry.check(out.sizes)) return fault;
+  if (geometry.contiguous) {
+    index_read(out, self.data, geometry.zeros, &geometry.indexed, 1);
+    return {};
+  }
+  Walk<2> walk(out.ndim, out.sizes, {out.strides, index.strides});
+  visit_size(out.dtype, [&](auto size) {
+    constexpr int N = size.value;
+    walk.run(0, walk.numel, [&](const int64_t* offsets, int64_t n) {
+      char* to = static_cast<char*>(out.data) + offsets[0] * N;
+      const int64_t* from = static_cast<const int64_t*>(index.data) + offsets[1];
+      for (int64_t i = 0; i < n; i++) {
+        int64_t at = geometry.offset(from[i * walk.step(1)]);
+        move_element<N>(to + i * walk.step(0) * N, static_cast<const char*>(self.data) + at * N);
+      }
+    });
+  });
+  return {};
+}
+
+}  // namespace rl
