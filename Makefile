@@ -43,7 +43,7 @@ test-torch: $(INSTALLED) $(VENV)/.rushlight-torch
 	$(PYTEST) $(TESTS) -m torch $(ARGS)
 
 bench: $(INSTALLED) $(VENV)/.rushlight-torch
-	$(PY) -m benchmarks $(ARGS)
+	$(PY) benchmarks/run.py $(ARGS)
 
 # Python itself is not built with ASan, so its run time is loaded first; libstdc++ comes with it because ASan
 # looks for __cxa_throw when it starts. PYTHONMALLOC=malloc lets ASan see every Python object.

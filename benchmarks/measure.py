@@ -1,0 +1,107 @@
+"""How things are measured: alternating rounds in one process, so that both sides meet the same machine."""
+
+import gc
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from cases import Work
+
+
+def seconds_per_call(work: Work, calls: int) -> float:
+    start = perf_counter()
+    for _ in range(calls):
+        work()
+    return (perf_counter() - start) / calls
+
+
+def calls_for(work: Work, seconds: float) -> int:
+    """How many calls fill a round, found by doubling (which is the warm-up too)."""
+    calls = 1
+    while (each := seconds_per_call(work, calls)) * calls < seconds / 2:
+        calls *= 2
+    return max(1, round(seconds / each))
+
+
+def alternate(ours: Work, theirs: Work, rounds: int, seconds: float) -> tuple[float, float]:
+    """The best time per call of each, over rounds that take turns."""
+    sides = [(work, calls_for(work, seconds)) for work in (ours, theirs)]
+    best = [float("inf")] * 2
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for side, (work, calls) in enumerate(sides):
+                best[side] = min(best[side], seconds_per_call(work, calls))
+            gc.collect()
+    finally:
+        if collecting:
+            gc.enable()
+    return best[0], best[1]
+
+
+def run_python(code: str) -> str:
+    # The script's own directory is not on the path of the child, so it imports what is installed here.
+    environment = {**os.environ, "PYTHONPATH": package_parent("rushlight")}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+IMPORT = """\
+from time import perf_counter
+start = perf_counter()
+import {module}
+print(perf_counter() - start)
+"""
+
+
+def import_seconds(rounds: int) -> tuple[float, float]:
+    times: dict[str, list[float]] = {"rushlight": [], "torch": []}
+    for _ in range(rounds):
+        for module, measured in times.items():
+            measured.append(float(run_python(IMPORT.format(module=module))))
+    return min(times["rushlight"]), min(times["torch"])
+
+
+# The resident size is compared with that of the list alone, which holds one pointer for each tensor.
+MEMORY = """\
+import json, {module} as torch
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * {page}
+
+count = 200_000
+warm_up = [torch.ones(1) for _ in range(1000)]
+start = resident()
+pointers = [None] * count
+after_list = resident()
+for i in range(count):
+    pointers[i] = torch.ones(1)
+print(json.dumps((resident() - after_list) / count))
+"""
+
+
+def bytes_per_tensor() -> tuple[float, float]:
+    page = os.sysconf("SC_PAGE_SIZE")
+    ours, theirs = (
+        json.loads(run_python(MEMORY.format(module=m, page=page))) for m in ("rushlight", "torch")
+    )
+    return ours, theirs
+
+
+def package_parent(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"{module} is not installed", name=module)
+    return str(Path(spec.origin).parents[1])
+
+
+def installed_bytes(module: str) -> int:
+    directory = Path(package_parent(module), module)
+    return sum(p.stat().st_size for p in directory.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
