@@ -1,0 +1,408 @@
+// Which loop computes a product, and on how many threads. Start at `gemm`.
+//
+// float, double and complex products go to OpenBLAS, except tiny ones, where the call costs more than the
+// work. Half and BFloat16 are widened to float, multiplied there, and rounded once; integers use our own
+// loops. BLAS takes a matrix whose rows or whose columns lie together (`Operand`); any other is copied first.
+// OpenBLAS runs on the calling thread; large results are cut into blocks, one for each of our threads.
+#include "matmul.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "../tensor/parallel.h"
+#include "blas.h"
+
+namespace rl {
+namespace {
+
+// Multiply-adds below which our own loops beat the call into OpenBLAS, and above which threads pay.
+constexpr double TINY = 8 * 8 * 8, TINY_VECTOR = 64;
+constexpr double THREADED = 1e6;
+// LP64 dimensions are 32-bit; anything longer is cut into pieces of this many rows, columns or terms.
+constexpr int64_t PIECE = int64_t(1) << 30;
+
+const MatmulLoops& loops() {
+#if defined(__x86_64__)
+  static const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (has_avx2) return avx2::matmul_loops;
+#endif
+  return baseline::matmul_loops;
+}
+
+double product_size(const Matrix& c, int64_t k) { return double(c.rows) * double(c.cols) * double(k); }
+
+// Uninitialised memory for temporaries.
+template <class T>
+struct Scratch {
+  T* data;
+  explicit Scratch(int64_t n) : data(static_cast<T*>(std::malloc(size_t(n) * sizeof(T)))) {
+    if (!data) throw std::bad_alloc();
+  }
+  Scratch(Scratch&& other) : data(other.data) { other.data = nullptr; }
+  ~Scratch() { std::free(data); }
+};
+
+template <class T>
+struct Routines;
+template <>
+struct Routines<float> {
+  static constexpr auto gemm = &Blas::sgemm;
+  static constexpr auto gemv = &Blas::sgemv;
+  static float dot(const Blas* blas, int n, const float* x, int incx, const float* y, int incy, bool) {
+    return blas->sdot(n, x, incx, y, incy);
+  }
+};
+template <>
+struct Routines<double> {
+  static constexpr auto gemm = &Blas::dgemm;
+  static constexpr auto gemv = &Blas::dgemv;
+  static double dot(const Blas* blas, int n, const double* x, int incx, const double* y, int incy, bool) {
+    return blas->ddot(n, x, incx, y, incy);
+  }
+};
+template <>
+struct Routines<std::complex<float>> {
+  using T = std::complex<float>;
+  static constexpr auto gemm = &Blas::cgemm;
+  static constexpr auto gemv = &Blas::cgemv;
+  static T dot(const Blas* blas, int n, const T* x, int incx, const T* y, int incy, bool conjugate) {
+    T result;
+    (conjugate ? blas->cdotc : blas->cdotu)(n, x, incx, y, incy, &result);
+    return result;
+  }
+};
+template <>
+struct Routines<std::complex<double>> {
+  using T = std::complex<double>;
+  static constexpr auto gemm = &Blas::zgemm;
+  static constexpr auto gemv = &Blas::zgemv;
+  static T dot(const Blas* blas, int n, const T* x, int incx, const T* y, int incy, bool conjugate) {
+    T result;
+    (conjugate ? blas->zdotc : blas->zdotu)(n, x, incx, y, incy, &result);
+    return result;
+  }
+};
+
+// cblas takes real scalars by value and complex ones by pointer.
+inline float scalar(const float& x) { return x; }
+inline double scalar(const double& x) { return x; }
+template <class R>
+inline const std::complex<R>* scalar(const std::complex<R>& x) {
+  return &x;
+}
+
+template <class F>
+bool visit_blas(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: f(TypeTag<float>{}); return true;
+    case DType::f64: f(TypeTag<double>{}); return true;
+    case DType::c64: f(TypeTag<std::complex<float>>{}); return true;
+    case DType::c128: f(TypeTag<std::complex<double>>{}); return true;
+    default: return false;
+  }
+}
+
+// parallel_for with ranges of any length: it rounds its own to multiples of 16.
+template <class F>
+void parallel_items(int64_t n, int64_t grain, const F& f) {
+  parallel_for(n * 16, grain * 16, [&](int64_t begin, int64_t end) { f(begin / 16, end / 16); });
+}
+
+// to = from, in square blocks so that a transposition uses whole cache lines.
+template <class T>
+void copy_matrix(const Matrix& to, const Matrix& from) {
+  constexpr int64_t BLOCK = 32;
+  int64_t bands = (from.rows + BLOCK - 1) / BLOCK;
+  parallel_items(bands, std::max<int64_t>(1, 2000 / std::max<int64_t>(1, from.cols)),
+                 [&](int64_t begin, int64_t end) {
+                   int64_t last = std::min(from.rows, end * BLOCK);
+                   for (int64_t i0 = begin * BLOCK; i0 < last; i0 += BLOCK)
+                     for (int64_t j0 = 0; j0 < from.cols; j0 += BLOCK)
+                       for (int64_t i = i0; i < std::min(last, i0 + BLOCK); i++)
+                         for (int64_t j = j0; j < std::min(from.cols, j0 + BLOCK); j++)
+                           static_cast<T*>(to.data)[i * to.row_stride + j * to.col_stride] =
+                               static_cast<const T*>(from.data)[i * from.row_stride + j * from.col_stride];
+                 });
+}
+
+// The leading dimension if BLAS can take the matrix as it lies, row after row; 0 if not.
+int64_t row_major_ld(const Matrix& m) {
+  if (m.col_stride != 1 && m.cols > 1) return 0;
+  int64_t least = std::max<int64_t>(1, m.cols);
+  if (m.rows <= 1) return least;
+  return m.row_stride >= least && m.row_stride <= INT32_MAX ? m.row_stride : 0;
+}
+
+template <class T>
+Matrix row_major(T* data, int64_t rows, int64_t cols) {
+  return {data, rows, cols, std::max<int64_t>(1, cols), 1};
+}
+
+// A matrix as BLAS takes it, copied if it must be.
+template <class T>
+struct Operand {
+  const T* data;
+  CblasTranspose transpose = NO_TRANS;
+  int ld;
+  std::unique_ptr<Scratch<T>> copy;
+
+  explicit Operand(const Matrix& m) : data(static_cast<const T*>(m.data)) {
+    if (int64_t rows_ld = row_major_ld(m)) {
+      ld = int(rows_ld);
+    } else if (int64_t cols_ld = row_major_ld(m.transposed())) {
+      transpose = TRANS;
+      ld = int(cols_ld);
+    } else {
+      copy = std::make_unique<Scratch<T>>(m.rows * m.cols);
+      copy_matrix<T>(row_major(copy->data, m.rows, m.cols), m);
+      data = copy->data;
+      ld = int(std::max<int64_t>(1, m.cols));
+    }
+  }
+  const T* row(int64_t i) const { return data + (transpose == TRANS ? i : i * ld); }
+  const T* column(int64_t j) const { return data + (transpose == TRANS ? j * ld : j); }
+};
+
+// The number of row bands that, with threads / bands column bands, makes the squarest blocks.
+int row_bands(int64_t m, int64_t n, int threads) {
+  int best = 1;
+  double best_cost = 0;
+  for (int bands = 1; bands <= threads; bands++) {
+    if (threads % bands) continue;
+    double cost = double(m) / bands + double(n) / (threads / bands);
+    if (bands == 1 || cost < best_cost) best = bands, best_cost = cost;
+  }
+  return best;
+}
+
+// c is row-major with leading dimension ldc; all sizes fit 32 bits.
+template <class T>
+void blas_blocks(const Blas* blas, const Matrix& c, int ldc, const Operand<T>& a, const Operand<T>& b,
+                 int64_t k, T alpha, T beta) {
+  auto block = [&](int64_t i, int64_t j, int64_t rows, int64_t cols) {
+    if (rows <= 0 || cols <= 0) return;
+    (blas->*Routines<T>::gemm)(ROW_MAJOR, a.transpose, b.transpose, int(rows), int(cols), int(k),
+                               scalar(alpha), a.row(i), a.ld, b.column(j), b.ld, scalar(beta),
+                               static_cast<T*>(c.data) + i * ldc + j, ldc);
+  };
+  int threads = product_size(c, k) * (is_complex_v<T> ? 4 : 1) < THREADED ? 1 : num_threads();
+  if (threads == 1) return block(0, 0, c.rows, c.cols);
+  int bands = row_bands(c.rows, c.cols, threads), columns = threads / bands;
+  int64_t height = (c.rows + bands - 1) / bands, width = (c.cols + columns - 1) / columns;
+  height = (height + 15) / 16 * 16, width = (width + 15) / 16 * 16;  // whole tiles of the kernels
+  parallel_items(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; part++) {
+      int64_t i = part / columns * height, j = part % columns * width;
+      block(i, j, std::min(height, c.rows - i), std::min(width, c.cols - j));
+    }
+  });
+}
+
+template <class T>
+void blas_gemm(const Blas* blas, Matrix c, Matrix a, Matrix b, T alpha, T beta) {
+  int64_t m = c.rows, n = c.cols, k = a.cols;
+  auto shifted = [](const Matrix& x, int64_t i, int64_t j, int64_t rows, int64_t cols) {
+    return Matrix{static_cast<T*>(x.data) + i * x.row_stride + j * x.col_stride, rows, cols, x.row_stride,
+                  x.col_stride};
+  };
+  if (m > PIECE || n > PIECE || k > PIECE) {
+    for (int64_t p = 0; p < k; p += PIECE) {
+      int64_t terms = std::min(PIECE, k - p);
+      for (int64_t i = 0; i < m; i += PIECE)
+        for (int64_t j = 0; j < n; j += PIECE) {
+          int64_t rows = std::min(PIECE, m - i), cols = std::min(PIECE, n - j);
+          blas_gemm<T>(blas, shifted(c, i, j, rows, cols), shifted(a, i, p, rows, terms),
+                       shifted(b, p, j, terms, cols), alpha, p == 0 ? beta : T(1));
+        }
+    }
+    return;
+  }
+  int64_t ldc = row_major_ld(c);
+  if (!ldc && (ldc = row_major_ld(c.transposed()))) {  // columns lie together: compute the transpose
+    std::swap(a, b);
+    a = a.transposed(), b = b.transposed(), c = c.transposed();
+  }
+  Operand<T> left(a), right(b);
+  if (ldc) return blas_blocks<T>(blas, c, int(ldc), left, right, k, alpha, beta);
+  Scratch<T> result(m * n);
+  Matrix dense = row_major(result.data, m, n);
+  if (beta != T(0)) copy_matrix<T>(dense, c);
+  blas_blocks<T>(blas, dense, int(dense.row_stride), left, right, k, alpha, beta);
+  copy_matrix<T>(c, dense);
+}
+
+// f16 and bf16: widen, multiply as floats, round once.
+void reduced_gemm(const Blas* blas, DType dtype, const Matrix& c, const Matrix& a, const Matrix& b,
+                  float alpha, float beta) {
+  auto widen = [&](const Matrix& m, float* to) {
+    // Keep the order the operand lies in, so that both reads and writes are sequential.
+    if (m.row_stride < m.col_stride) {
+      loops().widen(dtype, m.transposed(), to);
+      return row_major(to, m.cols, m.rows).transposed();
+    }
+    loops().widen(dtype, m, to);
+    return row_major(to, m.rows, m.cols);
+  };
+  Scratch<float> left(a.rows * a.cols), right(b.rows * b.cols), result(c.rows * c.cols);
+  blas_gemm<float>(blas, row_major(result.data, c.rows, c.cols), widen(a, left.data), widen(b, right.data),
+                   alpha, 0);
+  loops().narrow(dtype, c, result.data, beta);
+}
+
+// c = beta * c, without reading it if beta is 0.
+void scale(DType dtype, const Matrix& c, const void* beta) {
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto factor = *static_cast<const compute_t<T>*>(beta);
+    for (int64_t i = 0; i < c.rows; i++)
+      for (int64_t j = 0; j < c.cols; j++) {
+        T* to = static_cast<T*>(c.data) + i * c.row_stride + j * c.col_stride;
+        *to = factor == compute_t<T>(0) ? T(0) : T(factor * compute_t<T>(*to));
+      }
+  });
+}
+
+Matrix as_column(const Vector& v) { return {v.data, v.size, 1, v.stride, 1}; }
+
+// A stride BLAS can take; a vector of one element may have any.
+bool blas_stride(const Vector& v) { return v.size <= 1 || (v.stride >= 1 && v.stride <= INT32_MAX); }
+int stride_of(const Vector& v) { return v.size <= 1 ? 1 : int(v.stride); }
+
+template <class T>
+void blas_gemv(const Blas* blas, DType dtype, const Vector& y, const Matrix& a, const Vector& x, T alpha,
+               T beta) {
+  int64_t ld = row_major_ld(a);
+  bool transposed = !ld;
+  if (transposed) ld = row_major_ld(a.transposed());
+  if (!ld || !blas_stride(x) || !blas_stride(y) || a.rows > PIECE || a.cols > PIECE)
+    return loops().gemv(dtype, y, a, x, &alpha, &beta);
+  auto part = [&](int64_t begin, int64_t end) {
+    const T* from = static_cast<const T*>(a.data) + begin * (transposed ? 1 : ld);
+    int rows = int(end - begin), cols = int(a.cols);
+    (blas->*Routines<T>::gemv)(ROW_MAJOR, transposed ? TRANS : NO_TRANS, transposed ? cols : rows,
+                               transposed ? rows : cols, scalar(alpha), from, int(ld),
+                               static_cast<const T*>(x.data), stride_of(x), scalar(beta),
+                               static_cast<T*>(y.data) + begin * stride_of(y), stride_of(y));
+  };
+  parallel_for(a.rows, std::max<int64_t>(64, int64_t(200000 / std::max<int64_t>(1, a.cols))), part);
+}
+
+}  // namespace
+
+void gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const void* alpha,
+          const void* beta) {
+  int64_t k = a.cols;
+  if (c.rows == 0 || c.cols == 0) return;
+  if (k == 0) return scale(dtype, c, beta);
+  if (c.cols == 1)
+    return gemv(dtype, {c.data, c.rows, c.row_stride}, a, {b.data, b.rows, b.row_stride}, alpha, beta);
+  if (c.rows == 1)
+    return gemv(dtype, {c.data, c.cols, c.col_stride}, b.transposed(), {a.data, a.cols, a.col_stride}, alpha,
+                beta);
+  double size = product_size(c, k);
+  if (size <= TINY || is_integral(dtype) || is_bool(dtype)) return loops().gemm(dtype, c, a, b, alpha, beta);
+  const Blas* library = blas();
+  if (!library) return loops().gemm(dtype, c, a, b, alpha, beta);
+  bool done = visit_blas(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    blas_gemm<T>(library, c, a, b, *static_cast<const T*>(alpha), *static_cast<const T*>(beta));
+  });
+  if (done) return;
+  if (size < 32 * 32 * 32) return loops().gemm(dtype, c, a, b, alpha, beta);
+  reduced_gemm(library, dtype, c, a, b, *static_cast<const float*>(alpha), *static_cast<const float*>(beta));
+}
+
+void gemv(DType dtype, const Vector& y, const Matrix& a, const Vector& x, const void* alpha,
+          const void* beta) {
+  if (y.size == 0) return;
+  if (a.cols == 0) return scale(dtype, as_column(y), beta);
+  if (double(a.rows) * double(a.cols) > TINY_VECTOR) {
+    if (const Blas* library = is_integral(dtype) ? nullptr : blas()) {
+      bool done = visit_blas(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        blas_gemv<T>(library, dtype, y, a, x, *static_cast<const T*>(alpha), *static_cast<const T*>(beta));
+      });
+      if (done) return;
+    }
+  }
+  loops().gemv(dtype, y, a, x, alpha, beta);
+}
+
+void dot(DType dtype, void* result, const Vector& x, const Vector& y, bool conjugate_x) {
+  constexpr int64_t CHUNK = 1 << 16;  // fixed, so that the result does not depend on the number of threads
+  const Blas* library = x.size <= 64 ? nullptr : blas();
+  if (library && blas_stride(x) && blas_stride(y)) {
+    bool done = visit_blas(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto part = [&](int64_t begin, int64_t end) {
+        return Routines<T>::dot(library, int(end - begin), static_cast<const T*>(x.data) + begin * x.stride,
+                                stride_of(x), static_cast<const T*>(y.data) + begin * y.stride, stride_of(y),
+                                conjugate_x);
+      };
+      if (x.size <= CHUNK) {
+        *static_cast<T*>(result) = part(0, x.size);
+        return;
+      }
+      std::vector<T> sums(size_t((x.size + CHUNK - 1) / CHUNK));
+      parallel_items(int64_t(sums.size()), 4, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++)
+          sums[size_t(i)] = part(i * CHUNK, std::min(x.size, (i + 1) * CHUNK));
+      });
+      T total = 0;
+      for (T sum : sums) total += sum;
+      *static_cast<T*>(result) = total;
+    });
+    if (done) return;
+  }
+  loops().dot(dtype, result, x, y, conjugate_x);
+}
+
+void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha, const void* beta) {
+  int batch_dims = c.ndim - 2;
+  auto matrix = [batch_dims](const Span& s) {
+    return Matrix{s.data, s.sizes[batch_dims], s.sizes[batch_dims + 1], s.strides[batch_dims],
+                  s.strides[batch_dims + 1]};
+  };
+  Matrix mc = matrix(c), ma = matrix(a), mb = matrix(b);
+  int64_t batch = 1;
+  for (int d = 0; d < batch_dims; d++) batch *= c.sizes[d];
+  if (batch == 0) return;
+  // One b for all: where the rows of a and c follow one another through the batch, it is a single product.
+  bool foldable = true;
+  int64_t rows = mc.rows;
+  for (int d = batch_dims - 1; d >= 0 && foldable; d--) {
+    if (c.sizes[d] == 1) continue;
+    foldable =
+        b.strides[d] == 0 && a.strides[d] == rows * ma.row_stride && c.strides[d] == rows * mc.row_stride;
+    rows *= c.sizes[d];
+  }
+  if (foldable) {
+    mc.rows = ma.rows = rows;
+    return gemm(c.dtype, mc, ma, mb, alpha, beta);
+  }
+  int64_t item = dtype_size(c.dtype);
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t number = begin; number < end; number++) {
+      int64_t rest = number, at_c = 0, at_a = 0, at_b = 0;
+      for (int d = batch_dims - 1; d >= 0; d--) {
+        int64_t index = rest % c.sizes[d];
+        rest /= c.sizes[d];
+        at_c += index * c.strides[d], at_a += index * a.strides[d], at_b += index * b.strides[d];
+      }
+      auto moved = [item](Matrix m, int64_t offset) {
+        m.data = static_cast<char*>(m.data) + offset * item;
+        return m;
+      };
+      gemm(c.dtype, moved(mc, at_c), moved(ma, at_a), moved(mb, at_b), alpha, beta);
+    }
+  };
+  double size = product_size(mc, ma.cols);
+  if (size >= 4 * THREADED) run(0, batch);  // each product is divided over the threads by itself
+  else parallel_items(batch, std::max<int64_t>(1, int64_t(THREADED / 4 / std::max(1.0, size))), run);
+}
+
+}  // namespace rl
