@@ -1,0 +1,150 @@
+// Complex numbers for kernels: std::complex's layout without its templates, whose weak symbols would let one
+// instruction set's code replace the other's at link time, and with torch's arithmetic.
+//
+// Complex<float> is an element in memory. Expressions see Complex<f32v>: a vector of real and one of
+// imaginary parts, taken apart by load and joined by store, so that the formulas below serve both.
+#pragma once
+#include "vector.h"
+
+namespace rl {
+inline namespace RL_ISA {
+namespace {
+
+template <class T>
+struct Complex {
+  T re, im;
+};
+
+template <class T>
+Complex<T> operator+(Complex<T> a, Complex<T> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class T>
+Complex<T> operator-(Complex<T> a, Complex<T> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class T>
+Complex<T> operator-(Complex<T> a) {
+  return {-a.re, -a.im};
+}
+template <class T>
+auto operator==(Complex<T> a, Complex<T> b) {
+  return (a.re == b.re) & (a.im == b.im);
+}
+template <class T>
+auto operator!=(Complex<T> a, Complex<T> b) {
+  return (a.re != b.re) | (a.im != b.im);
+}
+
+// The schoolbook product: no recovery of infinities from NaN, as C's Annex G has it and torch has not.
+template <class T>
+Complex<T> operator*(Complex<T> a, Complex<T> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+// Divides both by the larger part of the divisor first, so that its square cannot overflow.
+template <class T>
+Complex<T> operator/(Complex<T> a, Complex<T> b) {
+  T re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im, larger = re > im ? re : im;
+  a = {a.re / larger, a.im / larger};
+  b = {b.re / larger, b.im / larger};
+  T norm = b.re * b.re + b.im * b.im;
+  return {(a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm};
+}
+
+template <class T>
+struct Lane<Complex<T>> {
+  using type = Complex<lane_t<T>>;
+};
+
+// Every second lane of two vectors, from lane `first` on; and the lanes of two vectors in turn, from half
+// `half` on.
+template <class V, int... I>
+inline V every_second(V a, V b, int first, std::integer_sequence<int, I...>) {
+  return __builtin_shuffle(a, b, bits_t<V>{(2 * I)...} + first);
+}
+template <class V, int... I>
+inline V in_turn(V a, V b, int half, std::integer_sequence<int, I...>) {
+  constexpr int n = sizeof...(I);
+  return __builtin_shuffle(a, b, bits_t<V>{(I / 2 + I % 2 * n)...} + half * (n / 2));
+}
+
+template <class T>
+inline Complex<lane_t<T>> load(const Complex<T>* p) {
+  constexpr auto lanes = std::make_integer_sequence<int, lanes_v<T>>{};
+  const T* parts = reinterpret_cast<const T*>(p);
+  auto a = load(parts), b = load(parts + lanes_v<T>);
+  return {every_second(a, b, 0, lanes), every_second(a, b, 1, lanes)};
+}
+template <class T>
+inline void store(Complex<T>* p, Complex<lane_t<T>> v) {
+  constexpr auto lanes = std::make_integer_sequence<int, lanes_v<T>>{};
+  T* parts = reinterpret_cast<T*>(p);
+  store(parts, in_turn(v.re, v.im, 0, lanes));
+  store(parts + lanes_v<T>, in_turn(v.re, v.im, 1, lanes));
+}
+
+template <class T>
+constexpr bool is_complex_number_v = false;
+template <class T>
+constexpr bool is_complex_number_v<Complex<T>> = true;
+template <class T>
+constexpr int lanes_v<Complex<T>> = lanes_v<T>;
+
+// What an element of each dtype is to the loops, in the order of DType.
+template <int DTYPE>
+struct Element;
+template <>
+struct Element<0> {
+  using type = uint8_t;
+};
+template <>
+struct Element<1> {
+  using type = int8_t;
+};
+template <>
+struct Element<2> {
+  using type = int16_t;
+};
+template <>
+struct Element<3> {
+  using type = int32_t;
+};
+template <>
+struct Element<4> {
+  using type = int64_t;
+};
+template <>
+struct Element<5> {
+  using type = Half;
+};
+template <>
+struct Element<6> {
+  using type = float;
+};
+template <>
+struct Element<7> {
+  using type = double;
+};
+template <>
+struct Element<8> {
+  using type = Complex<float>;
+};
+template <>
+struct Element<9> {
+  using type = Complex<double>;
+};
+template <>
+struct Element<10> {
+  using type = bool;
+};
+template <>
+struct Element<11> {
+  using type = BFloat16;
+};
+template <int DTYPE>
+using element_t = typename Element<DTYPE>::type;
+
+}  // namespace
+}  // namespace RL_ISA
+}  // namespace rl

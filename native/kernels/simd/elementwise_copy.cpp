@@ -1,0 +1,67 @@
+// Copies between any two dtypes, and fills.
+#include "loops.h"
+
+namespace rl {
+inline namespace RL_ISA {
+
+namespace {
+
+template <class To, class From>
+inline To converted(From x) {
+  if constexpr (is_complex_number_v<From>) {
+    if constexpr (is_complex_number_v<To>) return {decltype(To::re)(x.re), decltype(To::re)(x.im)};
+    else if constexpr (std::is_same_v<To, bool>) return x.re != 0 || x.im != 0;
+    else return convert<To>(x.re);
+  } else if constexpr (is_complex_number_v<To>) {
+    return {convert<decltype(To::re)>(x), 0};
+  } else {
+    return convert<To>(x);
+  }
+}
+
+template <class To, class From>
+void convert_contiguous(char* const* data, int64_t n, const void*) {
+  To* to = reinterpret_cast<To*>(data[0]);
+  const From* from = reinterpret_cast<const From*>(data[1]);
+  if constexpr (is_floating_v<To> && is_floating_v<From> && std::is_same_v<lane_t<To>, lane_t<From>>) {
+    for (; n >= lanes_v<To>; n -= lanes_v<To>, to += lanes_v<To>, from += lanes_v<To>) store(to, load(from));
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) to[i] = converted<To>(from[i]);
+}
+
+template <class To, class From>
+void copy(char* const* data, const int64_t* strides, int64_t n, const void*) {
+  static constexpr int sizes[] = {sizeof(To), sizeof(From)};
+  if constexpr (std::is_same_v<To, From>) {
+    copy_elements(sizeof(To), data[0], strides[0], data[1], strides[1], n);
+  } else if (strides[0] == sizes[0] && strides[1] == sizes[1]) {
+    convert_contiguous<To, From>(data, n, nullptr);
+  } else {
+    run_buffered(convert_contiguous<To, From>, 2, sizes, data, strides, n, nullptr);
+  }
+}
+
+template <int SIZE>
+void fill(char* const* data, const int64_t* strides, int64_t n, const void* params) {
+  copy_elements(SIZE, data[0], strides[0], static_cast<const char*>(params), 0, n);
+}
+
+template <int... PAIR>
+constexpr CopyTable make_copies(std::integer_sequence<int, PAIR...>) {
+  CopyTable t{};
+  ((t.loops[PAIR / DTYPE_COUNT][PAIR % DTYPE_COUNT] =
+        copy<element_t<PAIR / DTYPE_COUNT>, element_t<PAIR % DTYPE_COUNT>>),
+   ...);
+  return t;
+}
+
+}  // namespace
+
+constexpr CopyTable copy_loops = make_copies(std::make_integer_sequence<int, DTYPE_COUNT * DTYPE_COUNT>{});
+
+const Loop fill_loops[DTYPE_COUNT] = {fill<1>, fill<1>, fill<2>, fill<4>,  fill<8>, fill<2>,
+                                      fill<4>, fill<8>, fill<8>, fill<16>, fill<1>, fill<2>};
+
+}  // namespace RL_ISA
+}  // namespace rl

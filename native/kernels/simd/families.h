@@ -1,0 +1,30 @@
+// What the files of this directory export: families of elementwise operations, once per instruction set.
+//
+// Only constants with static initialisation: nothing in here runs before the instruction set is chosen.
+#pragma once
+#include "../elementwise.h"
+
+namespace rl {
+
+struct Family {
+  const Elementwise* entries;
+  int count;
+};
+
+struct CopyTable {
+  Loop loops[DTYPE_COUNT][DTYPE_COUNT];  // [to][from]
+};
+
+#define RL_DECLARE_FAMILIES(isa)                           \
+  namespace isa {                                          \
+  extern const Family arithmetic, exponential, comparison; \
+  extern const CopyTable copy_loops;                       \
+  extern const Loop fill_loops[DTYPE_COUNT];               \
+  }
+
+RL_DECLARE_FAMILIES(baseline)
+#if defined(RL_HAVE_AVX2)
+RL_DECLARE_FAMILIES(avx2)
+#endif
+
+}  // namespace rl

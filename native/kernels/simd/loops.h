@@ -1,0 +1,232 @@
+// How one line such as
+//     BINARY(mul, ALL, none, same, multiply(x, y))
+// becomes an entry with a loop for every dtype. Read `loop` and `contiguous`, then the macros at the end.
+//
+// The expression is compiled for the compute type of each dtype: floating dtypes see x, y, z as vectors
+// (f32v, f64v), complex ones as Complex<f32v>, integers and bool as numbers (the compiler vectorises their
+// loop). Only one loop per dtype exists, over contiguous operands. Operands with other strides pass through
+// small buffers, block by block: that costs a little copying inside the first cache, keeps the library small,
+// and makes a result independent of the layout of its operands, to the last bit.
+#pragma once
+#include <utility>
+
+#include "arithmetic.h"
+#include "families.h"
+
+namespace rl {
+inline namespace RL_ISA {
+namespace {
+
+constexpr int64_t BLOCK = 256;         // elements that pass through the buffers at a time
+constexpr int MAX_OPERANDS = 4;        // output and three inputs
+constexpr int MAX_ELEMENT_BYTES = 16;  // complex128
+
+using ContiguousLoop = void (*)(char* const* data, int64_t n, const void* params);
+
+template <class Word>
+inline void copy_strided(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    Word word;
+    std::memcpy(&word, from + i * from_stride, sizeof(Word));
+    std::memcpy(to + i * to_stride, &word, sizeof(Word));
+  }
+}
+
+struct Word16 {
+  uint64_t low, high;
+};
+
+// n elements of `size` bytes; the two do not overlap, or are the same.
+void copy_elements(int size, char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  if (to_stride == size && from_stride == size) {
+    if (to != from) std::memcpy(to, from, size_t(n) * size);
+    return;
+  }
+  switch (size) {
+    case 1: return copy_strided<uint8_t>(to, to_stride, from, from_stride, n);
+    case 2: return copy_strided<uint16_t>(to, to_stride, from, from_stride, n);
+    case 4: return copy_strided<uint32_t>(to, to_stride, from, from_stride, n);
+    case 8: return copy_strided<uint64_t>(to, to_stride, from, from_stride, n);
+    default: return copy_strided<Word16>(to, to_stride, from, from_stride, n);
+  }
+}
+
+// Runs `kernel` on operands of any stride. sizes are the operands' element sizes, the output first.
+[[maybe_unused]] void run_buffered(ContiguousLoop kernel, int operands, const int* sizes, char* const* data,
+                                   const int64_t* strides, int64_t n, const void* params) {
+  alignas(64) char buffers[MAX_OPERANDS][BLOCK * MAX_ELEMENT_BYTES];
+  char* block[MAX_OPERANDS];
+  for (int k = 1; k < operands; k++) {
+    if (strides[k] == 0) copy_elements(sizes[k], buffers[k], sizes[k], data[k], 0, n < BLOCK ? n : BLOCK);
+  }
+  for (int64_t start = 0; start < n; start += BLOCK) {
+    int64_t count = n - start < BLOCK ? n - start : BLOCK;
+    for (int k = 0; k < operands; k++) {
+      char* at = data[k] + start * strides[k];
+      block[k] = strides[k] == sizes[k] ? at : buffers[k];
+      if (k > 0 && strides[k] != sizes[k] && strides[k] != 0) {
+        copy_elements(sizes[k], buffers[k], sizes[k], at, strides[k], count);
+      }
+    }
+    kernel(block, count, params);
+    if (block[0] == buffers[0]) {
+      copy_elements(sizes[0], data[0] + start * strides[0], strides[0], buffers[0], sizes[0], count);
+    }
+  }
+}
+
+// A scalar argument in the type the expression sees.
+template <class V>
+inline Complex<V> part_arguments(const Param& p) {
+  return {splat<V>(scalar_t<V>(p.real)), splat<V>(scalar_t<V>(p.imag))};
+}
+template <class X>
+inline X scalar_argument(const Param& p) {
+  if constexpr (is_vector_v<X>) return splat<X>(scalar_t<X>(p.real));
+  else if constexpr (is_complex_number_v<X>) return part_arguments<decltype(X::re)>(p);
+  else return X(p.integer);
+}
+
+// What the expression gets beside its inputs: scalar arguments a, b, c, and where to note a division by zero.
+template <class X>
+struct Arguments {
+  X a{}, b{}, c{};
+  bool by_zero = false;
+};
+
+template <class F, class X, class... Xs>
+inline auto apply(Arguments<X>& s, Xs... inputs) {
+  if constexpr (sizeof...(Xs) == 1) return F{}(inputs..., 0, 0, s.a, s.b, s.c, s.by_zero);
+  else if constexpr (sizeof...(Xs) == 2) return F{}(inputs..., 0, s.a, s.b, s.c, s.by_zero);
+  else return F{}(inputs..., s.a, s.b, s.c, s.by_zero);
+}
+
+// Not inlined, because it runs twice: over the whole vectors, and over the rest, moved into a vector of its
+// own.
+template <class F, class Out, class T, class X, size_t... I>
+[[gnu::noinline]] void whole_vectors(Arguments<X>& s, char* const* data, int64_t n,
+                                     std::index_sequence<I...>) {
+  Arguments<X> local = s;
+  Out* out = reinterpret_cast<Out*>(data[0]);
+  const T* in[] = {reinterpret_cast<const T*>(data[1 + I])...};
+  for (int64_t i = 0; i < n; i += lanes_v<T>) store(out + i, apply<F>(local, load(in[I] + i)...));
+}
+
+template <class F, class Out, class T, int N, class X>
+inline void vector_loop(Arguments<X>& s, char* const* data, int64_t n) {
+  int64_t whole = n - n % lanes_v<T>, rest = n - whole;
+  if (whole) whole_vectors<F, Out, T>(s, data, whole, std::make_index_sequence<N>{});
+  if (rest) {
+    T inputs[N][lanes_v<T>] = {};
+    Out outputs[lanes_v<T>];
+    char* moved[N + 1] = {reinterpret_cast<char*>(outputs)};
+    for (int k = 0; k < N; k++) {
+      moved[k + 1] = reinterpret_cast<char*>(inputs[k]);
+      const T* from = reinterpret_cast<const T*>(data[k + 1]) + whole;
+      for (int64_t i = 0; i < rest; i++) inputs[k][i] = from[i];
+    }
+    whole_vectors<F, Out, T>(s, moved, lanes_v<T>, std::make_index_sequence<N>{});
+    Out* out = reinterpret_cast<Out*>(data[0]) + whole;
+    for (int64_t i = 0; i < rest; i++) out[i] = outputs[i];
+  }
+}
+
+// The compiler vectorises this one. It may assume independent iterations: operands are disjoint or identical.
+template <class F, class Out, class T, class X, size_t... I>
+inline void number_loop(Arguments<X>& s, char* const* data, int64_t n, std::index_sequence<I...>) {
+  Out* out = reinterpret_cast<Out*>(data[0]);
+  const T* in[] = {reinterpret_cast<const T*>(data[1 + I])...};
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) out[i] = Out(apply<F>(s, T(in[I][i])...));
+}
+
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<Complex<T>> {
+  using type = T;
+};
+template <class T, OutType OUT>
+using out_t = std::conditional_t<OUT == OutType::boolean, bool,
+                                 std::conditional_t<OUT == OutType::real, typename RealOf<T>::type, T>>;
+
+template <class F, class T, int N, OutType OUT, int SCALARS, bool DIVIDES>
+void contiguous(char* const* data, int64_t n, const void* params) {
+  using Out = out_t<T, OUT>;
+  constexpr bool vectors = is_floating_v<T> || is_complex_number_v<T>;
+  using X = typename std::conditional_t<vectors, Lane<T>, std::type_identity<T>>::type;
+  Arguments<X> s;
+  if constexpr (SCALARS > 0) {
+    const Param* p = static_cast<const Param*>(params);
+    s.a = scalar_argument<X>(p[0]);
+    if constexpr (SCALARS > 1) s.b = scalar_argument<X>(p[1]);
+    if constexpr (SCALARS > 2) s.c = scalar_argument<X>(p[2]);
+  }
+  if constexpr (vectors) vector_loop<F, Out, T, N>(s, data, n);
+  else number_loop<F, Out, T>(s, data, n, std::make_index_sequence<N>{});
+  if constexpr (DIVIDES) {
+    // All writers write the same value; atomically, so that threads may share the report.
+    auto report = static_cast<DivisionReport*>(const_cast<void*>(params));
+    if (s.by_zero && report) __atomic_store_n(&report->by_zero, true, __ATOMIC_RELAXED);
+  }
+}
+
+// The loop that goes into the table.
+template <class F, class T, int N, OutType OUT, int SCALARS, bool DIVIDES>
+void loop(char* const* data, const int64_t* strides, int64_t n, const void* params) {
+  constexpr int size = sizeof(T);
+  static constexpr int sizes[MAX_OPERANDS] = {sizeof(out_t<T, OUT>), size, size, size};
+  bool packed = strides[0] == sizes[0];
+  for (int k = 1; k <= N; k++) packed &= strides[k] == size;
+  if (packed || n == 1) contiguous<F, T, N, OUT, SCALARS, DIVIDES>(data, n, params);
+  else run_buffered(contiguous<F, T, N, OUT, SCALARS, DIVIDES>, N + 1, sizes, data, strides, n, params);
+}
+
+// Sets of dtypes an operation exists for.
+constexpr unsigned dtype_set(DType t) { return 1u << int(t); }
+constexpr unsigned INTEGERS = 31, BOOL = dtype_set(DType::b1);
+constexpr unsigned FLOATING =
+    dtype_set(DType::f16) | dtype_set(DType::f32) | dtype_set(DType::f64) | dtype_set(DType::bf16);
+constexpr unsigned COMPLEX = dtype_set(DType::c64) | dtype_set(DType::c128);
+constexpr unsigned REAL = INTEGERS | FLOATING;  // numbers with an order, without bool
+constexpr unsigned NUMBERS = REAL | COMPLEX;
+constexpr unsigned ALL = NUMBERS | BOOL;
+
+template <int D, int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, class F>
+constexpr void add_loop(Elementwise& e) {
+  constexpr bool reports = DIVIDES && is_integral(DType(D));
+  if constexpr (TYPES & dtype_set(DType(D))) e.loops[D] = loop<F, element_t<D>, N, OUT, SCALARS, reports>;
+}
+
+template <int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, class F>
+constexpr Elementwise entry(const char* name, Promote promote, F) {
+  Elementwise e{name, N, SCALARS, DIVIDES, OUT, promote, {}};
+  auto add_loops = [&]<int... D>(std::integer_sequence<int, D...>) {
+    (add_loop<D, N, TYPES, OUT, SCALARS, DIVIDES, F>(e), ...);
+  };
+  add_loops(std::make_integer_sequence<int, DTYPE_COUNT>{});
+  return e;
+}
+
+// NAME, the dtypes it has, what is promoted first, the dtype of the result, and the expression in x, y, z.
+// An operation with scalar arguments (SCALARS of them) sees them as a, b, c; one that divides integers passes
+// by_zero on.
+#define RL_ENTRY(INPUTS, SCALARS, DIVIDES, NAME, TYPES, PROMOTE, OUT, ...)                                   \
+  entry<INPUTS, TYPES, OutType::OUT, SCALARS, DIVIDES>(                                                      \
+      #NAME, Promote::PROMOTE,                                                                               \
+      []([[maybe_unused]] auto x, [[maybe_unused]] auto y, [[maybe_unused]] auto z, [[maybe_unused]] auto a, \
+         [[maybe_unused]] auto b, [[maybe_unused]] auto c,                                                   \
+         [[maybe_unused]] bool& by_zero) { return __VA_ARGS__; })
+#define UNARY(...) RL_ENTRY(1, 0, false, __VA_ARGS__)
+#define BINARY(...) RL_ENTRY(2, 0, false, __VA_ARGS__)
+#define TERNARY(...) RL_ENTRY(3, 0, false, __VA_ARGS__)
+#define DIVISION(...) RL_ENTRY(2, 0, true, __VA_ARGS__)
+#define UNARY_WITH(SCALARS, ...) RL_ENTRY(1, SCALARS, false, __VA_ARGS__)
+#define BINARY_WITH(SCALARS, ...) RL_ENTRY(2, SCALARS, false, __VA_ARGS__)
+#define TERNARY_WITH(SCALARS, ...) RL_ENTRY(3, SCALARS, false, __VA_ARGS__)
+
+}  // namespace
+}  // namespace RL_ISA
+}  // namespace rl
