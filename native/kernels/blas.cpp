@@ -59,7 +59,13 @@ Library open_library() {
                      find(library, "cblas_sdot", r.sdot) && find(library, "cblas_ddot", r.ddot) &&
                      find(library, "cblas_cdotu_sub", r.cdotu) && find(library, "cblas_cdotc_sub", r.cdotc) &&
                      find(library, "cblas_zdotu_sub", r.zdotu) && find(library, "cblas_zdotc_sub", r.zdotc);
-  if (library.complete) set_num_threads(1);
+  if (!library.complete) return library;
+  set_num_threads(1);
+  const char* (*core)() = nullptr;
+  if (find(library, "openblas_get_corename", core)) {
+    std::string name = core();
+    r.has_unpacked_kernels = name == "SkylakeX" || name == "Cooperlake" || name == "SapphireRapids";
+  }
   return library;
 }
 

@@ -40,6 +40,9 @@ struct Blas {
   CblasDot<double> ddot;
   CblasDotSub<c64> cdotu, cdotc;
   CblasDotSub<c128> zdotu, zdotc;
+  // On AVX-512 processors OpenBLAS multiplies up to a million terms without packing; see Note [unpacked
+  // products].
+  bool has_unpacked_kernels;
 };
 
 // The library's routines, or null if it could not be opened. The first call opens it.

@@ -50,6 +50,8 @@ struct MatmulLoops {
   // Between f16/bf16 matrices and row-major float ones: to = from, and to = from + beta * to.
   void (*widen)(DType dtype, const Matrix& from, float* to);
   void (*narrow)(DType dtype, const Matrix& to, const float* from, float beta);
+  // to (row-major, dense) = the transpose of a row-major matrix of f32 or f64 with leading dimension ld.
+  void (*transpose)(DType dtype, const void* from, int64_t ld, int64_t rows, int64_t cols, void* to);
 };
 namespace baseline {
 extern const MatmulLoops matmul_loops;
