@@ -1,10 +1,23 @@
-"""What every test shares: tests under tests/torch compare with torch and carry its mark."""
+"""What every test shares: the mark of the comparisons with torch, and how hypothesis explores."""
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 TORCH_TESTS = Path(__file__).parent / "torch"
+
+# pytest puts tests/ on the path, where Python would take the directory tests/torch for an (empty) package torch.
+_torch = importlib.util.find_spec("torch")
+if _torch is not None and _torch.origin is None:
+    sys.modules["torch"] = None  # makes `import torch` fail as it should without torch
+
+# Machines differ in speed, so no deadline; continuous integration explores the same examples each time.
+settings.register_profile("local", deadline=None, print_blob=True)
+settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True)
+settings.load_profile("local")
 
 
 def pytest_collection_modifyitems(items):
