@@ -9,7 +9,7 @@ from hypothesis import settings
 
 TORCH_TESTS = Path(__file__).parent / "torch"
 
-# pytest puts tests/ on the path, where Python would take the directory tests/torch for an (empty) package torch.
+# tests/ is on the path, where Python would take the directory tests/torch for an (empty) package torch.
 _torch = importlib.util.find_spec("torch")
 if _torch is not None and _torch.origin is None:
     sys.modules["torch"] = None  # makes `import torch` fail as it should without torch
