@@ -11,6 +11,11 @@ inline int64_t wrap_index(int64_t i, int64_t size) { return i + ((i >> 63) & siz
 // Operand 0 is the result (or source), 1 is self, 2... are the index tensors.
 using IndexWalk = Walk<2 + MAX_DIMS>;
 
+// Whole rows of a table: one index tensor, the same index for all of a run.
+inline bool is_table(const IndexWalk& walk) {
+  return walk.ndim == 2 && walk.operands == 3 && walk.step(2) == 0 && walk.strides[0][1] == 0;
+}
+
 inline IndexWalk walk_indexed(int ndim, const int64_t* sizes, const int64_t* strides,
                               const int64_t* self_strides, const IndexedDim* indexed, int count) {
   const int64_t* operands[2 + MAX_DIMS] = {strides, self_strides};
@@ -23,7 +28,8 @@ inline IndexWalk walk_indexed(int ndim, const int64_t* sizes, const int64_t* str
   int last = walk.ndim - 1;
   bool is_free = true;
   for (int k = 0; k < count; k++) is_free = is_free && walk.strides[last][2 + k] == 0;
-  if (is_free && last > 0 && walk.sizes[last] < SHORT && walk.sizes[last - 1] > SHORT) walk.rotate();
+  if (is_free && last > 0 && !is_table(walk) && walk.sizes[last] < SHORT && walk.sizes[last - 1] > SHORT)
+    walk.rotate();
   return walk;
 }
 

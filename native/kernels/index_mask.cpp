@@ -79,22 +79,69 @@ void each_part(const std::vector<int64_t>& starts, const F& f) {
   });
 }
 
-// Calls f(position in run) for the ones of n masks, skipping eight zeros at a time.
-template <class F>
-inline void each_one(const uint8_t* mask, int64_t step, int64_t n, F f) {
-  int64_t i = 0;
-  if (step == 1) {
-    for (; i + 8 <= n; i += 8) {
-      uint64_t eight;
-      __builtin_memcpy(&eight, mask + i, 8);
-      if (eight == 0) continue;
-      for (int64_t j = i; j < i + 8; j++) {
-        if (mask[j]) f(j);
+// Copies the elements of a run where the mask is set to `to`, up to `end`; returns where it got to. Writes
+// every element and moves on by the mask, which costs the same for any mask.
+template <int N>
+char* compress(char* to, const char* end, const char* from, int64_t step, const uint8_t* mask,
+               int64_t mask_step, int64_t n) {
+  for (int64_t i = 0; i < n && to < end; i++) {
+    move_element<N>(to, from + i * step);
+    to += mask[i * mask_step] ? N : 0;
+  }
+  return to;
+}
+
+// The opposite: elements of `from`, up to `end`, go where the mask is set.
+template <int N>
+const char* expand(char* to, int64_t step, const char* from, const char* end, const uint8_t* mask,
+                   int64_t mask_step, int64_t n) {
+  for (int64_t i = 0; i < n && from < end; i++) {
+    const char* chosen = mask[i * mask_step] ? from : to + i * step;
+    char element[N];
+    move_element<N>(element, chosen);
+    move_element<N>(to + i * step, element);
+    from += mask[i * mask_step] ? N : 0;
+  }
+  return from;
+}
+
+template <int N>
+struct Bits;
+template <>
+struct Bits<1> {
+  using type = uint8_t;
+};
+template <>
+struct Bits<2> {
+  using type = uint16_t;
+};
+template <>
+struct Bits<4> {
+  using type = uint32_t;
+};
+template <>
+struct Bits<8> {
+  using type = uint64_t;
+};
+
+template <int N>
+void fill_run(char* to, int64_t step, const uint8_t* mask, int64_t mask_step, int64_t n, const char* value) {
+  if constexpr (N < 16) {
+    if (step == 1 &&
+        mask_step == 1) {  // a choice instead of a branch: the compiler makes whole vectors of it
+      using T = typename Bits<N>::type;
+      T fill, old;
+      __builtin_memcpy(&fill, value, N);
+      for (int64_t i = 0; i < n; i++) {
+        __builtin_memcpy(&old, to + i * N, N);
+        T chosen = mask[i] ? fill : old;
+        __builtin_memcpy(to + i * N, &chosen, N);
       }
+      return;
     }
   }
-  for (; i < n; i++) {
-    if (mask[i * step]) f(i);
+  for (int64_t i = 0; i < n; i++) {
+    if (mask[i * mask_step]) move_element<N>(to + i * step * N, value);
   }
 }
 
@@ -120,6 +167,7 @@ void nonzero(int64_t* out, int64_t out_rows, Span self, int64_t row_stride, int6
     const T* data = static_cast<const T*>(self.data);
     std::vector<int64_t> starts = count_parts(walk, data, 0);
     each_part(starts, [&](int64_t begin, int64_t written) {
+      const int64_t limit = std::min(out_rows, starts[size_t(begin / PART) + 1]);
       int64_t at[MAX_DIMS], offset = 0, rest = begin, end = std::min(numel, begin + PART);
       for (int d = last; d >= 0; d--) {
         at[d] = rest % self.sizes[d];
@@ -128,12 +176,17 @@ void nonzero(int64_t* out, int64_t out_rows, Span self, int64_t row_stride, int6
       }
       while (begin < end) {
         int64_t n = std::min(row - at[last], end - begin);
-        for (int64_t i = 0; i < n && written < out_rows; i++) {
-          if (!is_nonzero(data[offset + i * step])) continue;
-          int64_t* to = out + written++ * row_stride;
-          for (int d = 0; d < last; d++) to[d * column_stride] = at[d];
-          to[last * column_stride] = at[last] + i;
+        // As in compress: write always, move on by the mask. The other coordinates are the same along the
+        // run.
+        int64_t *to = out + written * row_stride, *column = to + last * column_stride, found = 0;
+        for (int64_t i = 0; i < n && written + found < limit; i++) {
+          column[found * row_stride] = at[last] + i;
+          found += is_nonzero(data[offset + i * step]);
         }
+        for (int d = 0; d < last; d++) {
+          for (int64_t i = 0; i < found; i++) to[i * row_stride + d * column_stride] = at[d];
+        }
+        written += found;
         begin += n;
         offset -= at[last] * step;
         at[last] = 0;
@@ -156,13 +209,10 @@ void masked_select(void* out, Span self, Span mask) {
     constexpr int N = size.value;
     each_part(starts, [&](int64_t begin, int64_t written) {
       char* to = static_cast<char*>(out) + written * N;
+      const char* end = static_cast<char*>(out) + starts[size_t(begin / PART) + 1] * N;
       walk.run(begin, std::min(walk.numel, begin + PART), [&](const int64_t* offsets, int64_t n) {
         const char* from = static_cast<const char*>(self.data) + offsets[0] * N;
-        const int64_t step = walk.step(0) * N;
-        each_one(bits + offsets[1], walk.step(1), n, [&](int64_t i) {
-          move_element<N>(to, from + i * step);
-          to += N;
-        });
+        to = compress<N>(to, end, from, walk.step(0) * N, bits + offsets[1], walk.step(1), n);
       });
     });
   });
@@ -173,16 +223,10 @@ void masked_fill(Span self, Span mask, const void* value) {
   const uint8_t* bits = static_cast<const uint8_t*>(mask.data);
   visit_size(self.dtype, [&](auto size) {
     constexpr int N = size.value;
-    struct Element {
-      char bytes[N];
-    } fill;
-    move_element<N>(fill.bytes, static_cast<const char*>(value));
     parallel_for(walk.numel, INDEX_GRAIN * 2, [&](int64_t begin, int64_t end) {
       walk.run(begin, end, [&](const int64_t* offsets, int64_t n) {
         char* to = static_cast<char*>(self.data) + offsets[0] * N;
-        const int64_t step = walk.step(0) * N;
-        each_one(bits + offsets[1], walk.step(1), n,
-                 [&](int64_t i) { move_element<N>(to + i * step, fill.bytes); });
+        fill_run<N>(to, walk.step(0), bits + offsets[1], walk.step(1), n, static_cast<const char*>(value));
       });
     });
   });
@@ -196,13 +240,10 @@ void masked_scatter(Span self, Span mask, const void* source) {
     constexpr int N = size.value;
     each_part(starts, [&](int64_t begin, int64_t taken) {
       const char* from = static_cast<const char*>(source) + taken * N;
+      const char* end = static_cast<const char*>(source) + starts[size_t(begin / PART) + 1] * N;
       walk.run(begin, std::min(walk.numel, begin + PART), [&](const int64_t* offsets, int64_t n) {
         char* to = static_cast<char*>(self.data) + offsets[0] * N;
-        const int64_t step = walk.step(0) * N;
-        each_one(bits + offsets[1], walk.step(1), n, [&](int64_t i) {
-          move_element<N>(to + i * step, from);
-          from += N;
-        });
+        from = expand<N>(to, walk.step(0) * N, from, end, bits + offsets[1], walk.step(1), n);
       });
     });
   });

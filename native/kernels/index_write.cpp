@@ -37,17 +37,25 @@ struct Min {
   static T apply(T a, T b) { return a != a || compute_t<T>(a) < compute_t<T>(b) ? a : b; }
 };
 
-// Calls f(begin, end, walk, src, self) so that threads never meet at an element: they share out a dimension
-// that no index depends on. Without one (or with little work) there is one part.
+// Calls f(walk, self, src, low, high) so that threads never meet at an element. They share out a dimension
+// that no index depends on; or, where whole rows are written, the rows of self: each thread then looks at all
+// indices and does those in low...high. Without either (or with little work) there is one part.
 template <class F>
-void split_writes(const IndexWalk& walk, char* self, const char* src, int element, const F& f) {
+void split_writes(const IndexWalk& walk, char* self, const char* src, int element, const IndexedDim* indexed,
+                  const F& f) {
+  constexpr int64_t ALL = INT64_MAX;
+  if (walk.numel <= INDEX_GRAIN) return f(walk, self, src, int64_t(0), ALL);
+  if (is_table(walk) && indexed->stride != 0) {
+    return parallel_for(indexed->size, (indexed->size + 1) / 2,
+                        [&](int64_t low, int64_t high) { f(walk, self, src, low, high); });
+  }
   int split = -1;
   for (int d = 0; d < walk.ndim; d++) {
     bool is_free = walk.strides[d][1] != 0;
     for (int k = 2; k < walk.operands; k++) is_free = is_free && walk.strides[d][k] == 0;
     if (is_free && (split < 0 || walk.sizes[d] > walk.sizes[split])) split = d;
   }
-  if (walk.numel <= INDEX_GRAIN || split < 0) return f(walk, self, src);
+  if (split < 0) return f(walk, self, src, int64_t(0), ALL);
   int64_t others = walk.numel / walk.sizes[split];
   parallel_for(walk.sizes[split], std::max<int64_t>(1, INDEX_GRAIN / others),
                [&](int64_t begin, int64_t end) {
@@ -55,15 +63,26 @@ void split_writes(const IndexWalk& walk, char* self, const char* src, int elemen
                  part.sizes[split] = end - begin;
                  part.numel = others * (end - begin);
                  f(part, self + begin * walk.strides[split][1] * element,
-                   src + begin * walk.strides[split][0] * element);
+                   src + begin * walk.strides[split][0] * element, int64_t(0), ALL);
                });
 }
 
-// Calls each(to, from) for all positions of the walk, in order. Bytes; `N` is the size of an element.
+// Calls row(to, self_step, from, src_step, n) or one(to, from) until all positions of the walk have been
+// written, in order. N is the size of an element; a table's rows outside low...high are another thread's.
 template <int N, class Row, class One>
-void write_all(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed, Row row,
-               One one) {
+void write_all(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed, int64_t low,
+               int64_t high, Row row, One one) {
   const int64_t src_step = walk.step(0), self_step = walk.step(1);
+  if (is_table(walk)) {
+    const int64_t step = walk.strides[0][2], src_stride = walk.strides[0][0] * N, n = walk.sizes[1];
+    for (int64_t i = 0; i < walk.sizes[0]; i++) {
+      int64_t at = wrap_index(indexed->data[i * step], indexed->size);
+      if (at >= low && at < high) {
+        row(self + at * indexed->stride * N, self_step, src + i * src_stride, src_step, n);
+      }
+    }
+    return;
+  }
   walk.run(0, walk.numel, [&](const int64_t* offsets, int64_t n) {
     const char* from = src + offsets[0] * N;
     IndexRun run(walk, indexed, offsets);
@@ -73,6 +92,11 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
     } else if (run.moving == 1) {
       const IndexedDim& dim = indexed[run.first];
       const int64_t step = walk.step(2 + run.first), *index = dim.data + offsets[2 + run.first];
+      if (step == 1 && src_step == 1 && self_step == 0) {
+        const int64_t size = dim.size, stride = dim.stride * N;
+        for (int64_t i = 0; i < n; i++) one(to + wrap_index(index[i], size) * stride, from + i * N);
+        return;
+      }
       for (int64_t i = 0; i < n; i++) {
         int64_t at = i * self_step + wrap_index(index[i * step], dim.size) * dim.stride;
         one(to + at * N, from + i * src_step * N);
@@ -86,7 +110,8 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
 }
 
 template <template <class> class Op, class T>
-void combine(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed) {
+void combine(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed, int64_t low,
+             int64_t high) {
   auto one = [](char* to, const char* from) {
     T* at = reinterpret_cast<T*>(to);
     *at = Op<T>::apply(*at, *reinterpret_cast<const T*>(from));
@@ -100,18 +125,19 @@ void combine(const IndexWalk& walk, char* self, const char* src, const IndexedDi
       for (int64_t i = 0; i < n; i++) to[i * to_step] = Op<T>::apply(to[i * to_step], from[i * from_step]);
     }
   };
-  write_all<sizeof(T)>(walk, self, src, indexed, row, one);
+  write_all<sizeof(T)>(walk, self, src, indexed, low, high, row, one);
 }
 
 template <class T>
-void combine_by(IndexOp op, const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed) {
+void combine_by(IndexOp op, const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed,
+                int64_t low, int64_t high) {
   switch (op) {
-    case IndexOp::add: return combine<Add, T>(walk, self, src, indexed);
-    case IndexOp::mul: return combine<Mul, T>(walk, self, src, indexed);
+    case IndexOp::add: return combine<Add, T>(walk, self, src, indexed, low, high);
+    case IndexOp::mul: return combine<Mul, T>(walk, self, src, indexed, low, high);
     default:
       if constexpr (!is_complex_v<T>) {  // complex numbers have no order; the caller has refused them
-        if (op == IndexOp::max) combine<Max, T>(walk, self, src, indexed);
-        else combine<Min, T>(walk, self, src, indexed);
+        if (op == IndexOp::max) combine<Max, T>(walk, self, src, indexed, low, high);
+        else combine<Min, T>(walk, self, src, indexed, low, high);
       }
   }
 }
@@ -196,17 +222,19 @@ void index_write(void* self, const int64_t* self_strides, Span src, const Indexe
   IndexWalk walk = walk_indexed(src.ndim, src.sizes, src.strides, self_strides, indexed, count);
   char* to = static_cast<char*>(self);
   const char* from = static_cast<const char*>(src.data);
-  split_writes(
-      walk, to, from, dtype_size(src.dtype), [&](const IndexWalk& part, char* at, const char* source) {
-        if (op == IndexOp::assign) {
-          visit_size(src.dtype, [&](auto size) {
-            write_all<size.value>(part, at, source, indexed, move_row<size.value>, move_element<size.value>);
-          });
-        } else {
-          visit(src.dtype,
-                [&](auto tag) { combine_by<typename decltype(tag)::type>(op, part, at, source, indexed); });
-        }
+  auto part = [&](const IndexWalk& part, char* at, const char* source, int64_t low, int64_t high) {
+    if (op == IndexOp::assign) {
+      visit_size(src.dtype, [&](auto size) {
+        write_all<size.value>(part, at, source, indexed, low, high, move_row<size.value>,
+                              move_element<size.value>);
       });
+    } else {
+      visit(src.dtype, [&](auto tag) {
+        combine_by<typename decltype(tag)::type>(op, part, at, source, indexed, low, high);
+      });
+    }
+  };
+  split_writes(walk, to, from, dtype_size(src.dtype), indexed, part);
 }
 
 IndexFault index_put(Span self, const Span* const* indices, int position, Span values, bool accumulate) {
