@@ -211,7 +211,7 @@ def _corners(tensor: Any, shape: Any) -> list[Any]:
 
 
 def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, indent: int, width: int) -> str:
-    """Brackets, commas and line breaks around elements that come in order; `width` includes comma and space."""
+    """Brackets, commas and line breaks around elements that come in order; `width` counts comma and space."""
     size = shape[0]
     edge = _options.edgeitems
     gap = summarize and size > 2 * edge
@@ -231,8 +231,8 @@ def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, ind
 
 def _float_strings(values: list[float]) -> tuple[list[str], int]:
     """Format floats alike: whole numbers as `1.`, others with `precision` digits, in scientific notation when
-    the magnitudes lie far apart. The width is that of the widest finite non-zero element; zeros, infinities and
-    nan must make do with it."""
+    the magnitudes lie far apart. The width is that of the widest finite non-zero element; zeros, infinities
+    and nan must make do with it."""
     precision = _options.precision
     visible = [value for value in values if value and value - value == 0.0]
     whole = all(value == math.floor(value) for value in visible)

@@ -1,0 +1,13 @@
+"""The table of operations and sample inputs. Every check is driven by it: values, dtypes, first and second
+derivatives, in-place forms, memory layouts, and the comparison with torch. An operation without an entry
+fails the suite. To add one, write a line in the file of its family, `op("name", [call(...), ...])` or
+`unary("name")`; families.py has the words for it, sampling.py says what an entry can declare."""
+
+import importlib
+
+from families import OPS
+
+for family in ("elementwise", "reduce", "shape", "index"):
+    importlib.import_module(f"samples_{family}")
+
+__all__ = ["OPS"]

@@ -1,0 +1,205 @@
+"""Every operation of the table without torch: values, dtypes, derivatives, in-place forms, layouts."""
+
+import pytest
+from gradcheck import gradcheck, gradgradcheck
+from samples import OPS
+from sampling import DTYPES, Op, Sample, build, dtype_names, tensors_in
+
+import rushlight
+
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+
+
+def ops(keep=lambda op: True):
+    return pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS.values() if keep(op)])
+
+
+def same(a, b, tolerance=0.0):
+    """Whether two numbers, lists of numbers or results are equal, nan being equal to itself."""
+    if isinstance(a, rushlight.Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and same(a.tolist(), b.tolist(), tolerance)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(p, q, tolerance) for p, q in zip(a, b))
+    return a == b or (a != a and b != b) or (tolerance > 0 and abs(a - b) <= tolerance * (1 + abs(b)))
+
+
+def explain(op: Op, sample: Sample, detail: str = "") -> str:
+    return f"{op.name}{sample} {detail}"
+
+
+@ops(lambda op: op.reference is not None)
+def test_values_agree_with_python_numbers(op):
+    dtype = "float64" if "f" in op.dtypes else "int64"
+    for sample in op.for_dtype(dtype):
+        if sample.kwargs or any(item.dtype for item in sample.inputs()):
+            continue
+        args, kwargs = build(rushlight, sample, dtype)
+        result = op.function(rushlight)(*args, **kwargs)
+        broadcast = [
+            arg.expand(result.shape).reshape(-1).tolist()
+            if isinstance(arg, rushlight.Tensor)
+            else [arg] * result.numel()
+            for arg in args
+        ]
+        for numbers, got in zip(zip(*broadcast), result.reshape(-1).tolist(), strict=True):
+            want = op.reference(*numbers)
+            assert abs(got - want) <= 1e-12 * (1 + abs(want)), explain(
+                op, sample, f"of {numbers}: {got}, not {want}"
+            )
+
+
+@ops()
+def test_every_dtype_runs_or_raises(op):
+    supported = dtype_names(op.dtypes)
+    for dtype in DTYPES:
+        refused = []
+        for sample in op.for_dtype(dtype):
+            args, kwargs = build(rushlight, sample, dtype)
+            try:
+                op.function(rushlight)(*args, **kwargs)
+            except REFUSALS as error:
+                refused.append(error)
+                assert dtype not in supported, explain(op, sample, f"refuses {dtype}: {error}")
+        assert dtype in supported or refused, f"{op.name} accepts {dtype}"
+
+
+def as_function_of_inputs(op, sample, dtype):
+    """The call as a function of its differentiable inputs, and those inputs."""
+    inputs = []
+    args, kwargs = build(rushlight, sample, dtype, leaves=inputs)
+
+    def function(*tensors):
+        given = iter(tensors)
+
+        def swap(tree):
+            if any(tree is leaf for leaf in inputs):
+                return next(given)
+            if type(tree) in (list, tuple):
+                return type(tree)(swap(item) for item in tree)
+            if type(tree) is dict:
+                return {name: swap(item) for name, item in tree.items()}
+            return tree
+
+        return op.function(rushlight)(*swap(args), **swap(kwargs))
+
+    return function, inputs
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@ops(lambda op: op.grad)
+def test_gradients(op, dtype):
+    if dtype not in dtype_names(op.grad):
+        pytest.skip(f"not differentiable in {dtype}")
+    for sample in op.for_dtype(dtype):
+        if not sample.grad:
+            continue
+        function, inputs = as_function_of_inputs(op, sample, dtype)
+        try:
+            gradcheck(rushlight, function, inputs, tolerance=op.tolerance)
+            if op.second:
+                gradgradcheck(rushlight, function, inputs, tolerance=op.tolerance)
+        except Exception as error:
+            error.add_note(explain(op, sample, dtype))
+            raise
+
+
+@ops(lambda op: op.inplace)
+def test_in_place_form_equals_the_function(op):
+    for dtype in ("float32", "int64", "complex128", "bool"):
+        if dtype not in dtype_names(op.dtypes if op.inplace is True else op.inplace):
+            continue
+        for sample in op.for_dtype(dtype):
+            args, kwargs = build(rushlight, sample, dtype)
+            if not isinstance(args[0], rushlight.Tensor) or "dtype" in kwargs:
+                continue
+            expected = op.function(rushlight)(*args, **kwargs)
+            target = args[0].clone()
+            method = getattr(target, op.name + "_")
+            fits = expected.shape == target.shape or op.view
+            if not fits or not rushlight.can_cast(expected.dtype, target.dtype):
+                with pytest.raises(RuntimeError):
+                    method(*args[1:], **kwargs)
+                    pytest.fail(explain(op, sample, f"{dtype} in place"))
+                assert same(target, args[0]), explain(op, sample, "changed its tensor although it failed")
+                continue
+            version = target._version
+            assert method(*args[1:], **kwargs) is target
+            assert same(target, expected.to(target.dtype)), explain(op, sample, f"{dtype} in place")
+            assert target._version > version or op.view
+
+
+@ops(lambda op: op.method and "." not in op.name)
+def test_method_equals_function(op):
+    dtype = dtype_names(op.dtypes)[0]
+    for sample in op.for_dtype(dtype):
+        args, kwargs = build(rushlight, sample, dtype)
+        if isinstance(args[0], rushlight.Tensor):
+            expected = op.function(rushlight)(*args, **kwargs)
+            assert same(getattr(args[0], op.name)(*args[1:], **kwargs), expected), explain(op, sample)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@ops(lambda op: op.layouts)
+def test_memory_layout_makes_no_difference(op, dtype):
+    """Transposed, strided, shifted, expanded inputs give what contiguous copies give, gradients too."""
+    if dtype not in dtype_names(op.dtypes):
+        pytest.skip(f"does not take {dtype}")
+    function = op.function(rushlight)
+    for sample in op.for_dtype(dtype):
+        for layout in op.layouts:
+            args, kwargs = build(rushlight, sample, dtype, layout)
+            plain = lambda item: item.contiguous() if isinstance(item, rushlight.Tensor) else item
+            expected = function(*map_tensors(plain, args), **map_tensors(plain, kwargs))
+            actual = function(*args, **kwargs)
+            assert same(actual, expected, 1e-6 if dtype == "int64" else 1e-13), explain(
+                op, sample, f"{dtype} {layout}"
+            )
+            if dtype not in dtype_names(op.grad) or not sample.grad:
+                continue
+            gradients = []
+            for copy in (plain, lambda item: item):
+                leaves = []
+
+                def leaf(item, copy=copy, leaves=leaves):
+                    if isinstance(item, rushlight.Tensor) and item.dtype.is_floating_point:
+                        leaves.append(copy(item).detach().requires_grad_())
+                        return leaves[-1]
+                    return item
+
+                outputs = tensors_in(
+                    rushlight, function(*map_tensors(leaf, args), **map_tensors(leaf, kwargs))
+                )
+                loss = sum((out * out).abs().sum() for out in outputs if out.requires_grad)
+                if isinstance(loss, rushlight.Tensor):
+                    gradients.append(rushlight.autograd.grad(loss, leaves, allow_unused=True))
+            for a, b in zip(*gradients):
+                assert (a is None and b is None) or same(a, b, 1e-12), explain(
+                    op, sample, f"gradient, {layout}"
+                )
+
+
+def map_tensors(function, tree):
+    if type(tree) in (list, tuple):
+        return type(tree)(map_tensors(function, item) for item in tree)
+    if type(tree) is dict:
+        return {name: map_tensors(function, item) for name, item in tree.items()}
+    return function(tree)
+
+
+@ops(lambda op: op.view)
+def test_views_share_memory(op):
+    dtype = dtype_names(op.dtypes)[0]
+    for sample in op.for_dtype(dtype):
+        args, kwargs = build(rushlight, sample, dtype)
+        for result in tensors_in(rushlight, op.function(rushlight)(*args, **kwargs)):
+            if result.numel():
+                assert result.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr() or (
+                    len(tensors_in(rushlight, args)) > 1
+                ), explain(op, sample)
+
+
+def test_every_primitive_has_samples():
+    covered = {op.name.rpartition(".")[2].strip("_") for op in OPS.values()}
+    covered |= {name for op in OPS.values() for name in op.covers}
+    missing = [name for name in dir(rushlight._C.ops) if not name.startswith("_") and name not in covered]
+    assert not missing, f"primitives without samples: {missing}"
