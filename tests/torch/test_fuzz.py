@@ -13,7 +13,7 @@ import rushlight
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-fuzz = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=False)
+fuzz = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 sizes = st.integers(0, 4) | st.integers(1, 3)
 shapes = st.lists(sizes, max_size=4).map(tuple)
 dims = st.integers(-5, 5)
