@@ -1,0 +1,36 @@
+"""Layers, losses and everything else a network is made of."""
+
+from rushlight.nn import functional, init, modules, parameter
+from rushlight.nn.activation import *
+from rushlight.nn.activation import __all__ as _activation
+from rushlight.nn.container import *
+from rushlight.nn.container import __all__ as _container
+from rushlight.nn.distance import *
+from rushlight.nn.distance import __all__ as _distance
+from rushlight.nn.dropout import *
+from rushlight.nn.dropout import __all__ as _dropout
+from rushlight.nn.flatten import *
+from rushlight.nn.flatten import __all__ as _flatten
+from rushlight.nn.linear import *
+from rushlight.nn.linear import __all__ as _linear
+from rushlight.nn.loss import *
+from rushlight.nn.loss import __all__ as _loss
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Buffer, Parameter
+
+__all__ = [
+    "Buffer",
+    "Module",
+    "Parameter",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    *_activation,
+    *_container,
+    *_distance,
+    *_dropout,
+    *_flatten,
+    *_linear,
+    *_loss,
+]

@@ -1,0 +1,32 @@
+"""The ``reduction`` argument of losses, and the two older arguments it replaced."""
+
+import warnings
+
+
+def reduction_of(size_average, reduce, reduction, stacklevel=3):
+    """What ``size_average`` and ``reduce`` meant, if given; else ``reduction``."""
+    if size_average is None and reduce is None:
+        return reduction
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    meant = "none" if not reduce else "mean" if size_average else "sum"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
+        stacklevel=stacklevel,
+    )
+    return meant
+
+
+def check_reduction(reduction):
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def reduced(loss, reduction):
+    """The mean or sum of the elementwise loss, or the loss itself."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    check_reduction(reduction)
+    return loss

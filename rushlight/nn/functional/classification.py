@@ -1,0 +1,238 @@
+"""Losses that compare scores of classes with class indices or probabilities."""
+
+import rushlight
+from rushlight.nn.functional._checks import require_floating, require_tensor, scalar_type
+from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+
+
+def _check_class_target(input, target, weight):
+    """Shapes and dtypes of scores (N, C, ...) or (C) and class indices (N, ...) or ()."""
+    if input.dim() < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {input.dim()})")
+    if input.dim() != 1 and (target.dim() == 0 or input.size(0) != target.size(0)):
+        raise ValueError(
+            f"Expected input batch_size ({input.size(0)}) to match target batch_size "
+            f"({target.size(0) if target.dim() else 1})."
+        )
+    if input.dim() <= 2:
+        if target.dim() > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if input.dim() == 1 and target.numel() != 1:
+            raise RuntimeError(
+                f"size mismatch (got input: {list(input.shape)}, target: {list(target.shape)})"
+            )
+    else:
+        expected = [input.size(0), *input.shape[2:]]
+        if list(target.shape) != expected:
+            if input.dim() == 4 and target.dim() == 3:
+                raise RuntimeError(
+                    f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
+                )
+            raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
+    if target.dtype not in (rushlight.int64, rushlight.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_type(target.dtype)}")
+    classes = input.size(0 if input.dim() == 1 else 1)
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError(
+                f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                f"weight tensor of shape: {list(weight.shape)}"
+            )
+        if weight.dtype != input.dtype:
+            raise RuntimeError(
+                f"expected scalar type {scalar_type(input.dtype)} but found {scalar_type(weight.dtype)}"
+            )
+
+
+def _known(target, ignore_index, classes):
+    """The targets with the ignored ones replaced by 0, and which are not ignored."""
+    target = target.to(rushlight.int64)
+    counted = target != ignore_index
+    safe = rushlight.where(counted, target, 0)
+    if not target.is_meta:
+        outside = (safe < 0) | (safe >= classes)
+        if outside.any():
+            raise IndexError(f"Target {safe[outside][0].item()} is out of bounds.")
+    return safe, counted
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Minus the log probability that ``input`` gives to each target class, weighted by the class's weight.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+    tensor(2.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("nll_loss_nd", input)
+    _check_class_target(input, target, weight)
+    dim = 0 if input.dim() == 1 else 1
+    safe, counted = _known(target, ignore_index, input.size(dim))
+    if input.dim() == 1:
+        picked = -input[safe]
+    else:
+        picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
+    share = counted.to(input.dtype) if weight is None else rushlight.where(counted, weight[safe], 0.0)
+    loss = rushlight.where(counted, picked * share, 0.0)
+    if reduction == "mean":
+        return loss.sum() / share.sum()
+    return reduced(loss, reduction)
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """``nll_loss`` of ``log_softmax``; the target holds class indices, or probabilities in the input's shape.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(2, 4), torch.tensor([1, 3]))
+    tensor(1.3863)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("cross_entropy_loss", input)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if input.shape == target.shape:
+        return _cross_entropy_of_probabilities(
+            input, target, weight, ignore_index, reduction, label_smoothing
+        )
+    dim = 0 if input.dim() == 1 else 1
+    log_probability = input.log_softmax(dim) if input.dim() else input
+    loss = nll_loss(log_probability, target, weight, ignore_index=ignore_index, reduction=reduction)
+    if label_smoothing == 0:
+        return loss
+    classes = input.size(dim)
+    safe, counted = _known(target, ignore_index, classes)
+    weighted = log_probability if weight is None else log_probability * _along(weight, dim, input.dim())
+    spread = rushlight.where(counted, -weighted.sum(dim), 0.0)
+    if reduction == "mean":
+        share = counted.to(input.dtype) if weight is None else rushlight.where(counted, weight[safe], 0.0)
+        spread = spread.sum() / share.sum()
+    else:
+        spread = reduced(spread, reduction)
+    return (1 - label_smoothing) * loss + label_smoothing / classes * spread
+
+
+def _along(weight, dim, ndim):
+    """A vector shaped to multiply along one dimension."""
+    return weight.reshape([-1 if i == dim else 1 for i in range(ndim)])
+
+
+def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing):
+    if not target.is_floating_point():
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{scalar_type(target.dtype)}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    dim = 0 if input.dim() == 1 else 1
+    classes = input.size(dim)
+    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
+            f"but got weight tensor of shape: {list(weight.shape)}"
+        )
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    loss = -input.log_softmax(dim) * target
+    if weight is not None:
+        loss = loss * _along(weight, dim, input.dim())
+    loss = loss.sum(dim)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() / classes) if input.numel() else loss.sum() / 0.0
+    return reduced(loss, reduction)
+
+
+def _check_scores(input):
+    if input.dim() not in (1, 2) or (input.size(-1) == 0):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(input.shape)}"
+        )
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """The mean over the other classes of ``max(0, margin - score of the target + score of the class) ** p``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
+    tensor(0.7500)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("multi_margin_loss", input)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    _check_scores(input)
+    batch = input.size(0) if input.dim() == 2 else 1
+    if target.dim() > 1 or target.numel() != batch:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. Input has shape "
+            f"{list(input.shape)}."
+        )
+    classes = input.size(-1)
+    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    if target.dtype != rushlight.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_type(target.dtype)}")
+    require_floating("multi_margin_loss", "multi_margin_loss_out_frame", input)
+    index = target.reshape(batch, 1)
+    if not target.is_meta and ((index < 0) | (index >= classes)).any():
+        raise RuntimeError("target out of range")
+    scores = input.reshape(batch, classes)
+    excess = margin - scores.gather(1, index) + scores
+    cost = rushlight.where(excess > 0, excess, 0.0) ** p
+    if weight is not None:
+        cost = cost * weight[index]
+    other = rushlight.arange(classes, device=input.device) != index
+    loss = rushlight.where(other, cost, 0.0).sum(1) / classes
+    if input.dim() == 1 and target.dim() == 0:
+        loss = loss.reshape(())
+    return reduced(loss, reduction)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """Hinge loss between every class named by the target (up to its first -1) and every other class.
+
+    >>> import rushlight as torch
+    >>> scores, labels = torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])
+    >>> torch.nn.functional.multilabel_margin_loss(scores, labels)
+    tensor(0.8500)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("multilabel_margin_loss", input)
+    _check_scores(input)
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    require_floating("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
+    if target.dtype != rushlight.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_type(target.dtype)}")
+    classes = input.size(-1)
+    if not target.is_meta and ((target < -1) | (target >= classes)).any():
+        raise RuntimeError("argument #2 'target' is out of range")
+    scores, labels = input.reshape(-1, classes), target.reshape(-1, classes)
+    named = (labels < 0).to(rushlight.int64).cumsum(1) == 0
+    class_ids = rushlight.arange(classes, device=input.device)
+    # (N, label, class): does this label name this class?
+    hit = (labels.unsqueeze(2) == class_ids) & named.unsqueeze(2)
+    other = ~hit.any(1)
+    excess = 1 - scores.gather(1, rushlight.where(named, labels, 0)).unsqueeze(2) + scores.unsqueeze(1)
+    cost = rushlight.where((excess > 0) & named.unsqueeze(2) & other.unsqueeze(1), excess, 0.0)
+    loss = cost.sum((1, 2)) / classes
+    return reduced(loss.reshape(()) if input.dim() == 1 else loss, reduction)

@@ -1,0 +1,140 @@
+"""Similarity of vectors, and losses made of it."""
+
+import rushlight
+from rushlight.nn.functional._checks import require_tensor, scalar_type
+from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """The cosine of the angle between vectors along ``dim``; norms below ``eps`` count as ``eps``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cosine_similarity(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
+    common = rushlight.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {scalar_type(common)}"
+        )
+    x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
+    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+
+
+def _unit(x, dim, eps):
+    norm = rushlight.norm(x, 2, dim, keepdim=True)
+    # The lower limit guards the value; the gradient goes through as if it were not there.
+    return x / (norm + (norm.clamp(min=eps) - norm).detach())
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.pairwise_distance(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
+    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim=keepdim)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``1 - cosine`` where the target is 1, ``max(0, cosine - margin)`` where it is -1.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1]))
+    tensor(1.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("cosine_embedding_loss", input1, 1, "input1")
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    dim = target.dim()
+    if input1.dim() != dim + 1 or input2.dim() != dim + 1:
+        raise RuntimeError(
+            f"{dim}D target tensor expects {dim + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    tiny = 1e-12
+    squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
+    cosine = (input1 * input2).sum(dim) / squares.sqrt()
+    loss = rushlight.where(target == 1, 1 - cosine, 0) + rushlight.where(
+        target == -1, (cosine - margin).clamp(min=0), 0
+    )
+    return reduced(loss, reduction)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``max(0, -target * (input1 - input2) + margin)``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
+    tensor(2.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if not (input1.dim() == input2.dim() == target.dim()):
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+def _check_triplet(anchor, positive, negative, margin):
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not (anchor.dim() == positive.dim() == negative.dim()):
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D "
+            "inputs"
+        )
+
+
+def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
+    near = distance(anchor, positive)
+    far = distance(anchor, negative)
+    if swap:
+        far = rushlight.minimum(far, distance(positive, negative))
+    return reduced((margin + near - far).clamp(min=0), reduction)
+
+
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """``max(0, distance(anchor, positive) - distance(anchor, negative) + margin)``.
+
+    >>> import rushlight as torch
+    >>> a, far = torch.zeros(1, 2), torch.full((1, 2), 9.0)
+    >>> torch.nn.functional.triplet_margin_loss(a, a, far)
+    tensor(0.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    require_tensor("triplet_margin_loss", anchor, 1, "anchor")
+    _check_triplet(anchor, positive, negative, margin)
+    check_reduction(reduction)
+
+    def distance(x1, x2):
+        return pairwise_distance(x1, x2, p, eps)
+
+    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """``triplet_margin_loss`` with any distance function."""
+    _check_triplet(anchor, positive, negative, margin)
+    check_reduction(reduction)
+    distance = pairwise_distance if distance_function is None else distance_function
+    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)

@@ -1,0 +1,45 @@
+"""linear and bilinear."""
+
+from rushlight.ops.matmul import linear
+
+import rushlight
+
+__all__ = ["bilinear", "linear"]
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """``input1 @ weight[k] @ input2 + bias[k]`` for every output feature k.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.bilinear(torch.ones(5, 2), torch.ones(5, 3), torch.ones(4, 2, 3)).shape
+    torch.Size([5, 4])
+    """
+
+    def check(condition, text):
+        if not condition:
+            raise RuntimeError(f"bilinear(): {text}")
+
+    check(
+        input1.dim() == input2.dim(), f"input dimensions do not match: got {input1.dim()} and {input2.dim()}"
+    )
+    for dim, (one, other) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        check(one == other, f"input batch dimensions do not match at dim {dim}: got {one} and {other}")
+    check(
+        input1.shape[-1] == weight.shape[1],
+        f"input1 size does not match weight size: got {input1.shape[-1]} but expected {weight.shape[1]}",
+    )
+    check(
+        input2.shape[-1] == weight.shape[2],
+        f"input2 size does not match weight size: got {input2.shape[-1]} but expected {weight.shape[2]}",
+    )
+    check(
+        bias is None or bias.shape[0] == weight.shape[0],
+        f"bias size does not match weight size: got {bias is not None and bias.shape[0]} but expected "
+        f"{weight.shape[0]}",
+    )
+    batch = input1.shape[:-1]
+    one = input1.reshape(-1, 1, 1, input1.shape[-1])
+    other = input2.reshape(-1, 1, input2.shape[-1], 1)
+    # (N, 1, 1, I) @ (K, I, J) @ (N, 1, J, 1) -> (N, K, 1, 1)
+    result = rushlight.matmul(rushlight.matmul(one, weight), other).reshape(*batch, weight.shape[0])
+    return result if bias is None else result + bias

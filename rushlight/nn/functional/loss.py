@@ -1,0 +1,300 @@
+"""Losses that compare an input with a target of the same shape."""
+
+import functools
+import math
+import warnings
+
+import rushlight
+from rushlight.nn.functional._checks import require_floating, require_tensor, scalar_type
+from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+from rushlight.nn.functional.activation import logsigmoid
+
+
+def _warn_of_broadcasting(input, target):
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+            "same size.",
+            stacklevel=3,
+        )
+
+
+def _weighted(loss, weight, input, reduction, mean_over_weight):
+    if weight is None:
+        return reduced(loss, reduction)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    check_reduction(reduction)
+    loss = loss * weight
+    if reduction == "mean" and mean_over_weight:
+        return loss.sum() / weight.sum()
+    return reduced(loss, reduction)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The squared difference.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0]))
+    tensor(2.5000)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = reduction_of(size_average, reduce, reduction)
+    _warn_of_broadcasting(input, target)
+    check_reduction(reduction)
+    difference = input - target
+    if not (difference.is_floating_point() or difference.is_complex()):
+        require_floating("mse_loss", "mse_cpu", difference)
+    return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute difference.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0]))
+    tensor(1.5000)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = reduction_of(size_average, reduce, reduction)
+    _warn_of_broadcasting(input, target)
+    check_reduction(reduction)
+    return _weighted((input - target).abs(), weight, input, reduction, mean_over_weight=True)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Squared below ``beta``, absolute above it.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    _warn_of_broadcasting(input, target)
+    check_reduction(reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    difference = input - target
+    if beta == 0:
+        return reduced(difference.abs(), reduction)
+    require_floating("smooth_l1_loss", "smooth_l1_cpu", difference)
+    size = difference.abs()
+    loss = rushlight.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
+    return reduced(loss, reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Half the square below ``delta``, ``delta`` times the absolute difference above it.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none", delta=2.0)
+    tensor([0.1250, 4.0000])
+    """
+    _warn_of_broadcasting(input, target)
+    check_reduction(reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    difference = input - target
+    require_floating("huber_loss", "huber_cpu", difference)
+    size = difference.abs()
+    loss = rushlight.where(size <= delta, difference * difference * 0.5, (size - 0.5 * delta) * delta)
+    return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Minus the log likelihood of outcomes ``target`` under probabilities ``input``; logarithms end at -100.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([1.0]))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    check_reduction(reduction)
+    require_floating("binary_cross_entropy", "binary_cross_entropy", input)
+    if target.dtype != input.dtype:
+        raise RuntimeError(f"Found dtype {scalar_type(target.dtype)} but expected {scalar_type(input.dtype)}")
+    if not input.is_meta and ((input < 0) | (input > 1)).any():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    loss = _bce_function().apply(input, target)
+    return reduced(loss if weight is None else loss * weight.expand(input.shape), reduction)
+
+
+@functools.cache
+def _bce_function():
+    """Made on first use, so that importing nn does not need autograd."""
+    from rushlight.autograd import Function
+
+    class BinaryCrossEntropy(Function):
+        """Its own derivative, because that of the limited logarithms would vanish at 0 and 1."""
+
+        @staticmethod
+        def forward(ctx, input, target):
+            ctx.save_for_backward(input, target)
+            return -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+
+        @staticmethod
+        def backward(ctx, grad):
+            input, target = ctx.saved_tensors
+            to_input = to_target = None
+            if ctx.needs_input_grad[0]:
+                to_input = grad * (input - target) / ((1 - input) * input).clamp(min=1e-12)
+            if ctx.needs_input_grad[1]:
+                to_target = grad * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100))
+            return to_input, to_target
+
+    return BinaryCrossEntropy
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """``binary_cross_entropy`` of ``sigmoid(input)``, without overflow.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.zeros(2), torch.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    check_reduction(reduction)
+    log_probability = logsigmoid(input)
+    if pos_weight is not None:
+        log_probability = log_probability * (1 + (pos_weight - 1) * target)
+    loss = (1 - target) * input - log_probability
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """The Kullback-Leibler divergence of ``target`` from ``input``, which holds logarithms.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.kl_div(torch.tensor([[0.0]]), torch.tensor([[1.0]]), reduction="batchmean")
+    tensor(0.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support "
+            "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    if reduction != "batchmean":
+        check_reduction(reduction)
+    require_tensor("kl_div", input)
+    if not (input.is_floating_point() or input.is_complex()) or not target.is_floating_point():
+        raise RuntimeError("kl_div: Integral inputs not supported.")
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        zero = target == 0
+        entropy = rushlight.where(zero, 0.0, target * rushlight.where(zero, 1.0, target).log())
+        loss = entropy - target * input
+    if reduction == "batchmean":
+        return loss.sum() / (input.size(0) if input.dim() else 1)
+    return reduced(loss, reduction)
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
+    """The negative log likelihood of counts ``target`` at rate ``exp(input)``, or ``input``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("poisson_nll_loss", input)
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        # Stirling's approximation of log(target!), which is 0 for 0 and 1.
+        safe = rushlight.where(target > 1, target, 1.0)
+        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
+        loss = loss + rushlight.where(target > 1, stirling, 0.0)
+    return reduced(loss, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """The negative log likelihood of ``target`` under normals of mean ``input`` and variance ``var``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.gaussian_nll_loss(torch.zeros(1), torch.ones(1), torch.ones(1))
+    tensor(0.5000)
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = rushlight.ones_like(input) * var
+    elif (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif input.size()[:-1] != var.size()[:-1] or var.size(-1) != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    # The lower limit guards the values; the gradient goes through as if it were not there.
+    var = var + (var.clamp(min=eps) - var).detach()
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """``log(1 + exp(-target * input))`` for targets of 1 and -1.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("soft_margin_loss", input)
+    if not input.is_floating_point():
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {scalar_type(input.dtype)}"
+        )
+    return reduced(rushlight.log1p((-target * input).exp()).to(input.dtype), reduction)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
+
+    >>> import rushlight as torch
+    >>> distance, same = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
+    >>> torch.nn.functional.hinge_embedding_loss(distance, same, reduction="none")
+    tensor([0.2500, 0.7500])
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    check_reduction(reduction)
+    require_tensor("hinge_embedding_loss", input)
+    apart = rushlight.where(target != 1, (margin - input).clamp(min=0), 0)
+    return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The mean over classes (the last dimension) of the binary cross entropy of each.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))
+    tensor(0.6931)
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    loss = loss.sum(-1) / input.size(-1)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return reduced(loss, reduction)

@@ -1,0 +1,115 @@
+"""Linear, Bilinear and Identity."""
+
+import math
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter
+
+__all__ = ["Bilinear", "Identity", "Linear"]
+
+
+class Identity(Module):
+    """Returns its input; takes and ignores any arguments.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Identity(54, unused=True)(torch.ones(1))
+    tensor([1.])
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input):
+        return input
+
+
+class Linear(Module):
+    """``y = x @ weight.T + bias``, with weights drawn uniformly within ``1 / sqrt(in_features)``.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Linear(3, 2)(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    """
+
+    __constants__ = ["in_features", "out_features"]
+
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(rushlight.empty((out_features, in_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(rushlight.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw the weights anew."""
+        # a=sqrt(5) makes the bound 1/sqrt(fan_in), which is the bias's bound too.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input):
+        # Through the table, not self.weight: a failed attribute lookup before __getattr__ costs more than the
+        # product of a small layer. A parametrized weight is not in the table and is found as an attribute.
+        params = self._parameters
+        try:
+            weight, bias = params["weight"], params["bias"]
+        except KeyError:
+            weight, bias = self.weight, self.bias
+        return F.linear(input, weight, bias)
+
+    def extra_repr(self):
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """``y = x1 @ A @ x2 + b`` for each output feature.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3)).shape
+    torch.Size([5, 4])
+    """
+
+    __constants__ = ["in1_features", "in2_features", "out_features"]
+
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(
+            rushlight.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
+        )
+        if bias:
+            self.bias = Parameter(rushlight.empty(out_features, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw the weights anew."""
+        bound = 1 / math.sqrt(self.weight.size(1))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1, input2):
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

@@ -1,0 +1,108 @@
+"""Parameter and Buffer: tensors that a module registers when they are assigned to it."""
+
+from collections import OrderedDict
+
+import rushlight
+from rushlight import Tensor
+
+__all__ = ["Parameter", "Buffer"]
+
+
+def is_lazy(tensor):
+    """Whether the tensor has no shape yet: an UninitializedParameter or UninitializedBuffer."""
+    return getattr(tensor, "_is_lazy", False)
+
+
+class _ParameterMeta(type(Tensor)):
+    """``isinstance(t, Parameter)`` also holds for a parameter made of a tensor subclass, of that type."""
+
+    def __instancecheck__(cls, instance):
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that a Module lists among its parameters when it is assigned as an attribute.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = rushlight.empty(0)
+        kind = type(data)
+        if kind is Tensor or kind is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        # A user's tensor subclass stays what it is; only a mark is put on it.
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is not kind:
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {kind.__name__} requires that detach() "
+                f"returns an instance of the same type, but return type {type(marked).__name__} was found "
+                "instead. To use the type as a Parameter, please correct the detach() semantics defined by "
+                "its __torch_dispatch__() implementation."
+            )
+        marked._is_param = True
+        return marked
+
+    # Operations on parameters give plain tensors.
+    __torch_function__ = rushlight._C._disabled_torch_function_impl
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            copied = self.data.clone(memory_format=rushlight.preserve_format)
+            memo[id(self)] = type(self)(copied, self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        # The grad and hooks are not part of the value, as in torch.
+        arguments = (self.data, self.requires_grad, OrderedDict())
+        state = dict(self.__dict__)
+        if not state:
+            return (_rebuild_parameter, arguments)
+        return (_rebuild_parameter_with_state, (*arguments, state))
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    param = Parameter(data, requires_grad)
+    if backward_hooks:
+        param._backward_hooks = backward_hooks
+    return param
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    param = _rebuild_parameter(data, requires_grad, backward_hooks)
+    for name, value in state.items():
+        setattr(param, name, value)
+    return param
+
+
+class _BufferMeta(type(Tensor)):
+    def __instancecheck__(cls, instance):
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that a Module lists among its buffers when assigned: ``data`` itself, marked.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Buffer(torch.zeros(2), persistent=False).persistent
+    False
+    """
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = rushlight.empty(0)
+        marked = data.detach().requires_grad_(data.requires_grad)
+        marked.persistent = persistent
+        marked._is_buffer = True
+        return marked

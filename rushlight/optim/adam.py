@@ -1,0 +1,140 @@
+"""Adam and AdamW."""
+
+import math
+
+import rushlight
+from rushlight import Tensor
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_betas,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["Adam"]
+
+
+class Adam(GroupOptimizer):
+    """Steps of the running mean of gradients over the root of the running mean of their squares.
+
+    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so is
+    the implementation. ``capturable`` belongs to GPU graphs and is refused on the CPU, as in torch.
+
+    >>> import rushlight as torch
+    >>> x = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adam([x], lr=0.1)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    Parameter containing:
+    tensor([0.9000], requires_grad=True)
+    """
+
+    _added_options = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr, eps=eps)
+        check_betas(betas)
+        check_at_least_zero(weight_decay=weight_decay)
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, Tensor):
+                if foreach and not capturable:
+                    raise ValueError(
+                        f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+                    )
+                if beta.numel() != 1:
+                    raise ValueError(f"Tensor betas[{i}] must be 1-element")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for param_state in self.state.values():
+            # Checkpoints of old versions count steps with a Python number.
+            if param_state and not isinstance(param_state.get("step", None), (Tensor, type(None))):
+                param_state["step"] = new_step_count().fill_(float(param_state["step"]))
+
+    def _state_of(self, param, amsgrad):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["exp_avg"] = zeros_for(param)
+            state["exp_avg_sq"] = zeros_for(param)
+            if amsgrad:
+                state["max_exp_avg_sq"] = zeros_for(param)
+        return state
+
+    def _update(self, group):
+        check_not_capturable(group)
+        beta1, beta2 = (as_number(beta) for beta in group["betas"])
+        lr = group["lr"]
+        if not group["differentiable"]:
+            lr = as_number(lr)
+        eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
+        decoupled = group["decoupled_weight_decay"]
+        for param, grad in self._moving(group):
+            state = self._state_of(param, amsgrad)
+            step = state["step"].add_(1).item()
+            if weight_decay:
+                if decoupled:
+                    param.mul_(1 - lr * weight_decay)
+                else:
+                    grad = grad.add(param, alpha=weight_decay)
+            param, grad = real_view(param), real_view(grad)
+            mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if amsgrad:
+                largest = real_view(state["max_exp_avg_sq"])
+                square = largest.copy_(rushlight.maximum(largest, square))
+            divisor = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(eps)
+            step_size = lr / (1 - beta1**step)
+            if isinstance(step_size, Tensor):
+                param.sub_(mean / divisor * step_size)
+            else:
+                param.addcdiv_(mean, divisor, value=-step_size)

@@ -1,0 +1,438 @@
+"""Optimizer: parameter groups, state, and what every optimizer has in common.
+
+An optimizer of this package derives from ``GroupOptimizer`` and says in ``_update`` how one group of parameters
+moves; a user's own may derive from ``Optimizer`` and define ``step``.
+"""
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+
+import rushlight
+from rushlight import Tensor
+from rushlight.nn.module import typename
+from rushlight.utils.hooks import RemovableHandle
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
+
+_global_optimizer_pre_hooks: dict = OrderedDict()
+_global_optimizer_post_hooks: dict = OrderedDict()
+# Stays set once a hook was registered anywhere: the path with hooks is right without any, too.
+_step_hooked = False
+
+
+class _RequiredParameter:
+    """Stands for an option that every group must give itself."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Run ``hook(optimizer, args, kwargs)`` before every optimizer's step; it may return new arguments."""
+    return _register(hook, _global_optimizer_pre_hooks)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Run ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
+    return _register(hook, _global_optimizer_post_hooks)
+
+
+def _register(hook, table, prepend=False):
+    global _step_hooked
+    _step_hooked = True
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _with_hooks(step):
+    """A ``step`` method around which registered hooks run."""
+
+    @functools.wraps(step)
+    def hooked_step(*args, **kwargs):
+        if not _step_hooked:
+            return step(*args, **kwargs)
+        self = args[0]
+        for hook in [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+            replaced = hook(self, args, kwargs)
+            if replaced is not None:
+                if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
+                    )
+                args, kwargs = replaced
+        result = step(*args, **kwargs)
+        for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return result
+
+    hooked_step.hooked = True
+    return hooked_step
+
+
+_HOOK_TABLES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+class Optimizer:
+    """Base class: holds groups of parameters with their options, and a state for each parameter.
+
+    >>> import rushlight as torch
+    >>> class SignDescent(torch.optim.Optimizer):
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p -= group["lr"] * p.grad.sign()
+    >>> x = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> x.square().sum().backward()
+    >>> SignDescent([x], {"lr": 0.25}).step()
+    >>> x
+    Parameter containing:
+    tensor([0.7500], requires_grad=True)
+    """
+
+    # Options that a group from an older checkpoint may lack, and what they were then.
+    _added_options: dict = {}
+
+    def __init__(self, params, defaults):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + typename(params)
+            )
+        self.defaults = defaults
+        self._set_missing_tables()
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _set_missing_tables(self):
+        for table in _HOOK_TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = _with_hooks(cls.step)
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._set_missing_tables()
+        self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, value in self._added_options.items():
+                group.setdefault(name, value)
+
+    def __repr__(self):
+        text = type(self).__name__ + " ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            for key in sorted(group.keys()):
+                if key != "params":
+                    text += f"    {key}: {group[key]}\n"
+        return text + ")"
+
+    def step(self, closure=None):
+        """Move the parameters once; ``closure`` computes the loss anew and returns it."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none=True):
+        """Drop all gradients, or with ``set_to_none=False`` fill them with zeros."""
+        if set_to_none:
+            for group in self.param_groups:
+                for param in group["params"]:
+                    param.grad = None
+            return
+        for group in self.param_groups:
+            for param in group["params"]:
+                grad = param.grad
+                if grad is not None:
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+
+    def add_param_group(self, param_group):
+        """Add a dictionary with "params" and the options that differ from the defaults.
+
+        >>> import rushlight as torch
+        >>> a, b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
+        >>> optimizer = torch.optim.SGD([a], lr=0.1)
+        >>> optimizer.add_param_group({"params": [b], "lr": 0.5})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.1, 0.5]
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of "
+                "tensors in sets will change between runs. Please use a list instead."
+            )
+        params = list(params)
+        names = None
+        if any(isinstance(param, tuple) for param in params):
+            if not all(isinstance(param, tuple) for param in params):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are missing"
+                )
+            names = [name for name, _ in params]
+            params = [param for _, param in params]
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {typename(param)}"
+                )
+            if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        self._check_names(names)
+        # The caller's dictionary stays the group, as in torch: options set on it later count.
+        param_group["params"] = params
+        if names is not None:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+        if len(params) != len(set(params)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause "
+                "an error; see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        known = {param for group in self.param_groups for param in group["params"]}
+        if not known.isdisjoint(params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def _check_names(self, names):
+        """Either all groups name their parameters or none does."""
+        if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'without' if names is None else 'with'} names to the optimizer"
+            )
+
+    # Saving and loading
+
+    def state_dict(self):
+        """The state and the groups, with parameters replaced by their numbers; torch can load it.
+
+        >>> import rushlight as torch
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+        >>> optimizer.state_dict()["param_groups"][0]["params"]
+        [0]
+        """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers: dict = {}
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+        groups = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {
+            (numbers[id(key)] if isinstance(key, Tensor) else key): value for key, value in self.state.items()
+        }
+        state_dict = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = hook(self, state_dict)
+            if replaced is not None:
+                state_dict = replaced
+        return state_dict
+
+    def load_state_dict(self, state_dict):
+        """Take over the state and options of ``state_dict()``, ours or torch's."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = hook(self, state_dict)
+            if replaced is not None:
+                state_dict = replaced
+        groups = self.param_groups
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(
+            len(ours["params"]) != len(saved["params"])
+            for ours, saved in zip(groups, saved_groups, strict=True)
+        ):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                "group"
+            )
+        params, group_of = {}, {}
+        for ours, saved in zip(groups, saved_groups, strict=True):
+            for number, param in zip(saved["params"], ours["params"], strict=True):
+                params[number] = param
+                group_of[number] = saved
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _as_state_of(params[key], value, group_of[key])
+            else:
+                state[key] = value
+        for ours, saved in zip(groups, saved_groups, strict=True):
+            saved["params"] = ours["params"]
+            if "param_names" in ours:
+                saved.setdefault("param_names", ours["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook):
+        """Run ``hook(optimizer, args, kwargs)`` before each step; it may return new arguments."""
+        return _register(hook, self._optimizer_step_pre_hooks)
+
+    def register_step_post_hook(self, hook):
+        """Run ``hook(optimizer, args, kwargs)`` after each step."""
+        return _register(hook, self._optimizer_step_post_hooks)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Run ``hook(optimizer)`` before ``state_dict``."""
+        return _register(hook, self._optimizer_state_dict_pre_hooks, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Run ``hook(optimizer, state_dict)`` after ``state_dict``; what it returns takes its place."""
+        return _register(hook, self._optimizer_state_dict_post_hooks, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Run ``hook(optimizer, state_dict)`` before loading; what it returns takes its place."""
+        return _register(hook, self._optimizer_load_state_dict_pre_hooks, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Run ``hook(optimizer)`` after loading."""
+        return _register(hook, self._optimizer_load_state_dict_post_hooks, prepend)
+
+
+def _as_state_of(param, value, group, key=None):
+    """Loaded state on the parameter's device and in its dtype, all the way down; step counts keep their own."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            if group.get("capturable") or group.get("fused"):
+                return value.to(dtype=rushlight.float32, device=param.device)
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+    if isinstance(value, dict):
+        return {name: _as_state_of(param, entry, group, name) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_as_state_of(param, entry, group) for entry in value)
+    return value
+
+
+class GroupOptimizer(Optimizer):
+    """An optimizer whose ``_update(group)`` moves the parameters of one group that have a gradient."""
+
+    def __init__(self, params, defaults):
+        super().__init__(params, defaults)
+        if self.defaults.get("fused"):
+            if self.defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if self.defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def _update(self, group):
+        raise NotImplementedError
+
+    @_with_hooks
+    def step(self, closure=None):
+        """Move the parameters once; ``closure`` computes the loss anew and returns it."""
+        loss = None
+        with rushlight.set_grad_enabled(self.defaults.get("differentiable", False)):
+            if closure is not None:
+                with rushlight.enable_grad():
+                    loss = closure()
+            for group in self.param_groups:
+                self._update(group)
+        return loss
+
+    def _moving(self, group):
+        """The parameters of the group with a gradient, each with it: negated if the group maximizes."""
+        if group["maximize"]:
+            return [(param, -param.grad) for param in group["params"] if param.grad is not None]
+        return [(param, param.grad) for param in group["params"] if param.grad is not None]
+
+
+def check_at_least_zero(**options):
+    """Refuse negative options in torch's words: ``Invalid weight_decay value: -1``."""
+    for name, value in options.items():
+        if not value >= 0:
+            spelled = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
+            raise ValueError(f"Invalid {spelled}: {value}")
+
+
+def check_tensor_lr(lr):
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+
+
+def check_betas(betas):
+    for i, beta in enumerate(betas[:2]):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def check_not_capturable(
+    group, what="params and state_steps", devices="'cuda', 'xpu', 'hpu', 'privateuseone', 'xla'"
+):
+    """``capturable`` is about recording GPU graphs; torch refuses it on the CPU, at the first step."""
+    if group["capturable"]:
+        raise AssertionError(f"If capturable=True, {what} must be on supported devices: [{devices}].")
+
+
+def as_number(value):
+    """A Python number from an option that may also be a one-element tensor."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def real_view(tensor):
+    """Optimizers treat a complex parameter as the pairs of its real and imaginary parts."""
+    return rushlight.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def new_step_count():
+    # A float32 scalar, because torch keeps it so in state dicts (float64 under that default dtype).
+    kind = rushlight.float64 if rushlight.get_default_dtype() == rushlight.float64 else rushlight.float32
+    return rushlight.tensor(0.0, dtype=kind)
+
+
+def zeros_for(param):
+    """A state tensor of the parameter's shape and layout."""
+    return rushlight.zeros_like(param, memory_format=rushlight.preserve_format)

@@ -1,0 +1,91 @@
+"""Stochastic gradient descent, with momentum."""
+
+from rushlight import Tensor
+from rushlight.optim.optimizer import GroupOptimizer, as_number, check_at_least_zero, check_tensor_lr
+
+__all__ = ["SGD"]
+
+
+class SGD(GroupOptimizer):
+    """Gradient descent: ``p -= lr * grad``, and with momentum ``buf = momentum * buf + grad; p -= lr * buf``.
+
+    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so is
+    the implementation.
+
+    >>> import rushlight as torch
+    >>> x = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([x], lr=0.1)
+    >>> x.square().sum().backward()
+    >>> optimizer.step()
+    >>> x
+    Parameter containing:
+    tensor([0.8000], requires_grad=True)
+    """
+
+    _added_options = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, defaults)
+
+    def _update(self, group):
+        lr = group["lr"]
+        weight_decay = group["weight_decay"]
+        momentum = group["momentum"]
+        if isinstance(lr, Tensor) and not lr.requires_grad:
+            lr = as_number(lr)
+        if isinstance(weight_decay, Tensor) and not weight_decay.requires_grad:
+            weight_decay = as_number(weight_decay)
+        for param, grad in self._moving(group):
+            if isinstance(weight_decay, Tensor):
+                grad = grad + weight_decay * param
+            elif weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            if momentum:
+                grad = self._with_momentum(param, grad, momentum, group)
+            if isinstance(lr, Tensor):
+                param.sub_(grad * lr)
+            else:
+                param.add_(grad, alpha=-lr)
+
+    def _with_momentum(self, param, grad, momentum, group):
+        state = self.state[param]
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = state["momentum_buffer"] = grad.detach().clone()
+        else:
+            buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+        return grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer

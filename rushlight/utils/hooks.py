@@ -1,0 +1,199 @@
+"""Handles that take a hook away again, and the plumbing of a module's backward hooks."""
+
+import warnings
+import weakref
+from collections import OrderedDict
+
+__all__ = ["RemovableHandle", "BackwardHook", "unserializable_hook", "warn_if_has_hooks"]
+
+
+class RemovableHandle:
+    """Returned by every ``register_*hook``; ``remove()`` undoes the registration. Also a context manager.
+
+    >>> import rushlight.nn as nn
+    >>> with nn.ReLU().register_forward_hook(lambda module, args, output: None):
+    ...     pass
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        # Weak, so that a handle kept around does not keep the module or tensor alive.
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        if extra_dict is None:
+            extra_dict = ()
+        elif isinstance(extra_dict, dict):
+            extra_dict = (extra_dict,)
+        self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extra_dict)
+
+    def remove(self):
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            table = ref()
+            if table is not None:
+                table.pop(self.id, None)
+
+    def __getstate__(self):
+        if not self.extra_dict_ref:
+            return (self.hooks_dict_ref(), self.id)
+        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
+
+    def __setstate__(self, state):
+        def reference(table):
+            # The table died before the handle was saved: an empty one makes remove() do nothing.
+            return weakref.ref(OrderedDict() if table is None else table)
+
+        self.hooks_dict_ref = reference(state[0])
+        self.id = state[1]
+        self.extra_dict_ref = tuple(map(reference, state[2])) if len(state) > 2 else ()
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.remove()
+
+
+def unserializable_hook(hook):
+    """Mark a tensor hook as one that pickling drops without a warning."""
+    hook.__torch_unserializable__ = True
+    return hook
+
+
+def warn_if_has_hooks(tensor):
+    """Say which hooks of ``tensor`` are lost when it is pickled."""
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                f"decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
+
+
+class BackwardHook:
+    """Runs a module's full backward hooks and backward pre-hooks for one call of the module.
+
+    Identity nodes are put around the call: one behind all inputs, one before all outputs. The gradient that
+    reaches the output node is ``grad_output``; the one leaving the input node is ``grad_input``.
+    """
+
+    def __init__(self, module, user_hooks, user_pre_hooks):
+        self.module = module
+        self.user_hooks = user_hooks
+        self.user_pre_hooks = user_pre_hooks
+        self.grad_outputs = None
+        self.input_index = None  # positions of the tensors among the inputs; None if none requires grad
+        self.output_index = None
+        self.n_inputs = -1
+        self.n_outputs = -1
+
+    def setup_input_hook(self, args):
+        def on_grad_input(grad_input, _):
+            if self.grad_outputs is None:
+                return None  # no gradient came through the outputs
+            grads = _spread(self.input_index, grad_input, self.n_inputs)
+            for hook in self.user_hooks:
+                grads = _replaced(hook(self.module, grads, self.grad_outputs), grads, "hook", "grad_input")
+            self.grad_outputs = None
+            return tuple(grads[i] for i in self.input_index)
+
+        args, self.input_index = _through_identity(args, lambda node: node.register_hook(on_grad_input))
+        self.n_inputs = len(args)
+        return args
+
+    def setup_output_hook(self, result):
+        def on_grad_output(grad_output):
+            grads = _spread(self.output_index, grad_output, self.n_outputs)
+            for hook in self.user_pre_hooks:
+                grads = _replaced(hook(self.module, grads), grads, "pre hook", "grad_output")
+            self.grad_outputs = grads
+            if self.user_hooks and self.input_index is None:
+                self._fire_without_grad_input()
+            return tuple(grads[i] for i in self.output_index)
+
+        outputs = result if isinstance(result, tuple) else (result,)
+        outputs, self.output_index = _through_identity(
+            outputs, lambda node: node.register_prehook(on_grad_output)
+        )
+        self.n_outputs = len(outputs)
+        return outputs if isinstance(result, tuple) else outputs[0]
+
+    def _fire_without_grad_input(self):
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since "
+            "no inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+            stacklevel=5,
+        )
+        for hook in self.user_hooks:
+            replaced = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)
+            if replaced is not None and not (
+                isinstance(replaced, tuple) and all(g is None for g in replaced)
+            ):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or "
+                    "None for all gradients."
+                )
+        self.grad_outputs = None
+
+
+def _spread(index, values, length):
+    spread = [None] * length
+    for i, value in zip(index, values, strict=True):
+        spread[i] = value
+    return tuple(spread)
+
+
+def _replaced(returned, grads, kind, what):
+    if returned is None:
+        return grads
+    if not isinstance(returned, tuple):
+        returned = (returned,)
+    if len(returned) != len(grads):
+        raise RuntimeError(
+            f"Backward {kind} returned an invalid number of {what}, got {len(returned)}, but expected "
+            f"{len(grads)}"
+        )
+    return returned
+
+
+def _through_identity(values, attach):
+    """Pass the tensors of the tuple through one identity node; give its node to ``attach``."""
+    from rushlight import Tensor, is_grad_enabled
+
+    index = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not is_grad_enabled() or not any(values[i].requires_grad for i in index):
+        return values, None
+    outputs = _identity_function().apply(*(values[i] for i in index))
+    nodes = [output.grad_fn for output in outputs if output.grad_fn is not None]
+    attach(nodes[0])
+    values = list(values)
+    for i, output in zip(index, outputs, strict=True):
+        values[i] = output
+    return tuple(values), index
+
+
+def _identity_function():
+    """The autograd Function behind the hooks, made on first use: importing nn does not need autograd."""
+    global _identity_function_class
+    if _identity_function_class is None:
+        from rushlight.autograd import Function
+
+        class BackwardHookFunction(Function):
+            @staticmethod
+            def forward(ctx, *args):
+                ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
+                return args
+
+            @staticmethod
+            def backward(ctx, *grads):
+                return grads
+
+        _identity_function_class = BackwardHookFunction
+    return _identity_function_class
+
+
+_identity_function_class = None
