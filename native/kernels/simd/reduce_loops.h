@@ -1,0 +1,135 @@
+// The loops every reduction shares, over an `Op` that says what happens to one element.
+//
+// Op<T> has: C, the type in the registers; A, the accumulator; neutral<V>(), step(acc, x), merge(acc, acc) on
+// vectors of C or on C alone; absorb(A&, C), which takes the registers' partial result over into an
+// accumulator; combine(A&, A) and start(). Registers gather at most CHUNK elements (rows) or GROUP (columns)
+// before they are absorbed: short chains of roundings, then a long-lived accumulator with more precision than
+// the elements. That is what makes a float sum of millions of elements accurate without slowing the loop
+// down.
+#pragma once
+#include "../reduce.h"
+#include "any_vector.h"
+
+namespace rl {
+inline namespace RL_ISA {
+namespace {
+
+constexpr int64_t CHUNK = 2048, GROUP = 32;
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// n <= CHUNK contiguous elements to one C.
+template <class Op, class T>
+inline typename Op::C across(const T* x, int64_t n, const ReduceParams& params) {
+  using C = typename Op::C;
+  using V = Vec<C>;
+  constexpr int L = LANES<C>;
+  C result = Op::template neutral<C>();
+  int64_t i = 0;
+  if (n >= L) {
+    V a0 = Op::template neutral<V>(), a1 = a0, a2 = a0, a3 = a0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+      a0 = Op::step(a0, load<C>(x + i), params);
+      a1 = Op::step(a1, load<C>(x + i + L), params);
+      a2 = Op::step(a2, load<C>(x + i + 2 * L), params);
+      a3 = Op::step(a3, load<C>(x + i + 3 * L), params);
+    }
+    for (; i + L <= n; i += L) a0 = Op::step(a0, load<C>(x + i), params);
+    V all = Op::merge(Op::merge(a0, a1), Op::merge(a2, a3));
+    C lanes[L];
+    store(lanes, all);
+    for (int w = L / 2; w; w /= 2) {
+      for (int l = 0; l < w; l++) lanes[l] = Op::merge(lanes[l], lanes[l + w]);
+    }
+    result = lanes[0];
+  }
+  for (; i < n; i++) result = Op::step(result, load_one<C>(x + i), params);
+  return result;
+}
+
+// m <= GROUP rows of K vectors each: one partial result per column.
+template <class Op, int K, class T>
+inline void down(const T* x, int64_t m, int64_t stride, typename Op::A* acc, const ReduceParams& params) {
+  using C = typename Op::C;
+  constexpr int L = LANES<C>;
+  Vec<C> a[K];
+  for (int k = 0; k < K; k++) a[k] = Op::template neutral<Vec<C>>();
+  for (int64_t r = 0; r < m; r++, x += stride) {
+    for (int k = 0; k < K; k++) a[k] = Op::step(a[k], load<C>(x + k * L), params);
+  }
+  C columns[K * L];
+  for (int k = 0; k < K; k++) store(columns + k * L, a[k]);
+  for (int j = 0; j < K * L; j++) Op::absorb(acc[j], columns[j]);
+}
+
+template <class Op, class T>
+struct ReduceLoops {
+  using C = typename Op::C;
+  using A = typename Op::A;
+
+  static void init(void* acc, int64_t n) {
+    for (int64_t i = 0; i < n; i++) ((A*)acc)[i] = Op::start();
+  }
+
+  static void rows(const void* data, int64_t count, int64_t stride, int64_t n, int64_t, void* accumulators,
+                   const ReduceParams& params) {
+    for (int64_t i = 0; i < count; i++) {
+      const T* x = (const T*)data + i * stride;
+      A acc = ((A*)accumulators)[i];
+      for (int64_t begin = 0; begin < n; begin += CHUNK) {
+        Op::absorb(acc, across<Op>(x + begin, smaller(CHUNK, n - begin), params));
+        if (Op::settled(acc)) break;
+      }
+      ((A*)accumulators)[i] = acc;
+    }
+  }
+
+  static void columns(const void* data, int64_t n, int64_t stride, int64_t width, int64_t, void* accumulators,
+                      const ReduceParams& params) {
+    constexpr int L = LANES<C>;
+    for (int64_t begin = 0; begin < n; begin += GROUP) {
+      const T* x = (const T*)data + begin * stride;
+      A* acc = (A*)accumulators;
+      int64_t m = smaller(GROUP, n - begin), j = 0;
+      for (; j + 4 * L <= width; j += 4 * L) down<Op, 4>(x + j, m, stride, acc + j, params);
+      for (; j + L <= width; j += L) down<Op, 1>(x + j, m, stride, acc + j, params);
+      for (; j < width; j++) {
+        C a = Op::template neutral<C>();
+        for (int64_t r = 0; r < m; r++) a = Op::step(a, load_one<C>(x + j + r * stride), params);
+        Op::absorb(acc[j], a);
+      }
+    }
+  }
+
+  static void combine(void* acc, const void* other, int64_t n) {
+    for (int64_t i = 0; i < n; i++) Op::combine(((A*)acc)[i], ((const A*)other)[i]);
+  }
+};
+
+// Calls f(TypeTag<R>{}) for a floating result type; those of complex sums arrive here as their parts.
+template <class F>
+inline void visit_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f16: return f(TypeTag<Half>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{});
+    case DType::f64:
+    case DType::c128: return f(TypeTag<double>{});
+    default: return f(TypeTag<float>{});
+  }
+}
+
+template <class F>
+inline void visit_integral(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::u8: return f(TypeTag<uint8_t>{});
+    case DType::i8: return f(TypeTag<int8_t>{});
+    case DType::i16: return f(TypeTag<int16_t>{});
+    case DType::i32: return f(TypeTag<int32_t>{});
+    case DType::b1: return f(TypeTag<bool>{});
+    default: return f(TypeTag<int64_t>{});
+  }
+}
+
+}  // namespace
+}  // namespace RL_ISA
+}  // namespace rl
