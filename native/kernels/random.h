@@ -98,8 +98,12 @@ bool are_probabilities(const Span& p);
 void random_poisson(Generator& g, const Span& out, const Span& rate);
 void random_binomial(Generator& g, const Span& out, const Span& count, const Span& prob);
 
-// Category numbers drawn with replacement: `weights` is (rows, categories), `out` is (rows, samples) of
-// int64. False, and nothing written, if a row has a negative, infinite or NaN weight or sums to zero.
-bool random_multinomial(Generator& g, const Span& out, const Span& weights);
+// Category numbers: `weights` is (rows, categories), `out` is (rows, samples) of int64. The result is torch's
+// error sentence if the weights are no distribution (then nothing was drawn or written), else null.
+const char* random_multinomial(Generator& g, const Span& out, const Span& weights);
+// The same without replacement: the categories whose exponential waiting times, sped up by their weights, end
+// first. `scratch` has the shape, dtype and layout of `weights`.
+const char* random_multinomial_distinct(Generator& g, const Span& out, const Span& weights,
+                                        const Span& scratch);
 
 }  // namespace rl

@@ -3,6 +3,7 @@
 // See Note [draws] in random_uniform.cpp for how many draws a sample takes.
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "random_order.h"
@@ -74,14 +75,14 @@ namespace {
 
 // W. Hormann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm
 // PTRS; below a rate of 10, the number of uniforms whose product stays above exp(-rate).
-double poisson_sample(Generator& g, double rate) {
+int64_t poisson_sample(Generator& g, double rate) {
   if (rate == 0) return 0;
   if (rate < 10) {
     double limit = std::exp(-rate), product = 1;
     int64_t count = 0;
     while (true) {
       product *= g.uniform();
-      if (product <= limit) return double(count);
+      if (product <= limit) return count;
       count++;
     }
   }
@@ -93,11 +94,11 @@ double poisson_sample(Generator& g, double rate) {
   while (true) {
     double u = g.uniform() - 0.5, v = g.uniform();
     double us = 0.5 - std::fabs(u);
-    double k = std::floor((2 * a / us + b) * u + rate + 0.43);
+    int64_t k = convert<int64_t>(std::floor((2 * a / us + b) * u + rate + 0.43));
     if (us >= 0.07 && v <= v_r) return k;
     if (k < 0 || (us < 0.013 && v > us)) continue;
     if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <=
-        -rate + k * log_rate - std::lgamma(k + 1)) {
+        -rate + double(k) * log_rate - std::lgamma(double(k) + 1)) {
       return k;
     }
   }
@@ -151,6 +152,7 @@ double binomial_waiting(Generator& g, double n, double p) {
 
 double binomial_sample(Generator& g, double n, double p) {
   if (n <= 0 || p <= 0) return 0;
+  if (std::isnan(n)) return n;  // torch never returns from this
   if (p >= 1) return n;
   if (p > 0.5) {
     double q = 1 - p;
@@ -191,9 +193,9 @@ void random_binomial(Generator& g, const Span& out, const Span& count, const Spa
   });
 }
 
-bool random_multinomial(Generator& g, const Span& out, const Span& weights) {
+const char* random_multinomial(Generator& g, const Span& out, const Span& weights) {
   int64_t rows = weights.sizes[0], categories = weights.sizes[1], samples = out.sizes[1];
-  bool valid = true;
+  const char* error = nullptr;
   visit_floating(weights.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(weights.data);
@@ -202,25 +204,93 @@ bool random_multinomial(Generator& g, const Span& out, const Span& weights) {
       compute_t<T> sum = 0, *row = cumulative.data() + r * categories;
       for (int64_t c = 0; c < categories; c++) {
         compute_t<T> weight = from[r * weights.strides[0] + c * weights.strides[1]];
-        valid &= weight >= 0 && std::isfinite(weight);
+        if (weight < 0) error = "invalid multinomial distribution (encountering probability entry < 0)";
+        if (!std::isfinite(weight)) {
+          error = "invalid multinomial distribution (encountering probability entry = infinity or NaN)";
+        }
+        if (error) return;
         sum += weight;
         row[c] = sum;
       }
-      valid &= sum > 0;
-      if (!valid) return;
+      if (sum == 0) error = "invalid multinomial distribution (sum of probabilities <= 0)";
+      if (error) return;
       for (int64_t c = 0; c < categories; c++) row[c] /= sum;
     }
     int64_t* data = static_cast<int64_t*>(out.data);
     for (int64_t r = 0; r < rows; r++) {
       const compute_t<T>* row = cumulative.data() + r * categories;
       for (int64_t s = 0; s < samples; s++) {
-        double u = g.uniform();
-        int64_t c = std::lower_bound(row, row + categories - 1, u) - row;
+        // The last bound is 1 up to rounding, so it need not be looked at.
+        int64_t c = std::lower_bound(row, row + categories - 1, g.uniform()) - row;
         data[r * out.strides[0] + s * out.strides[1]] = c;
       }
     }
   });
-  return valid;
+  return error;
+}
+
+namespace {
+
+// The columns of the k largest of `n` values, largest first. Equal values (weights of zero) come in the order
+// that these algorithms of the standard library leave them in.
+template <class C>
+void largest(std::vector<std::pair<C, int64_t>>& values, int64_t k) {
+  auto greater = [](const auto& a, const auto& b) {
+    return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first;
+  };
+  if (k == 1) {
+    std::iter_swap(values.begin(), std::min_element(values.begin(), values.end(), greater));
+  } else if (k * 64 <= int64_t(values.size())) {
+    std::partial_sort(values.begin(), values.begin() + k, values.end(), greater);
+  } else {
+    std::nth_element(values.begin(), values.begin() + k - 1, values.end(), greater);
+    std::sort(values.begin(), values.begin() + k - 1, greater);
+  }
+}
+
+}  // namespace
+
+const char* random_multinomial_distinct(Generator& g, const Span& out, const Span& weights,
+                                        const Span& scratch) {
+  int64_t rows = weights.sizes[0], categories = weights.sizes[1], samples = out.sizes[1];
+  const char* error = nullptr;
+  visit_floating(weights.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    auto weight = [&](int64_t r, int64_t c) -> C {
+      return static_cast<const T*>(weights.data)[r * weights.strides[0] + c * weights.strides[1]];
+    };
+    bool positive = true;
+    for (int64_t r = 0; r < rows; r++) {
+      C sum = 0;
+      for (int64_t c = 0; c < categories; c++) {
+        C w = weight(r, c);
+        if (!(w >= 0 && std::isfinite(w))) {
+          error = "probability tensor contains either `inf`, `nan` or element < 0";
+          return;
+        }
+        sum += w;
+      }
+      positive &= sum > 0;
+    }
+    if (!positive) {
+      error = "invalid multinomial distribution (sum of probabilities <= 0)";
+      return;
+    }
+    random_exponential(g, scratch, 1);
+    std::vector<std::pair<C, int64_t>> row(categories);
+    for (int64_t r = 0; r < rows; r++) {
+      const T* waiting = static_cast<const T*>(scratch.data) + r * scratch.strides[0];
+      for (int64_t c = 0; c < categories; c++) {
+        row[c] = {C(T(weight(r, c) / C(waiting[c * scratch.strides[1]]))), c};
+      }
+      largest(row, samples);
+      for (int64_t s = 0; s < samples; s++) {
+        static_cast<int64_t*>(out.data)[r * out.strides[0] + s * out.strides[1]] = row[s].second;
+      }
+    }
+  });
+  return error;
 }
 
 }  // namespace rl

@@ -102,15 +102,21 @@ int64_t random_high_bound(DType dtype, int64_t high) {
 
 void random_permutation(Generator& g, const Span& out) {
   int64_t n = out.sizes[0], stride = out.strides[0];
-  // Beyond this length a remainder of 32 bits would be noticeably uneven.
-  bool wide = n >= int64_t(UINT32_MAX / 20);
   visit(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* data = static_cast<T*>(out.data);
-    for (int64_t i = 0; i < n; i++) data[i * stride] = convert<T>(i);
-    for (int64_t i = 0; i < n - 1; i++) {
-      int64_t j = i + int64_t((wide ? g.random64() : g.random()) % uint64_t(n - i));
-      std::swap(data[i * stride], data[j * stride]);
+    if (n < int64_t(UINT32_MAX / 20)) {
+      for (int64_t i = 0; i < n; i++) data[i * stride] = convert<T>(i);
+      for (int64_t i = 0; i < n - 1; i++) {
+        int64_t j = i + int64_t(g.random() % uint64_t(n - i));
+        std::swap(data[i * stride], data[j * stride]);
+      }
+    } else {  // a remainder of 32 bits would be noticeably uneven; and here the shuffle grows from the front
+      for (int64_t i = 0; i < n; i++) {
+        int64_t j = int64_t(g.random64() % uint64_t(i + 1));
+        data[i * stride] = data[j * stride];
+        data[j * stride] = convert<T>(i);
+      }
     }
   });
 }
