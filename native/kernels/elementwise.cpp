@@ -34,12 +34,17 @@ struct JoinedTable : ElementwiseTable {
     count = 0;
 #if defined(RL_HAVE_AVX2)
     if (avx2_chosen()) {
-      join(avx2::copy_loops, avx2::fill_loops, {avx2::arithmetic, avx2::exponential, avx2::comparison});
+      using namespace avx2;
+      join(copy_loops, fill_loops,
+           {arithmetic, rounding, comparison, integer, exponential, powers, trigonometric, special,
+            activation, selection});
       return;
     }
 #endif
-    join(baseline::copy_loops, baseline::fill_loops,
-         {baseline::arithmetic, baseline::exponential, baseline::comparison});
+    using namespace baseline;
+    join(copy_loops, fill_loops,
+         {arithmetic, rounding, comparison, integer, exponential, powers, trigonometric, special, activation,
+          selection});
   }
 
   void join(const CopyTable& copies, const Loop (&fills)[DTYPE_COUNT],

@@ -1,4 +1,4 @@
-// Elementary functions on vectors of float32, without branches. See vecmath64.h for float64.
+// Elementary functions on vectors of float32, without branches.
 //
 // Each is a range reduction and a polynomial fitted to the reduced range (minimax, coefficients rounded to
 // float), right for every float: subnormals, infinities, NaN. The number behind a function is its largest

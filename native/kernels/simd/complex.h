@@ -42,14 +42,18 @@ Complex<T> operator*(Complex<T> a, Complex<T> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-// Divides both by the larger part of the divisor first, so that its square cannot overflow.
+// Smith's quotient: by way of the ratio of the divisor's smaller part to its larger one, so that no square
+// overflows.
 template <class T>
 Complex<T> operator/(Complex<T> a, Complex<T> b) {
-  T re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im, larger = re > im ? re : im;
-  a = {a.re / larger, a.im / larger};
-  b = {b.re / larger, b.im / larger};
-  T norm = b.re * b.re + b.im * b.im;
-  return {(a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm};
+  T re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im;
+  auto swap = re < im;
+  T larger = swap ? b.im : b.re, smaller = swap ? b.re : b.im;
+  T ratio = smaller / larger, divisor = larger + smaller * ratio;
+  ratio = larger == 0 ? T{} : ratio;  // division by zero gives infinities, not only NaN
+  divisor = larger == 0 ? larger : divisor;
+  T first = swap ? a.im : a.re, second = swap ? a.re : a.im, cross = second - first * ratio;
+  return {(first + second * ratio) / divisor, (swap ? -cross : cross) / divisor};
 }
 
 template <class T>

@@ -1,43 +1,42 @@
-// Elementary functions of complex numbers: C's, from libm.
+// Elementary functions of complex numbers: C's, from libm, and what is made of them.
 #pragma once
-#include "complex.h"
+#include "libm.h"
 
 namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-inline Complex<float> from_c(_Complex float x) { return {__real__ x, __imag__ x}; }
-inline Complex<double> from_c(_Complex double x) { return {__real__ x, __imag__ x}; }
-inline _Complex float to_c(Complex<float> x) {
+inline _Complex float to_c(float re, float im) {
   _Complex float z;
-  __real__ z = x.re;
-  __imag__ z = x.im;
+  __real__ z = re;
+  __imag__ z = im;
   return z;
 }
-inline _Complex double to_c(Complex<double> x) {
+inline _Complex double to_c(double re, double im) {
   _Complex double z;
-  __real__ z = x.re;
-  __imag__ z = x.im;
+  __real__ z = re;
+  __imag__ z = im;
   return z;
 }
 
-template <class V, class F>
-inline Complex<V> each_complex(Complex<V> x, F f) {
-  Complex<V> result;
+template <class F, class V, class... Xs>
+inline Complex<V> each_complex(F f, Complex<V> x, Xs... more) {
+  Complex<V> result{};
+#pragma GCC unroll 1
   for (int i = 0; i < int(VECTOR_BYTES / sizeof(scalar_t<V>)); i++) {
-    Complex<scalar_t<V>> y = from_c(f(to_c(Complex<scalar_t<V>>{x.re[i], x.im[i]})));
-    result.re[i] = y.re;
-    result.im[i] = y.im;
+    auto y = f(to_c(x.re[i], x.im[i]), to_c(more.re[i], more.im[i])...);
+    result.re[i] = __real__ y;
+    result.im[i] = __imag__ y;
   }
   return result;
 }
 
 #define RL_COMPLEX_FUNCTION(NAME)                                                     \
   inline Complex<f32v> NAME(Complex<f32v> x) {                                        \
-    return each_complex(x, [](_Complex float z) { return __builtin_c##NAME##f(z); }); \
+    return each_complex([](_Complex float z) { return __builtin_c##NAME##f(z); }, x); \
   }                                                                                   \
   inline Complex<f64v> NAME(Complex<f64v> x) {                                        \
-    return each_complex(x, [](_Complex double z) { return __builtin_c##NAME(z); });   \
+    return each_complex([](_Complex double z) { return __builtin_c##NAME(z); }, x);   \
   }
 
 RL_COMPLEX_FUNCTION(exp)
@@ -55,6 +54,64 @@ RL_COMPLEX_FUNCTION(tanh)
 RL_COMPLEX_FUNCTION(asinh)
 RL_COMPLEX_FUNCTION(acosh)
 RL_COMPLEX_FUNCTION(atanh)
+
+template <class V>
+inline Complex<V> conj(Complex<V> x) {
+  return {x.re, -x.im};
+}
+template <class V>
+inline Complex<V> scaled(Complex<V> x, double by) {
+  return {x.re * constant<V>(by), x.im * constant<V>(by)};
+}
+template <class V>
+inline Complex<V> select(bits_t<V> condition, Complex<V> x, Complex<V> y) {
+  return {condition ? x.re : y.re, condition ? x.im : y.im};
+}
+
+// On real numbers sgn is sign; on complex ones it is the direction, and 0 for 0.
+template <class X>
+inline X sgn(X x) {
+  if constexpr (is_complex_number_v<X>) {
+    auto length = absolute(x);
+    return select(length == 0, X{}, X{x.re / length, x.im / length});
+  } else {
+    return sign(x);
+  }
+}
+
+template <class V>
+inline Complex<V> exp2(Complex<V> x) {
+  return exp(scaled(x, M_LN2));
+}
+template <class V>
+inline Complex<V> log2(Complex<V> x) {
+  return scaled(log(x), M_LOG2E);
+}
+template <class V>
+inline Complex<V> log10(Complex<V> x) {
+  return scaled(log(x), M_LOG10E);
+}
+// Both keep the digits of a small x, which the plain formula would drown in the 1.
+template <class V>
+inline Complex<V> expm1(Complex<V> x) {
+  V half = sin(x.im * constant<V>(0.5));
+  return {expm1(x.re) * cos(x.im) - half * half * 2, exp(x.re) * sin(x.im)};
+}
+template <class V>
+inline Complex<V> log1p(Complex<V> x) {
+  V squares = x.re * (x.re + 2) + x.im * x.im;
+  Complex<V> plain = log(Complex<V>{x.re + 1, x.im});
+  return {magnitude(squares) < constant<V>(0.5) ? log1p(squares) * constant<V>(0.5) : plain.re, plain.im};
+}
+
+// x^0 and 1^y are 1 and 0^y is 0, where the general formula could give NaN.
+template <class V>
+inline Complex<V> pow(Complex<V> x, Complex<V> y) {
+  Complex<V> result = exp(y * log(x));
+  result = select((x.re == 0) & (x.im == 0), Complex<V>{}, result);
+  auto is_one = ((y.re == 0) & (y.im == 0)) | ((x.re == 1) & (x.im == 0));
+  return select(is_one, constant<Complex<V>>(1), result);
+}
 
 }  // namespace
 }  // namespace RL_ISA

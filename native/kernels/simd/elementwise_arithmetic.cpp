@@ -1,5 +1,9 @@
-// Arithmetic that is exact or correctly rounded: the same bits on every instruction set, and torch's.
+// Arithmetic that is exact or rounded operation by operation: the same bits on every instruction set, and
+// torch's.
+//
+// The few fused operations (add_product) are rounded once on processors that can, like torch's.
 #include "complex_math.h"
+#include "division.h"
 #include "loops.h"
 
 namespace rl {
@@ -9,15 +13,26 @@ namespace {
 constexpr Elementwise entries[] = {
     UNARY(neg, NUMBERS, none, same, negate(x)),
     UNARY(abs, NUMBERS, none, real, absolute(x)),
+    UNARY(sign, REAL | BOOL, none, same, sign(x)),
+    UNARY(sgn, ALL, none, same, sgn(x)),
     UNARY(square, NUMBERS, bool_to_int, same, multiply(x, x)),
+    UNARY(reciprocal, FLOATING | COMPLEX, int_to_float, same, constant<decltype(x)>(1) / x),
     UNARY(sqrt, FLOATING | COMPLEX, int_to_float, same, sqrt(x)),
-    UNARY(relu, REAL, none, same, x < 0 ? decltype(x){} : x),
+    UNARY(rsqrt, FLOATING | COMPLEX, int_to_float, same, constant<decltype(x)>(1) / sqrt(x)),
+    UNARY(conj, COMPLEX, none, same, conj(x)),
+    UNARY(real, COMPLEX, none, real, x.re),
+    UNARY(imag, COMPLEX, none, real, x.im),
 
     BINARY(add, ALL, none, same, add(x, y)),
     BINARY(sub, NUMBERS, none, same, subtract(x, y)),
     BINARY(mul, ALL, none, same, multiply(x, y)),
     BINARY(div, FLOATING | COMPLEX, int_to_float, same, x / y),
-    BINARY_WITH(1, add_alpha, ALL, none, same, add(x, multiply(a, y))),
+    BINARY_WITH(1, add_alpha, ALL, none, same, add_product(x, a, y)),
+    BINARY_WITH(1, sub_alpha, NUMBERS, none, same, add_product(x, negate(a), y)),
+    DIVISION(floor_divide, REAL, none, same, floor_divide(x, y, by_zero)),
+    DIVISION(div_trunc, REAL, none, same, divide_truncating(x, y, by_zero)),
+    DIVISION(remainder, REAL, none, same, remainder(x, y, by_zero)),
+    DIVISION(fmod, REAL, none, same, fmod(x, y, by_zero)),
 };
 }  // namespace
 

@@ -15,11 +15,12 @@ struct CopyTable {
   Loop loops[DTYPE_COUNT][DTYPE_COUNT];  // [to][from]
 };
 
-#define RL_DECLARE_FAMILIES(isa)                           \
-  namespace isa {                                          \
-  extern const Family arithmetic, exponential, comparison; \
-  extern const CopyTable copy_loops;                       \
-  extern const Loop fill_loops[DTYPE_COUNT];               \
+#define RL_DECLARE_FAMILIES(isa)                                                                     \
+  namespace isa {                                                                                    \
+  extern const Family arithmetic, rounding, comparison, integer, exponential, powers, trigonometric, \
+      special, activation, selection;                                                                \
+  extern const CopyTable copy_loops;                                                                 \
+  extern const Loop fill_loops[DTYPE_COUNT];                                                         \
   }
 
 RL_DECLARE_FAMILIES(baseline)

@@ -209,12 +209,23 @@ inline f32v narrow(f64v low, f64v high) {
 #endif
 }
 
-// A scalar function on every lane, for what is rare or only exists in libm.
+// A scalar function on every lane, for what is rare or only exists in libm. It calls out: a real loop keeps
+// it small.
 template <class F, class V, class... Vs>
 inline V each(F f, V x, Vs... more) {
-  constexpr int lanes = VECTOR_BYTES / sizeof(scalar_t<V>);
-  V result;
-  for (int i = 0; i < lanes; i++) result[i] = f(x[i], more[i]...);
+  V result{};
+#pragma GCC unroll 1
+  for (int i = 0; i < int(VECTOR_BYTES / sizeof(scalar_t<V>)); i++) result[i] = f(x[i], more[i]...);
+  return result;
+}
+// The same with a function of doubles, whatever the lanes are.
+template <class F, class V, class... Vs>
+inline V each_double(F f, V x, Vs... more) {
+  V result{};
+#pragma GCC unroll 1
+  for (int i = 0; i < int(VECTOR_BYTES / sizeof(scalar_t<V>)); i++) {
+    result[i] = scalar_t<V>(f(double(x[i]), double(more[i])...));
+  }
   return result;
 }
 

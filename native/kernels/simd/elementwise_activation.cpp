@@ -1,0 +1,102 @@
+// Activation functions of networks and their fused gradients. In a gradient x is the incoming one and y what
+// the function's input or output was.
+#include "../vecmath.h"
+#include "complex_math.h"
+#include "loops.h"
+
+namespace rl {
+inline namespace RL_ISA {
+
+namespace {
+
+// From e^-|x|, which cannot overflow (|x| being -x where the real part is negative).
+template <class X>
+inline X sigmoid(X x) {
+  if constexpr (is_complex_number_v<X>) {
+    X one = constant<X>(1), e = exp(select(x.re < 0, x, -x));
+    return select(x.re < 0, e, one) / (e + one);
+  } else {
+    X e = exp(-magnitude(x));
+    return (x < 0 ? e : constant<X>(1)) / (e + 1);
+  }
+}
+// max(x, 0) + log(1 + e^-|x|)
+template <class X>
+inline X softplus(X x) {
+  return maximum(x, X{}) + log1p(exp(-magnitude(x)));
+}
+template <class X>
+inline X normal_cdf(X x) {
+  return (erf(x * constant<X>(M_SQRT1_2)) + 1) * constant<X>(0.5);
+}
+// The tanh approximation of gelu: x (1 + tanh(u)) / 2.
+template <class X>
+inline X gelu_tanh_argument(X x) {
+  return constant<X>(0.7978845608028654) * (x + constant<X>(0.044715) * x * x * x);
+}
+template <class X>
+inline X gelu_tanh(X x) {
+  return x * constant<X>(0.5) * (tanh(gelu_tanh_argument(x)) + 1);
+}
+
+template <class X>
+inline X sigmoid_backward(X g, X y) {
+  X one = constant<X>(1);
+  if constexpr (is_complex_number_v<X>) return g * conj((one - y) * y);
+  else return g * (one - y) * y;
+}
+template <class X>
+inline X tanh_backward(X g, X y) {
+  if constexpr (is_complex_number_v<X>) return g * conj(constant<X>(1) - y * y);
+  else return g * fma(-y, y, constant<X>(1));
+}
+template <class X>
+inline X silu_backward(X g, X x) {
+  X s = sigmoid(x);
+  return g * s * (x * (constant<X>(1) - s) + 1);
+}
+template <class X>
+inline X gelu_backward(X g, X x) {
+  X density = exp(x * x * constant<X>(-0.5)) * constant<X>(0.3989422804014327);
+  return g * (normal_cdf(x) + x * density);
+}
+template <class X>
+inline X gelu_tanh_backward(X g, X x) {
+  X t = tanh(gelu_tanh_argument(x)), half = constant<X>(0.5);
+  X slope = constant<X>(0.7978845608028654) * (x * x * constant<X>(3 * 0.044715) + 1);
+  return g * (half * (t + 1) + half * x * (constant<X>(1) - t * t) * slope);
+}
+
+constexpr Elementwise entries[] = {
+    UNARY(relu, REAL, none, same, x < 0 ? decltype(x){} : x),
+    UNARY(sigmoid, FLOATING | COMPLEX, int_to_float, same, sigmoid(x)),
+    UNARY(log_sigmoid, FLOATING, none, same, -softplus(-x)),
+    UNARY(silu, FLOATING | COMPLEX, none, same, x* sigmoid(x)),
+    UNARY(gelu, FLOATING, none, same, x* normal_cdf(x)),
+    UNARY(gelu_tanh, FLOATING, none, same, gelu_tanh(x)),
+    UNARY(mish, FLOATING, none, same, x* tanh(softplus(x))),
+    UNARY(hardsigmoid, FLOATING, none, same, clamp(x + 3, decltype(x){}, constant<decltype(x)>(6)) / 6),
+    UNARY(hardswish, FLOATING, none, same, x* clamp(x + 3, decltype(x){}, constant<decltype(x)>(6)) / 6),
+    // a is the slope of the negative side
+    UNARY_WITH(1, leaky_relu, FLOATING, none, same, x > 0 ? x : x * a),
+    // where x is not above a, b
+    UNARY_WITH(2, threshold, REAL, none, same, x <= a ? b : x),
+    // negative: a (e^(c x) - 1), positive: b x
+    UNARY_WITH(3, elu, FLOATING, none, same, x > 0 ? x * b : expm1(x * c) * a),
+    // a is beta, b the threshold from which on it is the identity
+    UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
+
+    BINARY_WITH(1, threshold_backward, REAL, none, same, y <= a ? decltype(x){} : x),
+    BINARY_WITH(1, leaky_relu_backward, FLOATING, none, same, y > 0 ? x : x * a),
+    BINARY(sigmoid_backward, FLOATING | COMPLEX, none, same, sigmoid_backward(x, y)),
+    BINARY(tanh_backward, FLOATING | COMPLEX, none, same, tanh_backward(x, y)),
+    BINARY(silu_backward, FLOATING, none, same, silu_backward(x, y)),
+    BINARY(gelu_backward, FLOATING, none, same, gelu_backward(x, y)),
+    BINARY(gelu_tanh_backward, FLOATING, none, same, gelu_tanh_backward(x, y)),
+};
+}  // namespace
+
+const Family activation = {entries, int(std::size(entries))};
+
+}  // namespace RL_ISA
+}  // namespace rl

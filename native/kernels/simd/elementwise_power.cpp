@@ -1,0 +1,67 @@
+// Powers.
+#include "../vecmath.h"
+#include "complex_math.h"
+#include "loops.h"
+
+namespace rl {
+inline namespace RL_ISA {
+
+namespace {
+
+// Integers: by squaring, wrapping around. A negative exponent leaves 1/x rounded to zero: 0, except for 1 and
+// -1.
+template <class T>
+inline T integer_pow(T x, T y) {
+  if constexpr (std::is_signed_v<T>) {
+    if (y < 0) return x == 1 ? T(1) : x == T(-1) ? (y & 1 ? T(-1) : T(1)) : T(0);
+  }
+  T result = 1;
+  for (; y; y = T(y >> 1)) {
+    if (y & 1) result = multiply(result, x);
+    x = multiply(x, x);
+  }
+  return result;
+}
+
+template <class X>
+inline X power(X x, X y) {
+  if constexpr (is_integer_v<X>) return integer_pow(x, y);
+  else return pow(x, y);
+}
+
+// One exponent for all: the common ones need no logarithm. The branches are the same for every vector.
+template <class X>
+inline X power_scalar(X x, X y) {
+  if constexpr (is_integer_v<X>) {
+    return integer_pow(x, y);
+  } else {
+    double exponent;
+    if constexpr (is_complex_number_v<X>) {
+      exponent = y.im[0] == 0 ? double(y.re[0]) : NAN;
+    } else {
+      exponent = y[0];
+    }
+    X one = constant<X>(1);
+    if (exponent == 2) return x * x;
+    if (exponent == 3) return x * x * x;
+    if (exponent == 0.5) return sqrt(x);
+    if (exponent == -1) return one / x;
+    if (exponent == -0.5) return one / sqrt(x);
+    if (exponent == -2) return one / (x * x);
+    if (exponent == 1) return x;
+    if (exponent == 0) return one;
+    return pow(x, y);
+  }
+}
+
+constexpr Elementwise entries[] = {
+    BINARY(pow, NUMBERS, none, same, power(x, y)),
+    UNARY_WITH(1, pow_scalar, NUMBERS, none, same, power_scalar(x, a)),
+    UNARY_WITH(1, scalar_pow, NUMBERS, none, same, power(a, x)),
+};
+}  // namespace
+
+const Family powers = {entries, int(std::size(entries))};
+
+}  // namespace RL_ISA
+}  // namespace rl

@@ -1,0 +1,68 @@
+// Rounding to whole numbers, choosing the larger or smaller of two, and moving signs: results are exact.
+#include "loops.h"
+
+namespace rl {
+inline namespace RL_ISA {
+
+namespace {
+
+template <class X>
+inline X round_to_even(X x) {
+  if constexpr (is_vector_v<X>) return nearest(x);
+  else return x;
+}
+template <class X>
+inline X truncate(X x) {
+  if constexpr (is_vector_v<X>) return trunc(x);
+  else return x;
+}
+
+constexpr unsigned NEXTAFTER = dtype_set(DType::f32) | dtype_set(DType::f64);
+inline f32v nextafter(f32v x, f32v y) {
+  return each([](float x, float y) { return nextafterf(x, y); }, x, y);
+}
+inline f64v nextafter(f64v x, f64v y) {
+  return each([](double x, double y) { return ::nextafter(x, y); }, x, y);
+}
+
+constexpr Elementwise entries[] = {
+    UNARY(floor, REAL, none, same, floor(x)),
+    UNARY(ceil, REAL, none, same, ceil(x)),
+    UNARY(round, REAL, none, same, round_to_even(x)),
+    UNARY(trunc, REAL, none, same, truncate(x)),
+    UNARY(frac, FLOATING, none, same, x - trunc(x)),
+    // a is 10^|decimals|; decimals are negative where b is.
+    UNARY_WITH(2, round_decimals, FLOATING, none, same, b < 0 ? nearest(x / a) * a : nearest(x * a) / a),
+    UNARY_WITH(3, nan_to_num, FLOATING, none, same,
+               is_nan(x)        ? a
+               : x == INFINITY  ? b
+               : x == -INFINITY ? c
+                                : x),
+
+    BINARY(maximum, REAL | BOOL, none, same, maximum(x, y)),
+    BINARY(minimum, REAL | BOOL, none, same, minimum(x, y)),
+    BINARY(fmax, REAL | BOOL, none, same,
+           is_nan(x) ? y
+           : x < y   ? y
+                     : x),
+    BINARY(fmin, REAL | BOOL, none, same,
+           is_nan(x) ? y
+           : x > y   ? y
+                     : x),
+    BINARY(copysign, FLOATING, int_to_float, same, with_sign(x, y)),
+    BINARY(nextafter, NEXTAFTER, none, same, nextafter(x, y)),
+    BINARY(heaviside, REAL | BOOL, none, same,
+           x == 0  ? y
+           : x > 0 ? constant<decltype(x)>(1)
+                   : decltype(x){}),
+    TERNARY(clamp, REAL, none, same, clamp(x, y, z)),
+    UNARY_WITH(2, clamp_scalar, REAL, none, same, clamp(x, a, b)),
+    UNARY_WITH(1, clamp_min_scalar, REAL, none, same, maximum(x, a)),
+    UNARY_WITH(1, clamp_max_scalar, REAL, none, same, minimum(x, a)),
+};
+}  // namespace
+
+const Family rounding = {entries, int(std::size(entries))};
+
+}  // namespace RL_ISA
+}  // namespace rl
