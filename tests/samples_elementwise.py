@@ -131,28 +131,6 @@ unary("signbit", None, grad="", dtypes="fib", more=[call(Input((2,), values=(-0.
 unary("logical_not", lambda v: not v, grad="", inplace=True)
 unary("bitwise_not", lambda v: ~v, grad="", dtypes="ib", inplace=True)
 
-op("nn.functional.relu", [call(x(3, 4, avoid=(0.0,)))], dtypes="fi", grad="f", method=False)
-op(
-    "nn.functional.mse_loss",
-    [call(x(3, 4), x(3, 4)), call(x(3), x(3), reduction="sum"), call(x(3, 2), x(3, 2), reduction="none")],
-    dtypes="f",
-    grad="f",
-    method=False,
-)
-op(
-    "nn.functional.linear",
-    [
-        call(x(2, 3), x(4, 3)),
-        call(x(2, 3), x(4, 3), x(4)),
-        call(x(3), x(2, 3), x(2)),
-        call(x(2, 2, 3), x(2, 3), x(2)),
-    ],
-    dtypes="fci",
-    grad="fc",
-    method=False,
-    tolerance=4,
-)
-
 # Elementwise, two operands
 
 binary(

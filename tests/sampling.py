@@ -23,6 +23,7 @@ GROUPS = {
     "h": ("float16",),
     "c": COMPLEX,
     "i": INTEGERS,
+    "z": INTEGERS[:-1],
     "b": ("bool",),
 }
 
@@ -31,7 +32,7 @@ LAYOUTS = ("transposed", "strided", "offset", "expanded")
 
 def dtype_names(groups: str) -> tuple[str, ...]:
     """The dtypes of a string such as "fc": f floating (or s: single and double, h: half), c complex,
-    i integers, b bool."""
+    i integers (z: signed ones), b bool."""
     return tuple(name for letter in groups for name in GROUPS[letter])
 
 
@@ -247,12 +248,16 @@ def make_tensor(lib: Any, item: Input, dtype: str, layout: str = "contiguous") -
     raise ValueError(f"no layout {layout!r}")
 
 
-def build(lib: Any, sample: Sample, dtype: str, layout: str = "contiguous", leaves: Any = None) -> Any:
-    """The sample's (args, kwargs) in a library. With `leaves`, a list, differentiable inputs require a
-    gradient and are appended to it."""
+def build(
+    lib: Any, sample: Sample, dtype: str, layout: str = "contiguous", leaves: Any = None, copy: bool = False
+) -> Any:
+    """The sample's (args, kwargs) in a library. With `leaves`, a list, differentiable inputs require a gradient
+    and are appended to it. With `copy`, tensors are made contiguous in the end."""
 
     def make(item: Input) -> Any:
         tensor = make_tensor(lib, item, dtype, layout)
+        if copy:
+            tensor = tensor.contiguous()
         if leaves is not None and item.differentiable:
             tensor = tensor.detach().requires_grad_()
             leaves.append(tensor)
