@@ -71,8 +71,16 @@ void along_line(T* out, const T* x, int64_t n) {
   using C = typename W::C;
   using V = typename W::V;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
-  V highest = V{} + lowest;
-  for (int64_t i = 0; i < n; i += W::L) highest = larger(highest, W::read(x, i, n, lowest));
+  V highest = V{} + lowest, second = highest, third = highest, fourth = highest;
+  int64_t done = 0;
+  for (; done + 4 * W::L <= n; done += 4 * W::L) {  // several chains, as each link takes its time
+    highest = larger(highest, load<C>(x + done));
+    second = larger(second, load<C>(x + done + W::L));
+    third = larger(third, load<C>(x + done + 2 * W::L));
+    fourth = larger(fourth, load<C>(x + done + 3 * W::L));
+  }
+  highest = larger(larger(highest, second), larger(third, fourth));
+  for (; done < n; done += W::L) highest = larger(highest, W::read(x, done, n, lowest));
   C max = lowest;
   for (int l = 0; l < W::L; l++) max = larger(max, C(highest[l]));
   if constexpr (logarithm) {
@@ -109,64 +117,100 @@ void along_line_backward(T* out, const T* grad, const T* y, int64_t n) {
   }
 }
 
-// One line per lane, X being a vector for LANES lines or a number for one; `steps` lead from element to
-// element.
-template <class X, class T>
-struct Lanes {
-  using C = compute_t<T>;
-  static X read(const T* p) {
-    if constexpr (std::is_same_v<X, C>) return load_one<C>(p);
-    else return load<C>(p);
-  }
-  static void write(T* p, X x) {
-    if constexpr (std::is_same_v<X, C>) *p = T(x);
-    else store(p, x);
-  }
-};
-
-// A long sum in two stages, as sum_line does it.
-template <class X, class F>
-inline X sum_lanes(int64_t n, F f) {
-  X sum = {};
-  for (int64_t i = 0; i < n;) {
-    X part = {};
+// The same for up to LINES lines side by side, a multiple of a vector's lanes: every sweep goes over the
+// memory in order, row by row, with one maximum and one sum per line. f(i, j) is a vector of lines j, j + 1,
+// ...
+template <class C, class F>
+inline void sum_rows(C* sum, int64_t n, int64_t width, F f) {
+  C part[LINES];
+  std::memset(sum, 0, sizeof(C) * size_t(width));
+  for (int64_t i = 0; i < n;) {  // in two stages, as sum_line
+    std::memset(part, 0, sizeof(C) * size_t(width));
     int64_t end = i + 64 < n ? i + 64 : n;
-    for (; i < end; i++) part += f(i);
-    sum += part;
+    for (; i < end; i++) {
+      for (int64_t j = 0; j < width; j += LANES<C>) store(part + j, load<C>(part + j) + f(i, j));
+    }
+    for (int64_t j = 0; j < width; j += LANES<C>) store(sum + j, load<C>(sum + j) + load<C>(part + j));
   }
-  return sum;
 }
 
-template <class X, class T, bool logarithm>
-inline void across_lines(T* out, int64_t out_step, const T* x, int64_t step, int64_t n) {
+template <class T, bool logarithm>
+void side_by_side(T* out, int64_t out_step, const T* x, int64_t step, int64_t n, int64_t width) {
   using C = compute_t<T>;
-  using W = Lanes<X, T>;
-  X max = X{} - std::numeric_limits<C>::infinity();
-  for (int64_t i = 0; i < n; i++) max = larger(max, W::read(x + i * step));
-  X sum = sum_lanes<X>(n, [&](int64_t i) { return exp(W::read(x + i * step) - max); });
+  constexpr int L = LANES<C>;
+  C max[LINES], sum[LINES];
+  for (int64_t j = 0; j < width; j++) max[j] = -std::numeric_limits<C>::infinity();
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < width; j += L)
+      store(max + j, larger(load<C>(max + j), load<C>(x + i * step + j)));
+  }
+  auto exponential = [&](int64_t i, int64_t j) { return exp(load<C>(x + i * step + j) - load<C>(max + j)); };
+  constexpr bool keep = !logarithm && !is_reduced_v<T>;
+  sum_rows(sum, n, width, [&](int64_t i, int64_t j) {
+    auto e = exponential(i, j);
+    if constexpr (keep) store(out + i * out_step + j, e);
+    return e;
+  });
   if constexpr (logarithm) {
-    X shift;
-    if constexpr (std::is_same_v<X, C>) shift = std::log(sum);
-    else shift = log(sum);
-    for (int64_t i = 0; i < n; i++) W::write(out + i * out_step, W::read(x + i * step) - max - shift);
-  } else {
-    for (int64_t i = 0; i < n; i++) W::write(out + i * out_step, exp(W::read(x + i * step) - max) / sum);
+    for (int64_t j = 0; j < width; j += L) store(sum + j, log(load<C>(sum + j)));
+  }
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < width; j += L) {
+      T* to = out + i * out_step + j;
+      if constexpr (logarithm) store(to, load<C>(x + i * step + j) - load<C>(max + j) - load<C>(sum + j));
+      else if constexpr (keep) store(to, load<C>(to) / load<C>(sum + j));
+      else store(to, exponential(i, j) / load<C>(sum + j));
+    }
   }
 }
 
-template <class X, class T, bool logarithm>
-inline void across_lines_backward(T* out, int64_t out_step, const T* grad, int64_t grad_step, const T* y,
-                                  int64_t step, int64_t n) {
-  using W = Lanes<X, T>;
-  X sum = sum_lanes<X>(n, [&](int64_t i) {
-    X g = W::read(grad + i * grad_step);
-    if constexpr (!logarithm) g *= W::read(y + i * step);
+template <class T, bool logarithm>
+void side_by_side_backward(T* out, int64_t out_step, const T* grad, int64_t grad_step, const T* y,
+                           int64_t step, int64_t n, int64_t width) {
+  using C = compute_t<T>;
+  C sum[LINES];
+  sum_rows(sum, n, width, [&](int64_t i, int64_t j) {
+    auto g = load<C>(grad + i * grad_step + j);
+    if constexpr (!logarithm) g *= load<C>(y + i * step + j);
     return g;
   });
   for (int64_t i = 0; i < n; i++) {
-    X g = W::read(grad + i * grad_step), v = W::read(y + i * step);
-    if constexpr (logarithm) W::write(out + i * out_step, g - exp(v) * sum);
-    else W::write(out + i * out_step, (g - sum) * v);
+    for (int64_t j = 0; j < width; j += LANES<C>) {
+      auto g = load<C>(grad + i * grad_step + j), v = load<C>(y + i * step + j), s = load<C>(sum + j);
+      if constexpr (logarithm) store(out + i * out_step + j, g - exp(v) * s);
+      else store(out + i * out_step + j, (g - s) * v);
+    }
+  }
+}
+
+// One line, whatever its strides.
+template <class T, bool logarithm>
+void by_elements(T* out, int64_t out_step, const T* x, int64_t step, int64_t n) {
+  using C = compute_t<T>;
+  C max = -std::numeric_limits<C>::infinity();
+  for (int64_t i = 0; i < n; i++) max = larger(max, load_one<C>(x + i * step));
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += double(exp(load_one<C>(x + i * step) - max));
+  C divisor = C(sum), shift = C(std::log(sum));
+  for (int64_t i = 0; i < n; i++) {
+    C value = load_one<C>(x + i * step) - max;
+    out[i * out_step] = T(logarithm ? value - shift : exp(value) / divisor);
+  }
+}
+
+template <class T, bool logarithm>
+void by_elements_backward(T* out, int64_t out_step, const T* grad, int64_t grad_step, const T* y,
+                          int64_t step, int64_t n) {
+  using C = compute_t<T>;
+  double total = 0;
+  for (int64_t i = 0; i < n; i++) {
+    C g = load_one<C>(grad + i * grad_step);
+    total += double(logarithm ? g : g * load_one<C>(y + i * step));
+  }
+  C sum = C(total);
+  for (int64_t i = 0; i < n; i++) {
+    C g = load_one<C>(grad + i * grad_step), v = load_one<C>(y + i * step);
+    out[i * out_step] = T(logarithm ? g - exp(v) * sum : (g - sum) * v);
   }
 }
 
@@ -179,12 +223,10 @@ void softmax(void* const* data, const int64_t* step, const int64_t* line, int64_
   if (step[0] == 1 && step[1] == 1) {
     for (; j < lines; j++) along_line<T, logarithm>(out + j * line[0], x + j * line[1], n);
   } else if (line[0] == 1 && line[1] == 1) {
-    for (; j + LANES<C> <= lines; j += LANES<C>) {
-      across_lines<Vec<C>, T, logarithm>(out + j, step[0], x + j, step[1], n);
-    }
+    j = lines / LANES<C> * LANES<C>;
+    side_by_side<T, logarithm>(out, step[0], x, step[1], n, j);
   }
-  for (; j < lines; j++)
-    across_lines<C, T, logarithm>(out + j * line[0], step[0], x + j * line[1], step[1], n);
+  for (; j < lines; j++) by_elements<T, logarithm>(out + j * line[0], step[0], x + j * line[1], step[1], n);
 }
 
 template <class T, bool logarithm>
@@ -198,13 +240,12 @@ void softmax_backward(void* const* data, const int64_t* step, const int64_t* lin
       along_line_backward<T, logarithm>(out + j * line[0], grad + j * line[1], y + j * line[2], n);
     }
   } else if (line[0] == 1 && line[1] == 1 && line[2] == 1) {
-    for (; j + LANES<C> <= lines; j += LANES<C>) {
-      across_lines_backward<Vec<C>, T, logarithm>(out + j, step[0], grad + j, step[1], y + j, step[2], n);
-    }
+    j = lines / LANES<C> * LANES<C>;
+    side_by_side_backward<T, logarithm>(out, step[0], grad, step[1], y, step[2], n, j);
   }
   for (; j < lines; j++) {
-    across_lines_backward<C, T, logarithm>(out + j * line[0], step[0], grad + j * line[1], step[1],
-                                           y + j * line[2], step[2], n);
+    by_elements_backward<T, logarithm>(out + j * line[0], step[0], grad + j * line[1], step[1],
+                                       y + j * line[2], step[2], n);
   }
 }
 
