@@ -374,7 +374,8 @@ def _note_module(error, module):
     """Tell in which module an error arose: ``In module Net.layers.2 (Linear)``.
 
     Every module on the way out puts its name for the inner one before the path; the outermost completes it.
-    The text is a note on the exception: type and message stay as they are, and calls without error pay nothing.
+    The text is a note on the exception: type and message stay as they are, and calls without error pay
+    nothing.
     """
     state = error.__dict__
     # Ids, not modules: an exception may be pickled, and the traceback keeps the modules alive meanwhile.

@@ -1,8 +1,8 @@
 """Saving a module's parameters and buffers into a dictionary, and loading them back.
 
-Start at ``ModuleState.state_dict`` and ``ModuleState.load_state_dict``. Both walk the tree of submodules; what
-one module stores of its own is in ``_save_to_state_dict`` and ``_load_from_state_dict``, which subclasses may
-override.
+Start at ``ModuleState.state_dict`` and ``ModuleState.load_state_dict``. Both walk the tree of submodules;
+what one module stores of its own is in ``_save_to_state_dict`` and ``_load_from_state_dict``, which
+subclasses may override.
 """
 
 import warnings
@@ -258,7 +258,7 @@ class ModuleState:
         return _register(hook, self._state_dict_pre_hooks, False)
 
     def register_state_dict_post_hook(self, hook):
-        """Run ``hook(module, state_dict, prefix, local_metadata)`` afterwards, to change the dict in place."""
+        """Run ``hook(module, state_dict, prefix, local_metadata)`` afterwards; it may change the dict."""
         hook._from_public_api = True
         return _register(hook, self._state_dict_hooks, False)
 

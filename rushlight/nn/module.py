@@ -1,8 +1,8 @@
 """Module: the base class of everything with parameters.
 
 What a module holds is in tables of its ``__dict__`` (parameters, buffers, submodules); ``__setattr__`` sorts
-assigned values into them and ``__getattr__`` finds them again. Calling and hooks live in ``_call.py``, saving and
-loading in ``_state.py``.
+assigned values into them and ``__getattr__`` finds them again. Calling and hooks live in ``_call.py``, saving
+and loading in ``_state.py``.
 """
 
 import warnings

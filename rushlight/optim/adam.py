@@ -22,8 +22,8 @@ __all__ = ["Adam"]
 class Adam(GroupOptimizer):
     """Steps of the running mean of gradients over the root of the running mean of their squares.
 
-    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so is
-    the implementation. ``capturable`` belongs to GPU graphs and is refused on the CPU, as in torch.
+    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so
+    is the implementation. ``capturable`` belongs to GPU graphs and is refused on the CPU, as in torch.
 
     >>> import rushlight as torch
     >>> x = torch.nn.Parameter(torch.tensor([1.0]))

@@ -1,7 +1,7 @@
 """Optimizer: parameter groups, state, and what every optimizer has in common.
 
-An optimizer of this package derives from ``GroupOptimizer`` and says in ``_update`` how one group of parameters
-moves; a user's own may derive from ``Optimizer`` and define ``step``.
+An optimizer of this package derives from ``GroupOptimizer`` and says in ``_update`` how one group of
+parameters moves; a user's own may derive from ``Optimizer`` and define ``step``.
 """
 
 import functools
@@ -341,7 +341,7 @@ class Optimizer:
 
 
 def _as_state_of(param, value, group, key=None):
-    """Loaded state on the parameter's device and in its dtype, all the way down; step counts keep their own."""
+    """Loaded state on the parameter's device and in its dtype, all the way down; step counts stay."""
     if isinstance(value, Tensor):
         if key == "step":
             if group.get("capturable") or group.get("fused"):

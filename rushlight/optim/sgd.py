@@ -9,8 +9,8 @@ __all__ = ["SGD"]
 class SGD(GroupOptimizer):
     """Gradient descent: ``p -= lr * grad``, and with momentum ``buf = momentum * buf + grad; p -= lr * buf``.
 
-    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so is
-    the implementation.
+    ``foreach`` and ``fused`` choose between implementations in torch; the numbers are the same, and here so
+    is the implementation.
 
     >>> import rushlight as torch
     >>> x = torch.nn.Parameter(torch.tensor([1.0]))

@@ -1,8 +1,8 @@
 """Activations, composed of tensor operations.
 
-Where torch fixes the derivative at a kink, the composition selects branches with ``where`` so that ours is the
-same: the branch that is not taken contributes exactly zero, and its argument is replaced first where it could
-overflow.
+Where torch fixes the derivative at a kink, the composition selects branches with ``where`` so that ours is
+the same: the branch that is not taken contributes exactly zero, and its argument is replaced first where it
+could overflow.
 """
 
 import math

@@ -1,0 +1,89 @@
+"""Adafactor: adaptive rates whose memory grows with rows plus columns, not their product."""
+
+import rushlight
+from rushlight.optim.optimizer import GroupOptimizer, as_number, check_tensor_lr, new_step_count, zeros_for
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(GroupOptimizer):
+    """Keeps the mean square gradient of each row and each column only (Shazeer and Stern 2018)."""
+
+    _added_options = {"foreach": None}
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay=-0.8,
+        eps=(None, 1e-3),
+        d=1.0,
+        weight_decay=0.0,
+        *,
+        foreach=None,
+        maximize=False,
+    ):
+        check_tensor_lr(lr)
+        if not lr >= 0.0:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not eps[0] >= 0.0:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not eps[1] >= 0.0:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not d >= 1.0:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not weight_decay >= 0.0:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _state_of(self, param, grad):
+        if param.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            if grad.dim() > 1:
+                state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
+                state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
+            else:
+                state["variance"] = zeros_for(grad)
+        return state
+
+    def _update(self, group):
+        lr, weight_decay = as_number(group["lr"]), group["weight_decay"]
+        for param, grad in self._moving(group):
+            state = self._state_of(param, grad)
+            step = state["step"].add_(1).item()
+            smallest = rushlight.finfo(param.dtype).eps if group["eps"][0] is None else group["eps"][0]
+            # The step is relative to the size of the parameters, but never smaller than eps[1].
+            size = max(group["eps"][1], _root_mean_square(param)) * min(lr, step**-0.5)
+            if weight_decay:
+                param.mul_(1 - lr * weight_decay)
+            variance = _variance(state, grad, step ** group["beta2_decay"], smallest)
+            update = variance.clamp_(min=smallest * smallest).rsqrt_().mul_(grad)
+            param.add_(update, alpha=-size / max(1.0, _root_mean_square(update) / group["d"]))
+
+
+def _root_mean_square(tensor):
+    return tensor.norm(2).item() / tensor.numel() ** 0.5
+
+
+def _variance(state, grad, weight, smallest):
+    """The mean square gradient after this one, rebuilt from rows and columns where there are any."""
+    if grad.dim() <= 1:
+        return state["variance"].lerp_(grad * grad, weight).clone()
+    rows, columns = state["row_var"], state["col_var"]
+    rows.lerp_(grad.norm(2, dim=-1, keepdim=True).square_().div_(grad.size(-1)), weight)
+    columns.lerp_(grad.norm(2, dim=-2, keepdim=True).square_().div_(grad.size(-2)), weight)
+    return (rows @ columns).div_(rows.mean(dim=-2, keepdim=True).clamp_(min=smallest))

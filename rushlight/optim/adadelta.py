@@ -1,0 +1,69 @@
+"""Adadelta: steps in the units of the parameters, without a rate to tune."""
+
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(GroupOptimizer):
+    """Scales gradients by the ratio of the typical step to the typical gradient (Zeiler 2012)."""
+
+    _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_at_least_zero(eps=eps, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group):
+        check_not_capturable(group, devices="'cuda', 'xpu', 'hpu', 'privateuseone'")
+        lr, rho, eps, weight_decay = as_number(group["lr"]), group["rho"], group["eps"], group["weight_decay"]
+        for param, grad in self._moving(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = new_step_count()
+                state["square_avg"] = zeros_for(param)
+                state["acc_delta"] = zeros_for(param)
+            state["step"].add_(1)
+            if weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            param, grad = real_view(param), real_view(grad)
+            square, steps = real_view(state["square_avg"]), real_view(state["acc_delta"])
+            square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+            delta = (steps + eps).sqrt_() / (square + eps).sqrt_() * grad
+            steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+            param.add_(delta, alpha=-lr)

@@ -1,0 +1,76 @@
+"""Adagrad: rates that shrink with the sum of all squared gradients."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+)
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(GroupOptimizer):
+    """Divides each gradient by the root of the sum of its squares so far (Duchi et al. 2011)."""
+
+    _added_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group):
+        super().add_param_group(param_group)
+        # The sums exist from the start, so that a state dict saved before the first step has them.
+        first = param_group["initial_accumulator_value"]
+        for param in param_group["params"]:
+            state = self.state[param]
+            state["step"] = new_step_count()
+            value = complex(first, first) if param.is_complex() else first
+            state["sum"] = rushlight.full_like(param.detach(), value)
+
+    def _update(self, group):
+        lr, lr_decay = as_number(group["lr"]), group["lr_decay"]
+        eps, weight_decay = group["eps"], group["weight_decay"]
+        for param, grad in self._moving(group):
+            state = self.state[param]
+            step = state["step"].add_(1).item()
+            if weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            param, grad, total = real_view(param), real_view(grad), real_view(state["sum"])
+            total.addcmul_(grad, grad, value=1)
+            param.addcdiv_(grad, total.sqrt().add_(eps), value=-lr / (1 + (step - 1) * lr_decay))

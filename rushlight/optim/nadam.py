@@ -1,0 +1,89 @@
+"""NAdam: Adam with Nesterov momentum."""
+
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_betas,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["NAdam"]
+
+
+class NAdam(GroupOptimizer):
+    """Adam that looks one momentum step ahead (Dozat 2016)."""
+
+    _added_options = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr, eps=eps)
+        check_betas(betas)
+        check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group):
+        check_not_capturable(group, "params, mu_products and state_steps")
+        beta1, beta2 = group["betas"]
+        lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
+        momentum_decay = group["momentum_decay"]
+        for param, grad in self._moving(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = new_step_count()
+                state["mu_product"] = new_step_count().fill_(1.0)
+                state["exp_avg"] = zeros_for(param)
+                state["exp_avg_sq"] = zeros_for(param)
+            step = state["step"].add_(1).item()
+            if weight_decay:
+                if group["decoupled_weight_decay"]:
+                    param.mul_(1 - lr * weight_decay)
+                else:
+                    grad = grad.add(param, alpha=weight_decay)
+            momentum = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
+            momentum_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
+            product = state["mu_product"].mul_(momentum).item()
+            param, grad = real_view(param), real_view(grad)
+            mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            divisor = (square / (1 - beta2**step)).sqrt_().add_(eps)
+            param.addcdiv_(grad, divisor, value=-lr * (1.0 - momentum) / (1.0 - product))
+            param.addcdiv_(mean, divisor, value=-lr * momentum_next / (1.0 - product * momentum_next))

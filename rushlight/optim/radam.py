@@ -1,0 +1,94 @@
+"""RAdam: Adam that waits until its variance estimate can be trusted."""
+
+import math
+
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_betas,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["RAdam"]
+
+
+class RAdam(GroupOptimizer):
+    """Adam with the variance of its adaptive rate rectified (Liu et al. 2020)."""
+
+    _added_options = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "capturable": False,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr, eps=eps)
+        check_betas(betas)
+        check_at_least_zero(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group):
+        check_not_capturable(group)
+        beta1, beta2 = group["betas"]
+        lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
+        limit = 2 / (1 - beta2) - 1
+        for param, grad in self._moving(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = new_step_count()
+                state["exp_avg"] = zeros_for(param)
+                state["exp_avg_sq"] = zeros_for(param)
+            step = state["step"].add_(1).item()
+            if weight_decay:
+                if group["decoupled_weight_decay"]:
+                    param.mul_(1 - lr * weight_decay)
+                else:
+                    grad = grad.add(param, alpha=weight_decay)
+            param, grad = real_view(param), real_view(grad)
+            mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            step_size = lr / (1 - beta1**step)
+            correction = 1 - beta2**step
+            # How many samples the variance estimate amounts to; up to five say too little.
+            length = limit - 2 * step * beta2**step / correction
+            if length > 5.0:
+                rectified = math.sqrt(
+                    (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+                )
+                divisor = square.sqrt().add_(eps)
+                param.addcdiv_(mean, divisor, value=-step_size * rectified * math.sqrt(correction))
+            else:
+                param.add_(mean, alpha=-step_size)

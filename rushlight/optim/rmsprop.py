@@ -1,0 +1,91 @@
+"""RMSprop: gradients over the root of the running mean of their squares."""
+
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(GroupOptimizer):
+    """Divides by a running root mean square; ``centered`` by a running standard deviation (Hinton 2012)."""
+
+    _added_options = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _state_of(self, param, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["square_avg"] = zeros_for(param)
+            if group["momentum"] > 0:
+                state["momentum_buffer"] = zeros_for(param)
+            if group["centered"]:
+                state["grad_avg"] = zeros_for(param)
+        return state
+
+    def _update(self, group):
+        check_not_capturable(group)
+        lr, alpha, eps = as_number(group["lr"]), group["alpha"], group["eps"]
+        weight_decay, momentum = group["weight_decay"], group["momentum"]
+        for param, grad in self._moving(group):
+            state = self._state_of(param, group)
+            state["step"].add_(1)
+            if weight_decay:
+                grad = grad.add(param, alpha=weight_decay)
+            param, grad, square = real_view(param), real_view(grad), real_view(state["square_avg"])
+            square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+            if group["centered"]:
+                mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
+                divisor = square.addcmul(mean, mean, value=-1).sqrt_().add_(eps)
+            else:
+                divisor = square.sqrt().add_(eps)
+            if momentum > 0:
+                buffer = real_view(state["momentum_buffer"])
+                buffer.mul_(momentum).addcdiv_(grad, divisor, value=1)
+                param.add_(buffer, alpha=-lr)
+            else:
+                param.addcdiv_(grad, divisor, value=-lr)

@@ -1,0 +1,71 @@
+"""Rprop: step sizes that grow while the gradient keeps its sign and shrink when it turns."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_not_capturable,
+    check_tensor_lr,
+    new_step_count,
+    real_view,
+    zeros_for,
+)
+
+__all__ = ["Rprop"]
+
+
+class Rprop(GroupOptimizer):
+    """Resilient backpropagation: only the signs of gradients count (Riedmiller and Braun 1993)."""
+
+    _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_tensor_lr(lr)
+        check_at_least_zero(lr=lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _update(self, group):
+        check_not_capturable(group)
+        shrink, grow = group["etas"]
+        smallest, largest = group["step_sizes"]
+        lr = as_number(group["lr"])
+        for param, grad in self._moving(group):
+            state = self.state[param]
+            if not state:
+                state["step"] = new_step_count()
+                state["prev"] = zeros_for(param)
+                state["step_size"] = rushlight.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
+            state["step"].add_(1)
+            param, grad = real_view(param), real_view(grad)
+            previous, size = real_view(state["prev"]), real_view(state["step_size"])
+            agreement = grad * previous
+            turned = agreement < 0
+            factor = rushlight.where(turned, shrink, rushlight.where(agreement > 0, grow, 1.0))
+            size.mul_(factor.to(size.dtype)).clamp_(smallest, largest)
+            # Where the sign turned, the parameter stays for one step.
+            grad = rushlight.where(turned, rushlight.zeros_like(grad), grad)
+            param.sub_(grad.sign() * size)
+            previous.copy_(grad)
