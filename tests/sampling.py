@@ -251,7 +251,7 @@ def make_tensor(lib: Any, item: Input, dtype: str, layout: str = "contiguous") -
 def build(
     lib: Any, sample: Sample, dtype: str, layout: str = "contiguous", leaves: Any = None, copy: bool = False
 ) -> Any:
-    """The sample's (args, kwargs) in a library. With `leaves`, a list, differentiable inputs require a gradient
+    """The sample's (args, kwargs) in a library. With `leaves`, a list, differentiable inputs require grad
     and are appended to it. With `copy`, tensors are made contiguous in the end."""
 
     def make(item: Input) -> Any:
