@@ -90,10 +90,14 @@ struct BFloat16 {
   }
 };
 
-template <class T> struct TypeTag { using type = T; };
+template <class T>
+struct TypeTag {
+  using type = T;
+};
 
 // Calls f(TypeTag<T>{}) with the C++ type of `dtype`.
-template <class F> decltype(auto) visit(DType dtype, F&& f) {
+template <class F>
+decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
     case DType::u8: return f(TypeTag<uint8_t>{});
     case DType::i8: return f(TypeTag<int8_t>{});
@@ -110,20 +114,36 @@ template <class F> decltype(auto) visit(DType dtype, F&& f) {
   }
 }
 
-template <class T> constexpr bool is_complex_v = false;
-template <class T> constexpr bool is_complex_v<std::complex<T>> = true;
-template <class T> constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-template <class T> constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
+template <class T>
+constexpr bool is_complex_v = false;
+template <class T>
+constexpr bool is_complex_v<std::complex<T>> = true;
+template <class T>
+constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
 
 // The type arithmetic happens in.
-template <class T> struct ComputeType { using type = T; };
-template <> struct ComputeType<Half> { using type = float; };
-template <> struct ComputeType<BFloat16> { using type = float; };
-template <class T> using compute_t = typename ComputeType<T>::type;
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<Half> {
+  using type = float;
+};
+template <>
+struct ComputeType<BFloat16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename ComputeType<T>::type;
 
 // Conversion between any two element types as torch does it: a complex loses its imaginary part, a float
-// becomes bool by != 0, and out-of-range floats go through int64 so that the result wraps and is never undefined.
-template <class To, class From> inline To convert(From x) {
+// becomes bool by != 0, and out-of-range floats go through int64 so that the result wraps and is never
+// undefined.
+template <class To, class From>
+inline To convert(From x) {
   if constexpr (is_complex_v<From>) {
     if constexpr (is_complex_v<To>) return To(x);
     else if constexpr (std::is_same_v<To, bool>) return x.real() != 0 || x.imag() != 0;
@@ -138,7 +158,8 @@ template <class To, class From> inline To convert(From x) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // cvttsd2si gives INT64_MIN outside the range; spell that out, as the C++ cast would be undefined.
-    int64_t wide = x > From(-9223372036854775808.0) && x < From(9223372036854775808.0) ? int64_t(x) : INT64_MIN;
+    int64_t wide =
+        x > From(-9223372036854775808.0) && x < From(9223372036854775808.0) ? int64_t(x) : INT64_MIN;
     if constexpr (sizeof(To) == 4) {
       return x > From(-2147483649.0) && x < From(2147483648.0) ? To(int64_t(x)) : To(INT32_MIN);
     }
@@ -181,7 +202,14 @@ constexpr int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;
   int ca = category(a), cb = category(b);
-  if (ca < cb) { DType t = a; a = b; b = t; int c = ca; ca = cb; cb = c; }  // a has the higher category
+  if (ca < cb) {
+    DType t = a;
+    a = b;
+    b = t;
+    int c = ca;
+    ca = cb;
+    cb = c;
+  }  // a has the higher category
   if (ca == 3) {
     if (cb < 2) return a;
     return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : DType::c64;

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "../vecmath.h"
-#include "../vecmath64.h"
+#include "libm.h"
 #include "reduce_loops.h"
 
 namespace rl {

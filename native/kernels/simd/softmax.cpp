@@ -8,7 +8,7 @@
 
 #include "../reduce.h"
 #include "../vecmath.h"
-#include "../vecmath64.h"
+#include "libm.h"
 #include "any_vector.h"
 
 namespace rl {

@@ -1,0 +1,321 @@
+// The backward pass.
+//
+// run_backward counts, for every node reachable from the roots, how many edges lead to it; then takes ready
+// nodes newest first (by sequence number, leaves as soon as they are ready), runs their rules on the gradient
+// that has been summed up for them, and adds the results to the nodes their edges name. It runs on the
+// calling thread.
+//
+// Note [run state lives in the nodes]
+// Counts and gradient buffers of a run sit in Node::run_info, valid while Node::run is the run's number: no
+// hash table on the way. A second run while one is active (a hook that calls backward, another Python thread)
+// keeps its state in a table of its own instead.
+#include <algorithm>
+#include <unordered_map>
+
+#include "../python/primitive.h"
+#include "errors.h"
+#include "modes.h"
+#include "rules.h"
+
+namespace rl {
+namespace {
+
+uint64_t run_count = 0;
+bool inline_run_active = false;
+
+bool owned_alone(const Tensor* t) {
+  return Py_REFCNT(const_cast<Tensor*>(t)) == 1 && t->storage->refs == 1 &&
+         t->storage->kind != Storage::external && !t->requires_grad();
+}
+
+struct Run {
+  uint64_t number = ++run_count;
+  bool in_nodes = !inline_run_active;
+  bool create_graph, keep_graph, accumulate;
+  std::vector<Capture>* captures;
+  std::unordered_map<Node*, RunInfo> table;
+  std::vector<Node*> visited;  // owned references
+  std::vector<Node*> ready;    // heap
+  Source source{nullptr, 0};
+
+  Run() {
+    if (in_nodes) inline_run_active = true;
+  }
+  ~Run() {
+    for (Node* node : visited) {
+      RunInfo& state = info(node);
+      if (state.grads) {
+        for (uint32_t i = 0; i < node->output_count; i++)
+          Py_XDECREF(reinterpret_cast<PyObject*>(state.grads[i]));
+        free_grads(node, state);
+      }
+      if (in_nodes) node->run = 0;
+      Py_DECREF(node->object());
+    }
+    if (in_nodes) inline_run_active = false;
+  }
+
+  RunInfo& info(Node* node) { return in_nodes ? node->run_info : table[node]; }
+
+  // True if the node was not known to this run yet.
+  bool enter(Node* node) {
+    if (in_nodes) {
+      if (node->run == number) return false;
+      node->run = number;
+      node->run_info = RunInfo{};
+    } else if (!table.emplace(node, RunInfo{}).second) {
+      return false;
+    }
+    Py_INCREF(node->object());
+    visited.push_back(node);
+    return true;
+  }
+
+  Tensor** grads_of(Node* node, RunInfo& state) {
+    if (!state.grads) {
+      bool room = in_nodes && node->output_count == 1;
+      state.grads = room ? &node->grad_room : new Tensor*[node->output_count];
+      std::fill_n(state.grads, node->output_count, nullptr);
+    }
+    return state.grads;
+  }
+  void free_grads(Node* node, RunInfo& state) {
+    if (state.grads != &node->grad_room) delete[] state.grads;
+    state.grads = nullptr;
+  }
+
+  static bool older(const Node* a, const Node* b) {
+    // Leaves first, then the newest operation.
+    bool la = a->kind == Node::accumulate, lb = b->kind == Node::accumulate;
+    return la != lb ? lb : a->sequence < b->sequence;
+  }
+  void push(Node* node) {
+    ready.push_back(node);
+    std::push_heap(ready.begin(), ready.end(), older);
+  }
+  Node* pop() {
+    std::pop_heap(ready.begin(), ready.end(), older);
+    Node* node = ready.back();
+    ready.pop_back();
+    return node;
+  }
+
+  void discover(const std::vector<Root>& roots);
+  void mark_needed();
+  void add(const Edge& edge, TensorRef grad);
+  void execute(Node* node);
+  void loop();
+};
+
+void Run::discover(const std::vector<Root>& roots) {
+  std::vector<Node*> stack;
+  for (const Root& root : roots) {
+    if (enter(root.edge.node)) stack.push_back(root.edge.node);
+  }
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      Node* next = node->edges[i].node;
+      if (!next) continue;
+      if (enter(next)) stack.push_back(next);
+      info(next).dependencies++;
+    }
+  }
+}
+
+// With `inputs=`, only nodes on a path to a captured edge run. Children have smaller sequence numbers than
+// parents, so one pass in that order settles it.
+void Run::mark_needed() {
+  std::vector<Node*> order = visited;
+  std::sort(order.begin(), order.end(), [](Node* a, Node* b) {
+    bool la = a->kind == Node::accumulate, lb = b->kind == Node::accumulate;
+    return la != lb ? la : a->sequence < b->sequence;
+  });
+  for (Node* node : order) info(node).needed = false;
+  for (size_t c = 0; c < captures->size(); c++) {
+    Node* node = (*captures)[c].edge.node;
+    bool known = in_nodes ? node->run == number : table.count(node) > 0;
+    if (!known) continue;
+    RunInfo& state = info(node);
+    state.needed = true;
+    if (state.capture < 0) state.capture = int32_t(c);
+  }
+  for (Node* node : order) {
+    bool& needed = info(node).needed;
+    for (uint32_t i = 0; !needed && i < node->edge_count; i++) {
+      if (node->edges[i].node) needed = info(node->edges[i].node).needed;
+    }
+  }
+}
+
+void Run::add(const Edge& edge, TensorRef grad) {
+  RunInfo& state = info(edge.node);
+  Tensor*& slot = grads_of(edge.node, state)[edge.nr];
+  if (!slot) {
+    slot = grad.release();
+    return;
+  }
+  static Primitive& plus = primitive("add");
+  // Sum into a buffer that only the engine holds; otherwise into a new one.
+  if (!create_graph) {
+    bool same = same_sizes(slot, grad.get()) && slot->dtype == grad->dtype;
+    if (same && owned_alone(slot) && slot->is_contiguous()) {
+      PyObject* args[] = {slot->object(), grad->object()};
+      Ref<PyObject> sum(plus.forward(plus, args, slot));
+      if (!sum) throw PythonError{};
+      return;
+    }
+    if (same && owned_alone(grad.get()) && grad->is_contiguous()) {
+      PyObject* args[] = {slot->object(), grad->object()};
+      Ref<PyObject> sum(plus.forward(plus, args, grad.get()));
+      if (!sum) throw PythonError{};
+      Py_SETREF(slot, grad.release());
+      return;
+    }
+  }
+  PyObject* args[] = {slot->object(), grad->object()};
+  Tensor* sum = as_tensor(call(plus, args));
+  Py_SETREF(slot, sum);
+}
+
+void Run::execute(Node* node) {
+  RunInfo& state = info(node);
+  Tensor** grads = grads_of(node, state);
+  bool any = false;
+  for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
+  NodeExtra* extra = node->extra;
+  if (any && extra && (extra->prehooks || extra->tensor_hooks || extra->retained)) {
+    run_prehooks(node, grads);
+    any = false;
+    for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
+  }
+  if (state.capture >= 0) {
+    for (Capture& capture : *captures) {
+      if (capture.edge.node != node) continue;
+      Tensor* grad = grads[capture.edge.nr];
+      if (!grad) continue;
+      if (node->kind == Node::accumulate && !accumulate) {
+        TensorRef hooked = share(grad);
+        run_leaf_hooks(node->leaf(), hooked);
+        capture.result = std::move(hooked);
+      } else {
+        capture.result = share(grad);
+      }
+      if (accumulate && capture.into && node->kind != Node::accumulate) {
+        accumulate_grad(capture.into, share(grad), create_graph);
+      }
+    }
+  }
+  if (node->kind == Node::accumulate) {
+    if (grads[0] && accumulate && (!captures || state.capture >= 0)) {
+      TensorRef grad(std::exchange(grads[0], nullptr));
+      run_leaf_hooks(node->leaf(), grad);
+      accumulate_grad(node->leaf(), std::move(grad), create_graph);
+      run_post_hooks(node);
+    }
+    return;
+  }
+  std::vector<TensorRef> results;
+  if (any) {
+    bool filter = captures != nullptr;
+    std::vector<bool> wanted;
+    if (filter) {
+      wanted.resize(node->edge_count);
+      bool some = false;
+      for (uint32_t i = 0; i < node->edge_count; i++) {
+        wanted[i] = node->edges[i].node && info(node->edges[i].node).needed;
+        some = some || wanted[i];
+      }
+      if (!some) any = false;
+    }
+    if (any) {
+      std::vector<TensorRef> before;
+      bool post = extra && extra->posthooks;
+      if (post) {
+        for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
+      }
+      apply_node(node, grads, results, filter ? &wanted : nullptr);
+      if (post) run_posthooks(node, results, before);
+      if (modes.anomaly && modes.anomaly_check_nan) check_for_nan(node, results);
+    }
+  }
+  for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
+  free_grads(node, state);
+  if (!keep_graph) release_saved(node, source);
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    const Edge& edge = node->edges[i];
+    if (!edge.node) continue;
+    RunInfo& next = info(edge.node);
+    if (!next.needed) continue;
+    if (any && results[i]) add(edge, fit_gradient(node, i, std::move(results[i])));
+    if (--next.dependencies == 0) push(edge.node);
+  }
+}
+
+void Run::loop() {
+  uint32_t steps = 0;
+  while (!ready.empty()) {
+    execute(pop());
+    if ((++steps & 1023) == 0 && PyErr_CheckSignals() < 0) throw PythonError{};
+  }
+}
+
+}  // namespace
+
+void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph,
+                  bool create_graph, bool accumulate) {
+  Run run;
+  run.create_graph = create_graph;
+  run.keep_graph = keep_graph;
+  run.accumulate = accumulate;
+  run.captures = captures;
+  run.source = current_source();
+  run.discover(roots);
+  if (captures) run.mark_needed();
+  GradMode mode(create_graph);
+  for (Root& root : roots) {
+    if (run.info(root.edge.node).needed) run.add(root.edge, share(root.grad));
+  }
+  std::vector<Node*> seen;
+  for (Root& root : roots) {
+    RunInfo& state = run.info(root.edge.node);
+    if (state.dependencies == 0 && state.needed &&
+        std::find(seen.begin(), seen.end(), root.edge.node) == seen.end()) {
+      seen.push_back(root.edge.node);
+      run.push(root.edge.node);
+    }
+  }
+  run.loop();
+}
+
+void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
+  Extra* extra = extra_of(leaf);
+  static Primitive& plus = primitive("add");
+  if (!extra->grad) {
+    // Gradient layout contract: strides of the leaf if it is dense, contiguous otherwise; never somebody
+    // else's memory.
+    bool fits = is_dense(leaf->sizes(), leaf->strides())
+                    ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
+                    : grad->is_contiguous();
+    if (create_graph) {
+      extra->grad = grad.release();
+    } else if (fits && owned_alone(grad.get()) && Py_TYPE(grad.get()) == TensorType) {
+      extra->grad = grad.release();
+    } else {
+      TensorRef copy = empty_like(leaf, grad->dtype);
+      copy_into(copy.get(), grad.get());
+      extra->grad = copy.release();
+    }
+    return;
+  }
+  PyObject* args[] = {extra->grad->object(), grad->object()};
+  if (!create_graph && !extra->grad->requires_grad()) {
+    Ref<PyObject> sum(call_in_place(plus, args));
+    return;
+  }
+  Tensor* sum = as_tensor(call(plus, args));
+  Py_SETREF(extra->grad, sum);
+}
+
+}  // namespace rl

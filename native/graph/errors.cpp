@@ -1,0 +1,39 @@
+#include "errors.h"
+
+namespace rl {
+
+std::string place_text(const Place& place) {
+  Ref<PyObject> where = checked(source_as_tuple(place.source));
+  if (where.get() == Py_None) return "";
+  PyObject *file, *function;
+  int line;
+  if (!PyArg_ParseTuple(where.get(), "OiO", &file, &line, &function)) throw PythonError{};
+  std::string text = std::string("  ") + place.what + " at\n    File \"" + PyUnicode_AsUTF8(file) +
+                     "\", line " + std::to_string(line) + ", in " + PyUnicode_AsUTF8(function) + "\n";
+  Ref<PyObject> linecache = checked(PyImport_ImportModule("linecache"));
+  Ref<PyObject> source = checked(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line));
+  Ref<PyObject> stripped = checked(PyObject_CallMethod(source.get(), "strip", nullptr));
+  if (PyUnicode_GetLength(stripped.get()) > 0) {
+    const char* code = PyUnicode_AsUTF8(stripped.get());
+    if (!code) throw PythonError{};
+    text += std::string("      ") + code + "\n";
+  }
+  return text;
+}
+
+std::string with_places(const std::string& sentence, const std::vector<Place>& places,
+                        const std::string& advice) {
+  std::string text;
+  for (const Place& place : places) text += place_text(place);
+  if (!advice.empty()) text += "  " + advice + "\n";
+  if (text.empty()) return sentence;
+  text.pop_back();
+  return sentence + "\n\n" + text;
+}
+
+void fail_at(PyObject* type, const std::string& sentence, const std::vector<Place>& places,
+             const std::string& advice) {
+  fail(type, with_places(sentence, places, advice));
+}
+
+}  // namespace rl

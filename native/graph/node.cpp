@@ -1,0 +1,333 @@
+#include "node.h"
+
+#include "../python/primitive.h"
+#include "modes.h"
+
+namespace rl {
+
+PyTypeObject* NodeType = nullptr;
+thread_local Modes modes;
+
+namespace {
+
+uint64_t next_sequence = 1;
+std::vector<Node*> free_nodes;
+constexpr size_t FREE_NODES = 4096;
+
+// Note [freeing deep graphs]
+// Freeing a node frees its inputs' nodes, and so on down a chain that may be a million long. The first
+// node_dealloc on the stack does the work; those it causes only queue up here.
+std::vector<Node*> doomed;
+bool freeing = false;
+
+void clear_edges(Node* node) {
+  for (uint32_t i = 0; i < node->edge_count; i++) Py_CLEAR(node->edges[i].node);
+  if (node->edges != node->edge_room) delete[] node->edges;
+  node->edges = node->edge_room;
+  node->edge_count = 0;
+}
+
+void clear_saved(Node* node) {
+  if (node->kind == Node::accumulate && node->saved_room[0].object) {
+    Tensor* leaf = node->leaf();
+    if (leaf->extra && leaf->extra->accumulator == node) leaf->extra->accumulator = nullptr;
+  }
+  for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+  if (node->saved != node->saved_room) delete[] node->saved;
+  node->saved = node->saved_room;
+  node->saved_count = 0;
+}
+
+void clear_outputs(Node* node) {
+  for (uint32_t i = 0; i < node->output_count; i++) {
+    if (node->outputs[i].ndim > 4) delete[] node->outputs[i].sizes;
+  }
+  if (node->outputs != &node->output_room) delete[] node->outputs;
+  node->outputs = &node->output_room;
+  node->output_count = 0;
+}
+
+void clear_extra(Node* node) {
+  NodeExtra* extra = std::exchange(node->extra, nullptr);
+  if (!extra) return;
+  drop(extra->freed_at);
+  Py_XDECREF(extra->dict);
+  Py_XDECREF(extra->tensor_hooks);
+  Py_XDECREF(extra->retained);
+  Py_XDECREF(extra->prehooks);
+  Py_XDECREF(extra->posthooks);
+  Py_XDECREF(reinterpret_cast<PyObject*>(extra->inner));
+  Py_XDECREF(extra->geometry);
+  Py_XDECREF(extra->trace);
+  delete extra;
+}
+
+void destroy(Node* node) {
+  if (node->weakrefs) PyObject_ClearWeakRefs(node->object());
+  clear_saved(node);
+  clear_edges(node);
+  clear_outputs(node);
+  clear_extra(node);
+  drop(node->source);
+  PyTypeObject* type = Py_TYPE(node);
+  if (type == NodeType || (node->op && type == node->op->node_type)) {
+    if (free_nodes.size() < FREE_NODES) {
+      free_nodes.push_back(node);
+      Py_DECREF(type);
+      return;
+    }
+  }
+  PyObject_GC_Del(node);
+  Py_DECREF(type);
+}
+
+void node_dealloc(PyObject* self) {
+  auto* node = reinterpret_cast<Node*>(self);
+  PyObject_GC_UnTrack(self);
+  doomed.push_back(node);
+  if (freeing) return;  // see Note [freeing deep graphs]
+  freeing = true;
+  while (!doomed.empty()) {
+    Node* next = doomed.back();
+    doomed.pop_back();
+    destroy(next);
+  }
+  freeing = false;
+}
+
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* node = reinterpret_cast<Node*>(self);
+  Py_VISIT(Py_TYPE(self));
+  for (uint32_t i = 0; i < node->edge_count; i++) Py_VISIT(node->edges[i].node);
+  for (uint16_t i = 0; i < node->saved_count; i++) Py_VISIT(node->saved[i].object);
+  if (NodeExtra* extra = node->extra) {
+    Py_VISIT(extra->dict);
+    Py_VISIT(extra->tensor_hooks);
+    Py_VISIT(extra->retained);
+    Py_VISIT(extra->prehooks);
+    Py_VISIT(extra->posthooks);
+    Py_VISIT(extra->inner);
+    Py_VISIT(extra->geometry);
+    Py_VISIT(extra->trace);
+  }
+  return 0;
+}
+
+int node_clear(PyObject* self) {
+  auto* node = reinterpret_cast<Node*>(self);
+  clear_saved(node);
+  clear_edges(node);
+  clear_extra(node);
+  return 0;
+}
+
+Node* self_node(PyObject* self) { return reinterpret_cast<Node*>(self); }
+
+PyObject* node_get_name(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(node_name(self_node(self)).c_str());
+}
+
+PyObject* node_next_functions(PyObject* self, void*) {
+  Node* node = self_node(self);
+  PyObject* result = PyTuple_New(node->edge_count);
+  if (!result) return nullptr;
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    Node* next = node->edges[i].node;
+    if (next) expose(next);
+    PyTuple_SET_ITEM(result, i, Py_BuildValue("(OI)", next ? next->object() : Py_None, node->edges[i].nr));
+  }
+  return result;
+}
+
+PyObject* node_get_source(PyObject* self, void*) { return source_as_tuple(self_node(self)->source); }
+PyObject* node_sequence(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(self_node(self)->sequence);
+}
+PyObject* node_metadata(PyObject* self, void*) {
+  NodeExtra* extra = extra_of(self_node(self));
+  if (!extra->dict) extra->dict = PyDict_New();
+  Py_XINCREF(extra->dict);
+  return extra->dict;
+}
+PyObject* node_variable(PyObject* self, void*) {
+  Node* node = self_node(self);
+  if (node->kind != Node::accumulate) {
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", node_name(node).c_str());
+    return nullptr;
+  }
+  return Py_NewRef(node->leaf()->object());
+}
+
+PyObject* node_hooks(PyObject* self, PyObject* which) {
+  // The dict (or list) that holds one kind of hooks, made at first use; rushlight/autograd/graph.py fills it.
+  const char* name = PyUnicode_AsUTF8(which);
+  if (!name) return nullptr;
+  NodeExtra* extra = extra_of(self_node(self));
+  std::string_view kind = name;
+  PyObject** slot = kind == "pre"    ? &extra->prehooks
+                    : kind == "post" ? &extra->posthooks
+                                     : &extra->tensor_hooks;
+  if (!*slot) *slot = slot == &extra->tensor_hooks ? PyList_New(0) : PyDict_New();
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  Py_XINCREF(*slot);
+  return *slot;
+}
+
+PyMethodDef node_methods[] = {
+    {"name", node_get_name, METH_NOARGS, "The name of the operation, as torch spells it."},
+    {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+    {"_hooks", node_hooks, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef node_getset[] = {
+    {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
+    {"metadata", node_metadata, nullptr, nullptr, nullptr},
+    {"variable", node_variable, nullptr, nullptr, nullptr},
+    {"_source", node_get_source, nullptr, "(file, line, function) of the user's line", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef node_members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
+                              {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                            {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                            {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                            {Py_tp_methods, node_methods},
+                            {Py_tp_getset, node_getset},
+                            {Py_tp_members, node_members},
+                            {0, nullptr}};
+constexpr unsigned NODE_FLAGS =
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+PyType_Spec node_spec = {"rushlight.autograd.graph.Node", sizeof(Node), 0, NODE_FLAGS, node_slots};
+
+}  // namespace
+
+void init_node_type(PyObject* module) {
+  NodeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&node_spec)).release());
+  PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(NodeType));
+}
+
+Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t saved) {
+  Node* node;
+  if (!free_nodes.empty()) {
+    node = free_nodes.back();
+    free_nodes.pop_back();
+    Py_SET_TYPE(node, NodeType);
+    Py_INCREF(NodeType);
+    _Py_NewReference(node->object());
+  } else {
+    node = PyObject_GC_New(Node, NodeType);
+    if (!node) throw PythonError{};
+  }
+  std::memset(reinterpret_cast<char*>(node) + sizeof(PyObject), 0, sizeof(Node) - sizeof(PyObject));
+  node->run_info = RunInfo{};
+  node->kind = kind;
+  node->op = op;
+  node->sequence = next_sequence++;
+  node->edges = node->edge_room;
+  node->saved = node->saved_room;
+  node->outputs = &node->output_room;
+  Ref<Node> result(node);
+  if (edges > 2) node->edges = new Edge[edges]{};
+  node->edge_count = edges;
+  if (saved > 2) node->saved = new Saved[saved]{};
+  node->saved_count = saved;
+  node->source = keep(current_source());
+  return result;
+}
+
+NodeExtra* extra_of(Node* node) {
+  if (!node->extra) node->extra = new NodeExtra{};
+  return node->extra;
+}
+
+void set_outputs(Node* node, uint32_t count) {
+  if (count != 1) node->outputs = new OutputInfo[count]{};
+  node->output_count = count;
+}
+
+void set_output(Node* node, uint32_t nr, const Tensor* t) {
+  OutputInfo& info = node->outputs[nr];
+  info.ndim = t->ndim;
+  info.dtype = t->dtype;
+  info.device = t->device();
+  int64_t* sizes = info.room;
+  if (t->ndim > 4) info.sizes = sizes = new int64_t[t->ndim];
+  std::copy_n(t->geometry, t->ndim, sizes);
+}
+
+void release_saved(Node* node, Source by) {
+  if (node->kind == Node::copy_slices && node->extra && node->extra->inner)
+    release_saved(node->extra->inner, by);
+  if (node->kind != Node::operation || node->released) return;
+  node->released = true;
+  bool any = false;
+  int at = 0;
+  for (int i = 0; i < 16; i++) {
+    if (!(node->want_args >> i & 1)) continue;
+    if (i < node->op->input_count) {
+      Py_CLEAR(node->saved[at].object);
+      any = true;
+    }
+    at++;
+  }
+  at = node->saved_count - __builtin_popcount(node->want_outs);
+  for (; at < node->saved_count; at++) {
+    Py_CLEAR(node->saved[at].object);
+    any = true;
+  }
+  if (any) extra_of(node)->freed_at = keep(by);
+}
+
+std::string node_name(const Node* node) {
+  switch (node->kind) {
+    case Node::operation: return node->op->node_name;
+    case Node::accumulate: return "torch::autograd::AccumulateGrad";
+    case Node::copy_slices: return "torch::autograd::CopySlices";
+    default: return Py_TYPE(node)->tp_name;
+  }
+}
+
+void expose(Node* node) {
+  if (Py_TYPE(node) != NodeType || node->kind == Node::custom) return;
+  static PyTypeObject* accumulate_type = nullptr;
+  static PyTypeObject* copy_slices_type = nullptr;
+  PyTypeObject** type = node->kind == Node::operation    ? &node->op->node_type
+                        : node->kind == Node::accumulate ? &accumulate_type
+                                                         : &copy_slices_type;
+  if (!*type) {
+    std::string name = node_name(node);
+    if (size_t colon = name.rfind(':'); colon != std::string::npos) name = name.substr(colon + 1);
+    char* kept = strdup(("builtins." + name).c_str());  // the type keeps the pointer
+    PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                           {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                           {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                           {0, nullptr}};
+    PyType_Spec spec = {kept, sizeof(Node), 0, NODE_FLAGS & ~unsigned(Py_TPFLAGS_BASETYPE), slots};
+    Ref<PyObject> bases = checked(PyTuple_Pack(1, NodeType));
+    *type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  }
+  Py_INCREF(*type);
+  Py_SET_TYPE(node, *type);
+  Py_DECREF(NodeType);
+}
+
+Ref<Node> accumulator_of(Tensor* leaf) {
+  Extra* extra = extra_of(leaf);
+  if (extra->accumulator) return share(extra->accumulator);
+  Ref<Node> node = new_node(Node::accumulate, nullptr, 0, 1);
+  node->saved[0].object = Py_NewRef(leaf->object());
+  set_outputs(node.get(), 1);
+  set_output(node.get(), 0, leaf);
+  extra->accumulator = node.get();
+  return node;
+}
+
+Edge gradient_edge(Tensor* t) {
+  if (t->extra && t->extra->base) refresh_view(t);
+  if (t->grad_fn) {
+    Py_INCREF(t->grad_fn->object());
+    return {t->grad_fn, t->output_nr};
+  }
+  if (t->flags & Tensor::REQUIRES_GRAD) return {accumulator_of(t).release(), 0};
+  return {nullptr, 0};
+}
+
+}  // namespace rl

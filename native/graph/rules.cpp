@@ -1,0 +1,462 @@
+#include "rules.h"
+
+#include "../python/primitive.h"
+#include "errors.h"
+#include "modes.h"
+
+namespace rl {
+namespace {
+
+[[noreturn]] void fail_freed(Node* node) {
+  Source freed = node->extra ? node->extra->freed_at : Source{nullptr, 0};
+  fail_at(
+      PyExc_RuntimeError,
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+      "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+      "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+      "if "
+      "you need to access saved tensors after calling backward.",
+      {{("The values of " + node_name(node) + " were saved").c_str(), node->source},
+       {"They were freed by the backward", freed}},
+      "If you meant to differentiate twice, pass retain_graph=True to the first backward; if not, compute "
+      "the "
+      "loss again, or detach() what carries over from the last iteration.");
+}
+
+// "torch.FloatTensor"
+std::string tensor_type_name(const Tensor* t) {
+  return std::string("torch.") + dtype_class_name(t->dtype) + "Tensor";
+}
+
+[[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
+  std::string which;
+  const Node* producer = out >= 0 ? node : t->grad_fn;
+  if (producer) {
+    std::string name = node_name(producer);
+    if (size_t colon = name.rfind(':'); colon != name.npos) name = name.substr(colon + 1);
+    which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
+  }
+  fail_at(
+      PyExc_RuntimeError,
+      "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
+          tensor_type_name(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
+          std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
+          " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+          "gradient, "
+          "with torch.autograd.set_detect_anomaly(True).",
+      {{("It was saved by " + node_name(node)).c_str(), node->source},
+       {"It was changed", t->storage->written}},
+      "Change a clone() instead, or write the in-place operation out of place.");
+}
+
+void warn_silent(Node* node, Tensor* t) {
+  static bool warned = false;
+  if (warned) return;
+  warned = true;
+  std::string text = with_places(
+      "a value needed for gradient computation was changed through .data, which autograd does not see: the "
+      "gradient "
+      "is computed with the changed value and is probably wrong.",
+      {{("It was saved by " + node_name(node)).c_str(), node->source},
+       {"It was changed", t->storage->written}},
+      "Use detach() under torch.no_grad() instead of .data: such writes are noticed.");
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+}
+
+void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
+  if (t->storage->version != saved.version) fail_modified(node, t, saved.version, out);
+  if (t->storage->silent_version != saved.silent_version) warn_silent(node, t);
+}
+
+// A saved leaf stands for the leaf itself when the rule is being recorded.
+Ref<PyObject> with_history(Node* node, Tensor* alias) {
+  if (modes.grad && (alias->flags & Tensor::REQUIRES_GRAD)) {
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      Node* next = node->edges[i].node;
+      if (next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage) {
+        return share(next->leaf()->object());
+      }
+    }
+  }
+  return share(alias->object());
+}
+
+int slot_of_arg(const Node* node, int arg) { return __builtin_popcount(node->want_args & ((1 << arg) - 1)); }
+int slot_of_shape(const Node* node, int arg) {
+  return __builtin_popcount(node->want_args) + __builtin_popcount(node->want_shapes & ((1 << arg) - 1));
+}
+int slot_of_out(const Node* node, int out) {
+  return __builtin_popcount(node->want_args) + __builtin_popcount(node->want_shapes) +
+         __builtin_popcount(node->want_outs & ((1 << out) - 1));
+}
+
+TensorRef zeros_for(const OutputInfo& info) { return zeros(info.shape(), info.dtype, info.device); }
+
+// Calls one rule; `needs` is only built for joint rules.
+Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyObject* needs) {
+  PyObject* args[24];
+  Ref<PyObject> owned[24];
+  size_t n = 0;
+  auto grad_of = [&](uint32_t nr) -> Ref<PyObject> {
+    if (grads[nr]) return share(grads[nr]->object());
+    if (rule.takes_undefined) return share(Py_None);
+    return Ref<PyObject>(zeros_for(node->outputs[nr]).release_object());
+  };
+  for (const RuleParam& param : rule.params) {
+    Ref<PyObject>& value = owned[n];
+    switch (param.kind) {
+      case RuleParam::grad: value = grad_of(param.index); break;
+      case RuleParam::grads: {
+        value = checked(PyList_New(node->output_count));
+        for (uint32_t i = 0; i < node->output_count; i++)
+          PyList_SET_ITEM(value.get(), i, grad_of(i).release());
+        break;
+      }
+      case RuleParam::arg: value = unpack(node, slot_of_arg(node, param.index), -1); break;
+      case RuleParam::shape: value = share(node->saved[slot_of_shape(node, param.index)].object); break;
+      case RuleParam::out: value = unpack(node, slot_of_out(node, param.index), param.index); break;
+      case RuleParam::needs: value = share(needs); break;
+    }
+    args[n] = value.get();
+    n++;
+  }
+  return checked(PyObject_Vectorcall(rule.function, args, n, nullptr));
+}
+
+TensorRef as_gradient(Node* node, PyObject* o) {
+  if (o == Py_None) return {};
+  if (!is_tensor(o)) {
+    failf(PyExc_TypeError, "the derivative rule of %s returned %s, expected a Tensor or None",
+          node_name(node).c_str(), Py_TYPE(o)->tp_name);
+  }
+  return share(as_tensor(o));
+}
+
+void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
+                     const std::vector<bool>* wanted) {
+  Primitive& op = *node->op;
+  // First edge of each input, to know which inputs are wanted and where results go.
+  uint32_t first[17];
+  uint32_t at = 0, lists = node->edge_count - uint32_t(op.input_count - __builtin_popcount(op.list_inputs));
+  for (int i = 0; i < op.input_count; i++) {
+    first[i] = at;
+    // With one list input its length is what is left; several list inputs do not occur.
+    at += op.list_inputs >> i & 1 ? lists : 1;
+  }
+  first[op.input_count] = at;
+  uint16_t needs = 0;
+  for (int i = 0; i < op.input_count; i++) {
+    for (uint32_t e = first[i]; e < first[i + 1]; e++) {
+      if (node->edges[e].node && (!wanted || (*wanted)[e])) needs |= uint16_t(1 << i);
+    }
+  }
+  auto place = [&](int i, PyObject* value) {
+    if (op.list_inputs >> i & 1) {
+      if (value == Py_None) return;
+      Ref<PyObject> list = checked(PySequence_Fast(value, "a rule for a list of tensors must return a list"));
+      if (PySequence_Fast_GET_SIZE(list.get()) != Py_ssize_t(first[i + 1] - first[i])) {
+        failf(PyExc_RuntimeError, "the rule of %s returned %zd gradients, expected %u", op.name.c_str(),
+              PySequence_Fast_GET_SIZE(list.get()), first[i + 1] - first[i]);
+      }
+      for (uint32_t e = first[i]; e < first[i + 1]; e++) {
+        if (node->edges[e].node)
+          results[e] = as_gradient(node, PySequence_Fast_GET_ITEM(list.get(), e - first[i]));
+      }
+    } else {
+      results[first[i]] = as_gradient(node, value);
+    }
+  };
+  if (op.joint.function) {
+    Ref<PyObject> flags = checked(PyTuple_New(op.input_count));
+    for (int i = 0; i < op.input_count; i++)
+      PyTuple_SET_ITEM(flags.get(), i, PyBool_FromLong(needs >> i & 1));
+    Ref<PyObject> all = call_rule(node, op.joint, grads, flags.get());
+    if (!PyTuple_Check(all.get()) || PyTuple_GET_SIZE(all.get()) != op.input_count) {
+      failf(PyExc_RuntimeError, "the joint rule of %s must return a tuple of %d gradients", op.name.c_str(),
+            op.input_count);
+    }
+    for (int i = 0; i < op.input_count; i++) {
+      if (needs >> i & 1) place(i, PyTuple_GET_ITEM(all.get(), i));
+    }
+    return;
+  }
+  for (int i = 0; i < op.input_count; i++) {
+    if (needs >> i & 1) place(i, call_rule(node, op.rules[size_t(i)], grads, Py_None).get());
+  }
+}
+
+// See Note [views and in-place].
+void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
+                       const std::vector<bool>* wanted) {
+  static Primitive& pick = primitive("pick");
+  static Primitive& replace = primitive("replace");
+  NodeExtra* extra = node->extra;
+  Node* inner = extra->inner;
+  PyObject *layout, *sizes, *strides, *offset;
+  if (!PyArg_ParseTuple(extra->geometry, "OOOO", &layout, &sizes, &strides, &offset)) throw PythonError{};
+  PyObject* grad = grads[0]->object();
+  PyObject* pick_args[] = {grad, layout, sizes, strides, offset};
+  TensorRef part(as_tensor(call(pick, pick_args)));
+  std::vector<TensorRef> inner_results;
+  std::vector<bool> inner_wanted(inner->edge_count, true);
+  for (uint32_t i = 1; wanted && i < inner->edge_count; i++) inner_wanted[i] = (*wanted)[i];
+  Tensor* inner_grads[] = {part.get()};
+  apply_node(inner, inner_grads, inner_results, &inner_wanted);
+  for (uint32_t i = 1; i < inner->edge_count; i++) {
+    if (inner_results[i]) results[i] = fit_gradient(inner, i, std::move(inner_results[i]));
+  }
+  if (node->edges[0].node && (!wanted || (*wanted)[0])) {
+    TensorRef view_grad = inner_results.empty() ? TensorRef() : inner_results[0];
+    if (!view_grad) view_grad = zeros(part->sizes(), part->dtype, part->device());
+    PyObject* replace_args[] = {grad, view_grad->object(), layout, sizes, strides, offset};
+    results[0] = TensorRef(as_tensor(call(replace, replace_args)));
+  }
+}
+
+}  // namespace
+
+Ref<PyObject> unpack(Node* node, int at, int out) {
+  const Saved& saved = node->saved[at];
+  if (!saved.object) fail_freed(node);
+  if (is_tensor(saved.object)) {
+    Tensor* alias = as_tensor(saved.object);
+    check_version(node, alias, saved, out);
+    if (out < 0) return with_history(node, alias);
+    if (!modes.grad) return share(saved.object);
+    TensorRef value = new_alias(alias);
+    if (is_differentiable(value->dtype)) {
+      Py_INCREF(node->object());
+      value->grad_fn = node;
+      value->output_nr = uint32_t(out);
+    }
+    return Ref<PyObject>(value.release_object());
+  }
+  bool list = PyTuple_CheckExact(saved.object) && PyTuple_GET_SIZE(saved.object) &&
+              is_tensor(PyTuple_GET_ITEM(saved.object, 0));
+  if (list) {
+    uint32_t versions = 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
+      PyObject* one = PyTuple_GET_ITEM(saved.object, k);
+      if (is_tensor(one)) versions += as_tensor(one)->storage->version;
+    }
+    if (versions != saved.version) {
+      fail_modified(node, as_tensor(PyTuple_GET_ITEM(saved.object, 0)), saved.version, -1);
+    }
+  }
+  return share(saved.object);
+}
+
+void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
+                const std::vector<bool>* wanted) {
+  results.assign(node->edge_count, TensorRef());
+  switch (node->kind) {
+    case Node::operation: return apply_operation(node, grads, results, wanted);
+    case Node::copy_slices: return apply_copy_slices(node, grads, results, wanted);
+    case Node::custom: {
+      Ref<PyObject> list = checked(PyTuple_New(node->output_count));
+      for (uint32_t i = 0; i < node->output_count; i++) {
+        PyTuple_SET_ITEM(list.get(), i, Py_NewRef(grads[i] ? grads[i]->object() : Py_None));
+      }
+      Ref<PyObject> all = checked(PyObject_CallMethod(node->object(), "_apply_backward", "O", list.get()));
+      if (!PyTuple_Check(all.get()) || PyTuple_GET_SIZE(all.get()) != Py_ssize_t(node->edge_count)) {
+        fail(PyExc_RuntimeError, "a custom node must return a tuple with one gradient per edge");
+      }
+      for (uint32_t i = 0; i < node->edge_count; i++) {
+        if (node->edges[i].node) results[i] = as_gradient(node, PyTuple_GET_ITEM(all.get(), i));
+      }
+      return;
+    }
+    case Node::accumulate: return;
+  }
+}
+
+TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
+  const Edge& edge = from->edges[index];
+  const OutputInfo& info = edge.node->outputs[edge.nr];
+  Sizes wanted = info.shape();
+  bool same = grad->ndim == wanted.size() && std::equal(wanted.begin(), wanted.end(), grad->geometry);
+  if (same && grad->dtype == info.dtype && grad->device() == info.device) return grad;
+  if (!same) {
+    bool can = grad->ndim >= int(wanted.size());
+    for (int d = 0; can && d < int(wanted.size()); d++) {
+      int64_t have = grad->size(grad->ndim - int(wanted.size()) + d);
+      can = wanted[d] == have || wanted[d] == 1;
+    }
+    if (!can) {
+      failf(PyExc_RuntimeError,
+            "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible "
+            "with %s",
+            node_name(from).c_str(), index, sizes_text(grad->sizes()).c_str(), sizes_text(wanted).c_str());
+    }
+    static Primitive& sum_to = primitive("sum_to");
+    Ref<PyObject> size(size_object(wanted));
+    PyObject* args[] = {grad->object(), size.get()};
+    grad = TensorRef(as_tensor(call(sum_to, args)));
+  }
+  if (is_complex(grad->dtype) && !is_complex(info.dtype)) {
+    static Primitive& real = primitive("real");
+    grad = call_on(real, grad.get());
+  }
+  if (grad->dtype != info.dtype) {
+    static Primitive& to = primitive("to_dtype");
+    PyObject* args[] = {grad->object(), dtype_object(info.dtype)};
+    grad = TensorRef(as_tensor(call(to, args)));
+  }
+  if (!(grad->device() == info.device)) {
+    failf(PyExc_RuntimeError,
+          "Function %s returned an invalid gradient at index %u - expected device %s but got %s",
+          node_name(from).c_str(), index, device_name(info.device).c_str(),
+          device_name(grad->device()).c_str());
+  }
+  return grad;
+}
+
+// ---- hooks
+// -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The hook's answer replaces the gradient unless it is None.
+void run_tensor_hook(PyObject* hook, TensorRef& grad) {
+  Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, grad->object()));
+  if (answer.get() == Py_None) return;
+  if (!is_tensor(answer.get())) {
+    failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer.get())->tp_name);
+  }
+  Tensor* changed = as_tensor(answer.get());
+  if (!same_sizes(changed, grad.get())) {
+    failf(PyExc_RuntimeError, "hook '%s' has changed the size of value",
+          PyUnicode_AsUTF8(checked(PyObject_GetAttrString(hook, "__name__")).get()));
+  }
+  grad = share(changed);
+}
+
+Ref<PyObject> tuple_of(const Tensor* const* grads, size_t n) {
+  Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(n)));
+  for (size_t i = 0; i < n; i++) {
+    auto* o = grads[i] ? reinterpret_cast<PyObject*>(const_cast<Tensor*>(grads[i])) : Py_None;
+    PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(o));
+  }
+  return tuple;
+}
+
+}  // namespace
+
+void run_prehooks(Node* node, Tensor** grads) {
+  NodeExtra* extra = node->extra;
+  if (extra->tensor_hooks) {
+    Ref<PyObject> hooks = checked(PyList_AsTuple(extra->tensor_hooks));
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(hooks.get()); k++) {
+      unsigned nr;
+      PyObject* hook;
+      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(hooks.get(), k), "IO", &nr, &hook)) throw PythonError{};
+      if (nr >= node->output_count || !grads[nr]) continue;
+      TensorRef grad(std::exchange(grads[nr], nullptr));
+      run_tensor_hook(hook, grad);
+      grads[nr] = grad.release();
+    }
+  }
+  if (extra->prehooks) {
+    Ref<PyObject> hooks = checked(PyDict_Values(extra->prehooks));
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
+      Ref<PyObject> given = tuple_of(grads, node->output_count);
+      Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), given.get()));
+      if (answer.get() == Py_None) continue;
+      if (!PyTuple_Check(answer.get())) {
+        Ref<PyObject> wrapped = checked(PyTuple_Pack(1, answer.get()));
+        answer = wrapped;
+      }
+      if (PyTuple_GET_SIZE(answer.get()) != Py_ssize_t(node->output_count)) {
+        fail(PyExc_RuntimeError, "hook has returned an incorrect number of values");
+      }
+      for (uint32_t i = 0; i < node->output_count; i++) {
+        TensorRef grad = as_gradient(node, PyTuple_GET_ITEM(answer.get(), i));
+        Py_XSETREF(grads[i], grad.release());
+      }
+    }
+  }
+  if (extra->retained) {
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(extra->retained); k++) {
+      unsigned nr;
+      PyObject* weak;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(extra->retained, k), "IO", &nr, &weak)) throw PythonError{};
+      PyObject* target = PyWeakref_GetObject(weak);
+      if (nr >= node->output_count || !grads[nr] || !is_tensor(target)) continue;
+      TensorRef keep_alive = share(as_tensor(target));
+      Extra* kept = extra_of(keep_alive.get());
+      if (!kept->grad) {
+        TensorRef own = modes.grad ? share(grads[nr]) : clone(grads[nr]);
+        kept->grad = own.release();
+      } else {
+        static Primitive& plus = primitive("add");
+        PyObject* args[] = {kept->grad->object(), grads[nr]->object()};
+        Tensor* sum = as_tensor(call(plus, args));
+        Py_SETREF(kept->grad, sum);
+      }
+    }
+  }
+}
+
+void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads) {
+  Ref<PyObject> hooks = checked(PyDict_Values(node->extra->posthooks));
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
+    std::vector<Tensor*> in, out;
+    for (auto& r : results) in.push_back(r.get());
+    for (auto& g : grads) out.push_back(g.get());
+    Ref<PyObject> given_in = tuple_of(in.data(), in.size()), given_out = tuple_of(out.data(), out.size());
+    PyObject* args[] = {given_in.get(), given_out.get()};
+    Ref<PyObject> answer = checked(PyObject_Vectorcall(PyList_GET_ITEM(hooks.get(), k), args, 2, nullptr));
+    if (answer.get() == Py_None) continue;
+    if (!PyTuple_Check(answer.get())) {
+      Ref<PyObject> wrapped = checked(PyTuple_Pack(1, answer.get()));
+      answer = wrapped;
+    }
+    if (PyTuple_GET_SIZE(answer.get()) != Py_ssize_t(results.size())) {
+      failf(PyExc_RuntimeError, "hook has returned an incorrect number of values (got %zd, but expected %zu)",
+            PyTuple_GET_SIZE(answer.get()), results.size());
+    }
+    for (size_t i = 0; i < results.size(); i++)
+      results[i] = as_gradient(node, PyTuple_GET_ITEM(answer.get(), i));
+  }
+}
+
+void run_leaf_hooks(Tensor* leaf, TensorRef& grad) {
+  if (!leaf->extra || !leaf->extra->hooks) return;
+  Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->hooks));
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
+    run_tensor_hook(PyList_GET_ITEM(hooks.get(), k), grad);
+  }
+}
+
+void run_post_hooks(Node* accumulator) {
+  Tensor* leaf = accumulator->leaf();
+  if (leaf->extra->post_hooks) {
+    Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->post_hooks));
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
+      Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), leaf->object()));
+      if (answer.get() != Py_None)
+        fail(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
+    }
+  }
+  if (accumulator->extra && accumulator->extra->posthooks) {
+    std::vector<TensorRef> none;
+    run_posthooks(accumulator, none, {leaf->extra->grad ? share(leaf->extra->grad) : TensorRef()});
+  }
+}
+
+void check_for_nan(Node* node, const std::vector<TensorRef>& results) {
+  for (size_t i = 0; i < results.size(); i++) {
+    if (!results[i] || !is_floating(results[i]->dtype) || results[i]->is_meta()) continue;
+    TensorRef wide = contiguous(cast(results[i].get(), DType::f64).get());
+    const double* values = wide->data_as<double>();
+    for (int64_t k = 0; k < wide->numel; k++) {
+      if (values[k] == values[k]) continue;
+      fail_at(
+          PyExc_RuntimeError,
+          "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(i) + "th output.",
+          {{"The forward operation ran", node->source}}, "");
+    }
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,19 @@
+// Between the engine and Python: calling rules and hooks, unpacking what was saved, shaping gradients.
+#pragma once
+#include "node.h"
+
+namespace rl {
+
+// The saved value in slot `at`, checked against later writes. `out` >= 0: it is that output of the node.
+Ref<PyObject> unpack(Node* node, int at, int out);
+
+// Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
+TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
+
+void run_prehooks(Node* node, Tensor** grads);
+void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
+void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
+void run_post_hooks(Node* accumulator);
+void check_for_nan(Node* node, const std::vector<TensorRef>& results);
+
+}  // namespace rl

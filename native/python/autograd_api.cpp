@@ -1,0 +1,264 @@
+// What rushlight/autograd calls: running the engine, modes, detach, hooks, and where a graph was cut.
+#include "../graph/errors.h"
+#include "../graph/modes.h"
+#include "functions.h"
+#include "primitive.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+Tensor* tensor_argument(PyObject* o, const char* function) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "%s(): expected a Tensor, got %s", function, Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+// run_backward(tensors, gradients, keep_graph, create_graph, inputs or None, accumulate, allow_unused)
+// Everything is checked by then (rushlight/autograd/__init__.py words the errors). Returns the captured
+// gradients.
+PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 6) fail(PyExc_TypeError, "run_backward takes 6 arguments");
+    PyObject *tensors = args[0], *gradients = args[1], *inputs = args[4];
+    bool keep = args[2] == Py_True, create = args[3] == Py_True, accumulate = args[5] == Py_True;
+    if (!PyTuple_Check(tensors) || !PyTuple_Check(gradients) ||
+        PyTuple_GET_SIZE(tensors) != PyTuple_GET_SIZE(gradients)) {
+      fail(PyExc_TypeError, "tensors and gradients must be tuples of the same length");
+    }
+    // Edges are owned until the run is over.
+    struct Held {
+      std::vector<Edge> edges;
+      ~Held() {
+        for (Edge& e : edges) Py_XDECREF(reinterpret_cast<PyObject*>(e.node));
+      }
+    } held;
+    std::vector<Root> roots;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); i++) {
+      Tensor* t = tensor_argument(PyTuple_GET_ITEM(tensors, i), "backward");
+      Edge edge = gradient_edge(t);
+      held.edges.push_back(edge);
+      PyObject* grad = PyTuple_GET_ITEM(gradients, i);
+      if (!edge.node || grad == Py_None) continue;
+      roots.push_back({edge, tensor_argument(grad, "backward")});
+    }
+    std::vector<Capture> captures;
+    bool capturing = inputs != Py_None;
+    if (capturing) {
+      if (!PyTuple_Check(inputs)) fail(PyExc_TypeError, "inputs must be a tuple");
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
+        Tensor* t = tensor_argument(PyTuple_GET_ITEM(inputs, i), "grad");
+        Edge edge = gradient_edge(t);
+        held.edges.push_back(edge);
+        captures.push_back({edge, {}, t});
+      }
+    }
+    run_backward(roots, capturing ? &captures : nullptr, keep, create, accumulate);
+    if (!capturing) Py_RETURN_NONE;
+    Ref<PyObject> result = checked(PyTuple_New(Py_ssize_t(captures.size())));
+    for (size_t i = 0; i < captures.size(); i++) {
+      PyObject* grad = captures[i].result ? captures[i].result->object() : Py_None;
+      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(grad));
+    }
+    return result.release();
+  });
+}
+
+PyObject* py_detach(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "detach");
+    TensorRef alias = new_alias(t);
+    Extra* extra = extra_of(alias.get());
+    alias->flags |= Tensor::CUT_DETACH;
+    if (t->requires_grad()) extra->cut = keep(current_source());
+    return alias.release_object();
+  });
+}
+
+PyObject* py_requires_grad(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "requires_grad_(tensor, on) expected");
+    set_requires_grad(tensor_argument(args[0], "requires_grad_"), PyObject_IsTrue(args[1]) == 1);
+    return Py_NewRef(args[0]);
+  });
+}
+
+PyObject* py_retain_grad(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "retain_grad");
+    if (!t->requires_grad()) {
+      fail(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False");
+    }
+    if (t->base()) refresh_view(t);
+    if (!t->grad_fn || t->flags & Tensor::RETAINS_GRAD) Py_RETURN_NONE;
+    NodeExtra* extra = extra_of(t->grad_fn);
+    if (!extra->retained) extra->retained = checked(PyList_New(0)).release();
+    Ref<PyObject> weak = checked(PyWeakref_NewRef(o, nullptr));
+    Ref<PyObject> entry = checked(Py_BuildValue("(IO)", t->output_nr, weak.get()));
+    if (PyList_Append(extra->retained, entry.get()) < 0) throw PythonError{};
+    t->flags |= Tensor::RETAINS_GRAD;
+    Py_RETURN_NONE;
+  });
+}
+
+// leaf_hooks(tensor, post): the dict of a leaf's hooks, made at first use.
+PyObject* py_leaf_hooks(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "leaf_hooks(tensor, post) expected");
+    Tensor* t = tensor_argument(args[0], "register_hook");
+    Extra* extra = extra_of(t);
+    PyObject*& slot = args[1] == Py_True ? extra->post_hooks : extra->hooks;
+    if (!slot) slot = checked(PyDict_New()).release();
+    track_graph(t);
+    return Py_NewRef(slot);
+  });
+}
+
+// Why a tensor has no history: (reason, place or None), reason one of "detached", "no_grad", "created",
+// "inherited".
+PyObject* py_origin(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "origin");
+    Source cut = t->extra ? t->extra->cut : Source{nullptr, 0};
+    Source source = cut.code ? cut : t->storage->written;
+    const char* reason = t->flags & Tensor::CUT_DETACH         ? "detached"
+                         : t->flags & Tensor::CUT_NO_GRAD      ? "no_grad"
+                         : t->flags & Tensor::ORIGIN_INHERITED ? "inherited"
+                                                               : "created";
+    Ref<PyObject> where(source_as_tuple(source));
+    return Py_BuildValue("(sO)", reason, where.get());
+  });
+}
+
+// stamp(tensor): remembers the user's line as the one that made the data; returns the tensor.
+PyObject* py_stamp(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "stamp");
+    if (!t->storage->written.code) t->storage->written = keep(current_source());
+    return Py_NewRef(o);
+  });
+}
+
+PyObject* py_source(PyObject*, PyObject*) { return source_as_tuple(current_source()); }
+
+PyObject* py_gradient_edge(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Edge edge = gradient_edge(tensor_argument(o, "get_gradient_edge"));
+    if (!edge.node)
+      fail(PyExc_RuntimeError,
+           "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    expose(edge.node);
+    return Py_BuildValue("(NI)", edge.node, edge.nr);
+  });
+}
+
+PyObject* py_is_view(PyObject*, PyObject* o) {
+  Tensor* t = as_tensor(o);
+  return PyBool_FromLong(is_tensor(o) && t->base() && t->extra->differentiable_view);
+}
+
+template <bool Modes::*field>
+PyObject* get_mode(PyObject*, PyObject*) {
+  return PyBool_FromLong(modes.*field);
+}
+template <bool Modes::*field>
+PyObject* set_mode(PyObject*, PyObject* on) {
+  bool before = modes.*field;
+  int truth = PyObject_IsTrue(on);
+  if (truth < 0) return nullptr;
+  modes.*field = truth;
+  return PyBool_FromLong(before);
+}
+
+PyObject* py_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !PyType_Check(args[1])) fail(PyExc_TypeError, "as_subclass(tensor, cls) expected");
+    Tensor* t = tensor_argument(args[0], "as_subclass");
+    TensorRef result = as_subclass(t, reinterpret_cast<PyTypeObject*>(args[1]));
+    Edge edge = modes.grad && t->grad_fn ? gradient_edge(t) : Edge{nullptr, 0};
+    if (edge.node) {
+      result->grad_fn = edge.node;
+      result->output_nr = edge.nr;
+    }
+    return result.release_object();
+  });
+}
+
+// Counts a write made by Python code that went around the primitives (random fills, copies through NumPy).
+PyObject* py_note_write(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    note_write(tensor_argument(o, "note_write"));
+    return Py_NewRef(o);
+  });
+}
+
+// check_inplace(tensor): throws torch's errors for writing in place into leaves that require grad.
+PyObject* py_check_inplace(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "in-place operation");
+    if (t->base()) refresh_view(t);
+    check_inplace(t);
+    Py_RETURN_NONE;
+  });
+}
+
+// become(tensor, result): the general in-place form. `result` was computed out of place from `tensor`; its
+// values are copied into `tensor`, which takes over its history.
+PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "become(tensor, result) expected");
+    Tensor *t = tensor_argument(args[0], "become"), *result = tensor_argument(args[1], "become");
+    static Primitive& copy = primitive("copy");
+    if (!same_sizes(t, result)) {
+      fail(PyExc_RuntimeError, "output with shape " + sizes_text(t->sizes()) +
+                                   " doesn't match the broadcast shape " + sizes_text(result->sizes()));
+    }
+    if (!can_cast(result->dtype, t->dtype)) {
+      failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+            dtype_class_name(result->dtype), dtype_class_name(t->dtype));
+    }
+    if (t == result) return Py_NewRef(args[0]);
+    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad;
+    if (!plain) return call_in_place(copy, args);
+    // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
+    check_inplace(t);
+    PyObject* list[] = {args[0], args[1]};
+    Ref<PyObject> done(copy.forward(copy, list, t));
+    if (!done) throw PythonError{};
+    note_write(t);
+    Py_INCREF(result->grad_fn->object());
+    Py_XSETREF(t->grad_fn, result->grad_fn);
+    t->output_nr = result->output_nr;
+    return Py_NewRef(args[0]);
+  });
+}
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef functions[] = {
+    {"run_backward", FAST(py_run_backward), nullptr},
+    {"detach", py_detach, METH_O, nullptr},
+    {"requires_grad_", FAST(py_requires_grad), nullptr},
+    {"retain_grad", py_retain_grad, METH_O, nullptr},
+    {"leaf_hooks", FAST(py_leaf_hooks), nullptr},
+    {"origin", py_origin, METH_O, nullptr},
+    {"stamp", py_stamp, METH_O, nullptr},
+    {"current_source", py_source, METH_NOARGS, nullptr},
+    {"gradient_edge", py_gradient_edge, METH_O, nullptr},
+    {"is_view", py_is_view, METH_O, nullptr},
+    {"as_subclass", FAST(py_as_subclass), nullptr},
+    {"note_write", py_note_write, METH_O, nullptr},
+    {"check_inplace", py_check_inplace, METH_O, nullptr},
+    {"become", FAST(py_become), nullptr},
+    {"is_grad_enabled", get_mode<&Modes::grad>, METH_NOARGS, nullptr},
+    {"set_grad_enabled", set_mode<&Modes::grad>, METH_O, nullptr},
+    {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
+    {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
+    {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, nullptr},
+    {"set_anomaly_enabled", set_mode<&Modes::anomaly>, METH_O, nullptr},
+    {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_check_nan>, METH_NOARGS, nullptr},
+    {"set_anomaly_check_nan", set_mode<&Modes::anomaly_check_nan>, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl

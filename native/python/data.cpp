@@ -1,0 +1,548 @@
+// Data in and out: building tensors from Python numbers and nested sequences, and reading them back.
+//
+// `from_data` infers shape and dtype from nested lists in one pass, checks in a second while it fills. Arrays
+// of other libraries come in through exchange.cpp.
+#include "../graph/modes.h"
+#include "../tensor/iterate.h"
+#include "../tensor/parallel.h"
+#include "functions.h"
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+bool is_list_like(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+// ---- nested sequences
+
+struct Inferred {
+  Shape shape;
+  int dtype = -1;
+};
+
+void join(Inferred& found, DType t) {
+  found.dtype = found.dtype < 0 ? int(t) : int(promote(DType(found.dtype), t));
+}
+
+// Sequences that are neither list nor tuple (range, array.array, user classes) are turned into tuples on the
+// way.
+Ref<PyObject> as_sequence(PyObject* o) {
+  if (is_list_like(o)) return share(o);
+  if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o) || is_tensor(o)) return Ref<PyObject>();
+  if (PySequence_Size(o) < 0) {
+    PyErr_Clear();
+    return Ref<PyObject>();
+  }
+  return checked(PySequence_Tuple(o));
+}
+
+void infer_shape(PyObject* data, Inferred& found) {
+  Ref<PyObject> at = share(data);
+  for (;;) {
+    if (is_tensor(at.get())) {
+      for (int64_t s : as_tensor(at.get())->sizes()) found.shape.sizes[found.shape.ndim++] = s;
+      return;
+    }
+    Ref<PyObject> sequence = as_sequence(at.get());
+    if (!sequence) return;
+    if (found.shape.ndim == MAX_DIMS)
+      fail(PyExc_ValueError, "too many dimensions '" + std::string(Py_TYPE(at.get())->tp_name) + "'");
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
+    found.shape.sizes[found.shape.ndim++] = n;
+    if (n == 0) return;
+    at = share(PySequence_Fast_GET_ITEM(sequence.get(), 0));
+    if (at.get() == data) fail(PyExc_ValueError, "a sequence that contains itself has no shape");
+  }
+}
+
+void infer_dtype(PyObject* data, Inferred& found, int depth) {
+  if (PyFloat_CheckExact(data)) return join(found, default_dtype());
+  if (PyLong_CheckExact(data)) return join(found, DType::i64);
+  if (is_tensor(data)) return join(found, as_tensor(data)->dtype);
+  Ref<PyObject> sequence = as_sequence(data);
+  if (sequence) {
+    if (depth > MAX_DIMS) fail(PyExc_ValueError, "too many nested sequences");
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++) {
+      infer_dtype(PySequence_Fast_GET_ITEM(sequence.get(), i), found, depth + 1);
+    }
+    return;
+  }
+  // NumPy's scalars know their dtype; plain numbers have that of their kind.
+  if (PyObject_HasAttrString(data, "dtype") && !PyFloat_Check(data)) {
+    Ref<PyObject> dtype = checked(PyObject_GetAttrString(data, "dtype"));
+    Ref<PyObject> name = checked(PyObject_Str(dtype.get()));
+    std::string_view text = PyUnicode_AsUTF8(name.get());
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+      if (text == dtype_name(DType(i))) return join(found, DType(i));
+    }
+  }
+  Scalar s;
+  if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
+    if (found.shape.ndim == 0 || depth == 0) {
+      failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);
+    }
+    failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);
+  }
+  join(found, s.dtype());
+}
+
+void store_element(PyObject* o, DType dtype, char* to) {
+  if (PyFloat_CheckExact(o)) {
+    double d = PyFloat_AS_DOUBLE(o);
+    if (dtype == DType::f32) {
+      float f = float(d);
+      std::memcpy(to, &f, 4);
+      return;
+    }
+    if (dtype == DType::f64) {
+      std::memcpy(to, &d, 8);
+      return;
+    }
+  }
+  Scalar s;
+  if (is_tensor(o)) {
+    Tensor* t = as_tensor(o);
+    if (t->numel != 1) {
+      failf(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    }
+    s = number_of(t);
+  } else if (PyUnicode_Check(o) || !scalar_from_python(o, s)) {
+    if (is_list_like(o)) failf(PyExc_TypeError, "not a sequence");
+    failf(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
+  }
+  if (is_integral(dtype) && (s.kind == Scalar::floating) && !std::isfinite(s.d)) {
+    fail(
+        std::isnan(s.d) ? PyExc_ValueError : PyExc_OverflowError,
+        std::isnan(s.d) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
+  }
+  if (s.kind == Scalar::complex_ && !is_complex(dtype)) {
+    fail(PyExc_TypeError, is_integral(dtype) ? "'complex' object cannot be interpreted as an integer"
+                                             : "must be real number, not complex");
+  }
+  if (is_integral(dtype)) store_checked(s, dtype, to);
+  else s.store(dtype, to);
+}
+
+void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char*& to) {
+  if (dim == shape.ndim) {
+    if (is_list_like(data)) {
+      failf(PyExc_TypeError,
+            "only length-1 sequences can be converted to Python scalars; a nested sequence is deeper than "
+            "the first");
+    }
+    store_element(data, dtype, to);
+    to += dtype_size(dtype);
+    return;
+  }
+  if (is_tensor(data)) {
+    Tensor* t = as_tensor(data);
+    bool same =
+        t->ndim == shape.ndim - dim && std::equal(t->geometry, t->geometry + t->ndim, shape.sizes + dim);
+    if (!same)
+      failf(PyExc_ValueError, "expected a tensor of shape %s at dim %d, but got %s",
+            sizes_text({shape.sizes + dim, size_t(shape.ndim - dim)}).c_str(), dim,
+            sizes_text(t->sizes()).c_str());
+    TensorRef dense = contiguous(cast(t, dtype).get());
+    size_t nbytes = size_t(dense->numel) * size_t(dtype_size(dtype));
+    std::memcpy(to, dense->data(), nbytes);
+    to += nbytes;
+    return;
+  }
+  Ref<PyObject> sequence = as_sequence(data);
+  if (!sequence) {
+    failf(PyExc_TypeError, "expected sequence of length %lld at dim %d (got %s)", (long long)shape.sizes[dim],
+          dim, Py_TYPE(data)->tp_name);
+  }
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
+  if (n != shape.sizes[dim]) {
+    failf(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)",
+          (long long)shape.sizes[dim], dim, n);
+  }
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++) {
+    Ref<PyObject> element = share(PySequence_Fast_GET_ITEM(sequence.get(), i));
+    store_nested(element.get(), dim + 1, shape, dtype, to);
+  }
+}
+
+// from_data(data, dtype or None, device or None)
+PyObject* py_from_data(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3) fail(PyExc_TypeError, "from_data(data, dtype, device) expected");
+    Inferred found;
+    infer_shape(args[0], found);
+    DType dtype;
+    if (args[1] != Py_None) {
+      dtype = dtype_from(args[1]);
+    } else {
+      infer_dtype(args[0], found, 0);
+      dtype = found.dtype < 0 ? default_dtype() : DType(found.dtype);
+    }
+    TensorRef t = new_tensor(found.shape, dtype, {});
+    if (t->numel) {
+      char* to = t->data();
+      store_nested(args[0], 0, found.shape, dtype, to);
+    }
+    Device device = device_from(args[2]);
+    if (device.type != DeviceType::cpu) t = new_tensor(found.shape, dtype, device);
+    t->storage->written = keep(current_source());
+    return t.release_object();
+  });
+}
+
+// ---- factories
+
+// empty(size, dtype or None, device or None)
+PyObject* py_empty(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3) fail(PyExc_TypeError, "empty(size, dtype, device) expected");
+    Shape shape;
+    read_sizes(args[0], shape, "empty", "size");
+    TensorRef t = new_tensor(shape, dtype_or(args[1], default_dtype()), device_from(args[2]));
+    if (modes.inference) t->flags |= Tensor::INFERENCE;
+    t->storage->written = keep(current_source());
+    return t.release_object();
+  });
+}
+
+// empty_strided(size, stride, dtype or None, device or None)
+PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 4) fail(PyExc_TypeError, "empty_strided(size, stride, dtype, device) expected");
+    Shape sizes, strides;
+    read_sizes(args[0], sizes, "empty_strided", "size");
+    read_sizes(args[1], strides, "empty_strided", "stride");
+    if (sizes.ndim != strides.ndim) {
+      failf(PyExc_RuntimeError, "mismatch in length of strides and shape");
+    }
+    int64_t room = 1;
+    bool overflow = false;
+    for (int d = 0; d < sizes.ndim; d++) {
+      if (strides.sizes[d] < 0) fail(PyExc_RuntimeError, "empty_strided: strides must be non-negative");
+      int64_t reach;
+      overflow |= __builtin_mul_overflow(sizes.sizes[d] - 1, strides.sizes[d], &reach) ||
+                  __builtin_add_overflow(room, reach, &room);
+    }
+    if (numel_of(sizes) == 0) room = 0;
+    else if (overflow)
+      fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes) +
+                                   " and strides=" + sizes_text(strides));
+    TensorRef memory = new_tensor(Sizes(&room, 1), dtype_or(args[2], default_dtype()), device_from(args[3]));
+    return new_alias(memory.get(), sizes, strides, 0).release_object();
+  });
+}
+
+// empty_like(tensor, dtype, device): the layout of the tensor if it is dense.
+PyObject* py_empty_like(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3 || !is_tensor(args[0])) fail(PyExc_TypeError, "empty_like(tensor, dtype, device) expected");
+    Tensor* like = as_tensor(args[0]);
+    Device device = device_from(args[2]);
+    DType dtype = dtype_from(args[1]);
+    bool dense = !like->is_contiguous() && is_dense(like->sizes(), like->strides());
+    TensorRef t = dense ? new_strided(like->sizes(), like->strides(), dtype, device)
+                        : new_tensor(like->sizes(), dtype, device);
+    if (modes.inference) t->flags |= Tensor::INFERENCE;
+    t->storage->written = keep(current_source());
+    return t.release_object();
+  });
+}
+
+// fill_fresh(tensor, value): fills a tensor that nobody has seen yet; no version, no history.
+PyObject* py_fill_fresh(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "fill_fresh(tensor, value) expected");
+    alignas(16) char element[16];
+    store_checked(scalar_argument(args[1], "full_like", "fill_value"), as_tensor(args[0])->dtype, element);
+    fill(as_tensor(args[0]), element);
+    return Py_NewRef(args[0]);
+  });
+}
+
+// full(size, value, dtype or None, device or None)
+PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 4) fail(PyExc_TypeError, "full(size, value, dtype, device) expected");
+    Shape shape;
+    read_sizes(args[0], shape, "full", "size");
+    Scalar value = scalar_argument(args[1], "full", "fill_value");
+    DType dtype = dtype_or(args[2], value.dtype());
+    alignas(16) char element[16];
+    store_checked(value, dtype, element);
+    TensorRef t = new_tensor(shape, dtype, device_from(args[3]));
+    if (modes.inference) t->flags |= Tensor::INFERENCE;
+    if (!t->is_meta()) {
+      bool zero = true;
+      for (int i = 0; i < dtype_size(dtype); i++) zero &= element[i] == 0;
+      if (zero) {
+        MaybeNoGil released(t->numel);
+        std::memset(t->storage->data, 0, t->storage->nbytes);
+      } else {
+        fill(t.get(), element);
+      }
+    }
+    t->storage->written = keep(current_source());
+    return t.release_object();
+  });
+}
+
+// arange(start, step, count, dtype, device): start + i * step, computed in int64 or double.
+PyObject* py_arange(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 5) fail(PyExc_TypeError, "arange(start, step, count, dtype, device) expected");
+    Scalar start = scalar_argument(args[0], "arange", "start"),
+           step = scalar_argument(args[1], "arange", "step");
+    int64_t count = read_int(args[2]);
+    DType dtype = dtype_from(args[3]);
+    TensorRef t = new_tensor(Sizes(&count, 1), dtype, device_from(args[4]));
+    t->storage->written = keep(current_source());
+    if (t->is_meta()) return t.release_object();
+    visit(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = t->data_as<T>();
+      MaybeNoGil released(count);
+      if (start.kind <= Scalar::integer && step.kind <= Scalar::integer && !is_floating_v<T>) {
+        uint64_t a = uint64_t(start.i), b = uint64_t(step.i);
+        for (int64_t i = 0; i < count; i++) to[i] = convert<T>(int64_t(a + b * uint64_t(i)));
+      } else {
+        double a = start.real_value(), b = step.real_value();
+        for (int64_t i = 0; i < count; i++) to[i] = convert<T>(a + b * double(i));
+      }
+    });
+    return t.release_object();
+  });
+}
+
+// linspace(start, end, steps, dtype, device): symmetric, as torch computes it, in the result's own precision.
+PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 5) fail(PyExc_TypeError, "linspace(start, end, steps, dtype, device) expected");
+    Scalar start = scalar_argument(args[0], "linspace", "start"),
+           end = scalar_argument(args[1], "linspace", "end");
+    int64_t steps = read_int(args[2]);
+    if (steps < 0) fail(PyExc_RuntimeError, "number of steps must be non-negative");
+    DType dtype = dtype_from(args[3]);
+    TensorRef t = new_tensor(Sizes(&steps, 1), dtype, device_from(args[4]));
+    t->storage->written = keep(current_source());
+    if (t->is_meta() || steps == 0) return t.release_object();
+    visit(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = t->data_as<T>();
+      if constexpr (is_complex_v<T>) {
+        T a(typename T::value_type(start.real_value()), typename T::value_type(start.imag));
+        T b(typename T::value_type(end.real_value()), typename T::value_type(end.imag));
+        T step = steps > 1 ? (b - a) / T(typename T::value_type(steps - 1)) : T(0);
+        for (int64_t i = 0; i < steps; i++) {
+          auto k = typename T::value_type(i < steps / 2 ? i : steps - 1 - i);
+          to[i] = i < steps / 2 ? a + step * k : b - step * k;
+        }
+      } else {
+        using C = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
+        C a = C(start.real_value()), b = C(end.real_value());
+        C step = steps > 1 ? (b - a) / C(steps - 1) : C(0);
+        for (int64_t i = 0; i < steps; i++) {
+          to[i] = convert<T>(steps == 1 ? a : i < steps / 2 ? a + step * C(i) : b - step * C(steps - 1 - i));
+        }
+      }
+    });
+    return t.release_object();
+  });
+}
+
+// ---- back to Python
+
+PyObject* nested_list(Tensor* t, int dim, const char* at) {
+  if (dim == t->ndim) return load(t->dtype, at).to_python();
+  int64_t n = t->size(dim), step = t->stride(dim) * t->itemsize();
+  Ref<PyObject> list = checked(PyList_New(n));
+  for (int64_t i = 0; i < n; i++) PyList_SET_ITEM(list.get(), i, nested_list(t, dim + 1, at + i * step));
+  return list.release();
+}
+
+PyObject* py_tolist(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
+    Tensor* t = as_tensor(o);
+    if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    return nested_list(t, 0, t->data());
+  });
+}
+
+PyObject* py_item(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail(PyExc_TypeError, "item(): expected a Tensor");
+    return number_of(as_tensor(o)).to_python();
+  });
+}
+
+// ---- settings
+
+PyObject* py_memory_stats(PyObject*, PyObject*) {
+  const MemoryStats& s = memory_stats();
+  return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n}", "allocated_bytes", Py_ssize_t(s.in_use), "cached_bytes",
+                       Py_ssize_t(s.cached), "peak_bytes", Py_ssize_t(s.peak), "allocations",
+                       Py_ssize_t(s.requests), "system_allocations", Py_ssize_t(s.system_requests));
+}
+PyObject* py_empty_cache(PyObject*, PyObject*) {
+  empty_cache();
+  Py_RETURN_NONE;
+}
+PyObject* py_reset_peak(PyObject*, PyObject*) {
+  reset_peak_memory();
+  Py_RETURN_NONE;
+}
+PyObject* py_get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+PyObject* py_set_threads(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyLong_Check(o))
+      failf(PyExc_TypeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
+    int64_t n = read_int(o);
+    if (n < 1 || n > 1024) fail(PyExc_RuntimeError, "set_num_threads expects a positive integer");
+    set_num_threads(int(n));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_default_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(default_dtype())); }
+PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_dtype(o)) fail(PyExc_TypeError, "invalid dtype object");
+    DType t = dtype_from(o);
+    if (!is_floating(t)) {
+      failf(PyExc_TypeError, "only floating-point types are supported as the default type");
+    }
+    set_default_dtype(t);
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_package_directory(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    set_package_directory(o);
+    Py_RETURN_NONE;
+  });
+}
+
+// result_type(a, b): tensors or numbers
+PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    Promotion promotion;
+    for (Py_ssize_t i = 0; i < n; i++) {
+      Scalar s;
+      if (is_tensor(args[i])) promotion.add(as_tensor(args[i]));
+      else if (scalar_from_python(args[i], s)) promotion.add(s);
+      else
+        failf(PyExc_TypeError, "result_type(): expected Tensor or Number, got %s", Py_TYPE(args[i])->tp_name);
+    }
+    return Py_NewRef(dtype_object(promotion.result()));
+  });
+}
+PyObject* py_promote_types(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "promote_types() takes two dtypes");
+    return Py_NewRef(dtype_object(promote(dtype_from(args[0]), dtype_from(args[1]))));
+  });
+}
+PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "can_cast() takes two dtypes");
+    return PyBool_FromLong(can_cast(dtype_from(args[0]), dtype_from(args[1])));
+  });
+}
+
+// ---- small facts about a tensor that are hot enough to be methods here
+
+Tensor* self_of(PyObject* o) { return as_tensor(o); }
+PyObject* m_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(self_of(self)->numel); }
+PyObject* m_dim(PyObject* self, PyObject*) { return PyLong_FromLong(self_of(self)->ndim); }
+PyObject* m_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(self_of(self)->offset); }
+PyObject* m_data_ptr(PyObject* self, PyObject*) {
+  Tensor* t = self_of(self);
+  return PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->data());
+}
+PyObject* m_element_size(PyObject* self, PyObject*) { return PyLong_FromLong(self_of(self)->itemsize()); }
+
+PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_of(self);
+    Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (total > 1 ||
+        (total > n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)) {
+      fail(PyExc_TypeError, strides ? "stride() takes one argument, dim" : "size() takes one argument, dim");
+    }
+    if (total == 0 || args[0] == Py_None) {
+      if (!strides) return size_object(t->sizes());
+      Ref<PyObject> tuple = checked(PyTuple_New(t->ndim));
+      for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(t->stride(d)));
+      return tuple.release();
+    }
+    int64_t dim = read_int(args[0]);
+    if (t->ndim == 0) {
+      failf(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    }
+    int d = wrap_dim(dim, t->ndim);
+    return PyLong_FromLongLong(strides ? t->stride(d) : t->size(d));
+  });
+}
+PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return geometry_of(self, args, n, kwnames, false);
+}
+PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return geometry_of(self, args, n, kwnames, true);
+}
+PyObject* m_is_contiguous(PyObject* self, PyObject*) {
+  return PyBool_FromLong(self_of(self)->is_contiguous());
+}
+PyObject* m_floating(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(self_of(self)->dtype)); }
+PyObject* m_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(self_of(self)->dtype)); }
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef tensor_methods[] = {
+    {"numel", m_numel, METH_NOARGS, "The number of elements."},
+    {"nelement", m_numel, METH_NOARGS, "The number of elements."},
+    {"dim", m_dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", m_dim, METH_NOARGS, "The number of dimensions."},
+    {"storage_offset", m_offset, METH_NOARGS, "Where in its storage the tensor begins, in elements."},
+    {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first element."},
+    {"element_size", m_element_size, METH_NOARGS, "The size of one element in bytes."},
+    {"size", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_size)), METH_FASTCALL | METH_KEYWORDS,
+     "size(dim=None): the sizes, or one of them."},
+    {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_stride)),
+     METH_FASTCALL | METH_KEYWORDS, "stride(dim=None): the steps between neighbours, in elements."},
+    {"_is_contiguous", m_is_contiguous, METH_NOARGS, nullptr},
+    {"is_floating_point", m_floating, METH_NOARGS, nullptr},
+    {"is_complex", m_complex, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},
+                           {"empty", FAST(py_empty), nullptr},
+                           {"empty_strided", FAST(py_empty_strided), nullptr},
+                           {"empty_like", FAST(py_empty_like), nullptr},
+                           {"fill_fresh", FAST(py_fill_fresh), nullptr},
+                           {"full", FAST(py_full), nullptr},
+                           {"arange", FAST(py_arange), nullptr},
+                           {"linspace", FAST(py_linspace), nullptr},
+                           {"tolist", py_tolist, METH_O, nullptr},
+                           {"item", py_item, METH_O, nullptr},
+                           {"memory_stats", py_memory_stats, METH_NOARGS, nullptr},
+                           {"empty_cache", py_empty_cache, METH_NOARGS, nullptr},
+                           {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, nullptr},
+                           {"get_num_threads", py_get_threads, METH_NOARGS, nullptr},
+                           {"set_num_threads", py_set_threads, METH_O, nullptr},
+                           {"get_default_dtype", py_default_dtype, METH_NOARGS, nullptr},
+                           {"set_default_dtype", py_set_default_dtype, METH_O, nullptr},
+                           {"set_package_directory", py_package_directory, METH_O, nullptr},
+                           {"result_type", FAST(py_result_type), nullptr},
+                           {"promote_types", FAST(py_promote_types), nullptr},
+                           {"can_cast", FAST(py_can_cast), nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  for (PyMethodDef* m = tensor_methods; m->ml_name; m++) {
+    Ref<PyObject> method = checked(PyDescr_NewMethod(TensorType, m));
+    if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), m->ml_name, method.get()) < 0) {
+      throw PythonError{};
+    }
+  }
+});
+
+}  // namespace
+}  // namespace rl

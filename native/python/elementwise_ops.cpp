@@ -1,0 +1,242 @@
+// One primitive for every entry of the elementwise table, through one forward function.
+//
+// `elementwise_forward` promotes the operands to the compute dtype, finds the result's shape and layout, and
+// runs the entry's loop. Python numbers become one element on the stack; no tensor is made for them.
+#include "../tensor/iterate.h"
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+struct Operand {
+  Tensor* tensor = nullptr;
+  TensorRef converted;          // holds a cast or copied operand
+  alignas(16) char number[16];  // a number, or a 0-dim tensor in the compute dtype
+  bool single = false;          // read `number`
+  Scalar scalar;
+};
+
+[[noreturn]] void fail_dtype(const char* name, DType dtype) {
+  failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));
+}
+
+[[noreturn]] void fail_devices(Device a, Device b) {
+  fail(PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, " +
+                               device_name(a) + " and " + device_name(b) + "!");
+}
+
+// The order of dimensions that most operands agree on, smallest stride last, as a dense layout.
+void result_strides(const Operand* operands, int n, const Shape& shape, int64_t* strides) {
+  int order[MAX_DIMS];
+  int64_t steps[3][MAX_DIMS];
+  const Operand* used[3];
+  int count = 0;
+  for (int k = 0; k < n; k++) {
+    if (!operands[k].tensor || operands[k].tensor->ndim == 0) continue;
+    broadcast_strides(operands[k].tensor, shape, steps[count]);
+    used[count++] = &operands[k];
+  }
+  auto inside = [&](int a, int b) {  // dimension a steps less than b
+    for (int k = 0; k < count; k++) {
+      int64_t sa = steps[k][a], sb = steps[k][b];
+      if (sa == 0 || sb == 0 || sa == sb) continue;
+      return sa < sb;
+    }
+    return a > b;
+  };
+  int placed = 0;
+  for (int d = shape.ndim - 1; d >= 0; d--) {
+    int at = placed++;
+    for (; at > 0 && inside(d, order[at - 1]); at--) order[at] = order[at - 1];
+    order[at] = d;
+  }
+  int64_t step = 1;
+  for (int i = 0; i < placed; i++) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(shape.sizes[order[i]], 1);
+  }
+}
+
+bool ranges_meet(const Tensor* a, const Tensor* b) {
+  auto range = [](const Tensor* t) {
+    int64_t last = 0;
+    for (int d = 0; d < t->ndim; d++) last += (t->size(d) - 1) * t->stride(d);
+    const char* start = t->data();
+    return std::pair(start, start + (last + 1) * t->itemsize());
+  };
+  auto [a0, a1] = range(a);
+  auto [b0, b1] = range(b);
+  return a0 < b1 && b0 < a1;
+}
+
+}  // namespace
+
+void check_writable(Tensor* out) {
+  for (int d = 0; d < out->ndim; d++) {
+    if (out->stride(d) == 0 && out->size(d) > 1) {
+      fail(PyExc_RuntimeError,
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. Please clone() the tensor before performing the operation.");
+    }
+  }
+}
+
+// Reading `in` while writing `out` is safe if they are the same elements or apart. Throws torch's error for a
+// partial overlap, and returns a copy where the geometry is too intricate to tell.
+TensorRef safe_to_read(Tensor* in, Tensor* out) {
+  if (in->storage != out->storage || in->numel == 0 || out->numel == 0 || !ranges_meet(in, out))
+    return share(in);
+  bool same = in->offset == out->offset && same_sizes(in, out) && in->dtype == out->dtype &&
+              std::equal(in->strides().begin(), in->strides().end(), out->strides().begin());
+  if (same) return share(in);
+  if (is_dense(in->sizes(), in->strides()) && is_dense(out->sizes(), out->strides())) {
+    fail(PyExc_RuntimeError,
+         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+         "single "
+         "memory location. Please clone() the tensor before performing the operation.");
+  }
+  return clone(in);
+}
+
+PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  auto& entry = *static_cast<const Elementwise*>(op.payload);
+  bool conditional = op.args[0] == "condition";
+  Operand operands[3];
+  Promotion promotion;
+  Device device;
+  bool any = false, meta = false;
+  int zero_dims = 0;
+  for (int k = 0; k < entry.n_inputs; k++) {
+    Operand& o = operands[k];
+    if (is_tensor(args[k])) {
+      o.tensor = as_tensor(args[k]);
+      if (!(conditional && k == 0)) promotion.add(o.tensor);
+      Device mine = o.tensor->device();
+      if (!any || (zero_dims && o.tensor->ndim)) {
+        if (any && !(mine == device) && device.type != DeviceType::cpu) fail_devices(device, mine);
+        device = mine;
+        zero_dims = o.tensor->ndim == 0;
+      } else if (!(mine == device) && !(o.tensor->ndim == 0 && mine.type == DeviceType::cpu)) {
+        fail_devices(device, mine);
+      }
+      any = true;
+    } else if (scalar_from_python(args[k], o.scalar)) {
+      o.single = true;
+      promotion.add(o.scalar);
+    } else {
+      failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", entry.name, op.args[k].c_str(),
+            Py_TYPE(args[k])->tp_name);
+    }
+  }
+  if (!any) failf(PyExc_TypeError, "%s(): argument 'input' must be Tensor, not number", entry.name);
+  Scalar scalars[4];
+  for (int k = 0; k < entry.n_scalars; k++) {
+    scalars[k] =
+        scalar_argument(args[entry.n_inputs + k], entry.name, op.args[size_t(entry.n_inputs + k)].c_str());
+    if (op.options & Primitive::SCALARS_PROMOTE) promotion.add(scalars[k]);
+  }
+  meta = device.type == DeviceType::meta;
+  DType compute = promotion.result();
+  if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
+  if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;
+  Loop loop = entry.loops[int(compute)];
+  if (!loop) fail_dtype(entry.name, compute);
+  DType result_dtype = entry.out == OutType::same      ? compute
+                       : entry.out == OutType::boolean ? DType::b1
+                                                       : to_real(compute);
+  // Shape and layout of the result.
+  Shape shape;
+  Tensor* full = nullptr;  // an operand that has the shape of the result already
+  bool contiguous_all = true;
+  for (int k = 0; k < entry.n_inputs; k++) {
+    Tensor* t = operands[k].tensor;
+    if (!t) continue;
+    if (!full) {
+      full = t;
+      shape.assign(t->sizes());
+    } else if (!same_sizes(full, t)) {
+      broadcast_into(shape, t->sizes());
+    }
+    contiguous_all &= t->is_contiguous();
+  }
+  TensorRef result;
+  bool own = false;  // the loop writes straight into `out`
+  if (out) {
+    if (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry)) {
+      fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
+                                   " doesn't match the broadcast shape " + sizes_text(shape));
+    }
+    if (!can_cast(result_dtype, out->dtype)) {
+      failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+            dtype_class_name(result_dtype), dtype_class_name(out->dtype));
+    }
+    if (!meta) check_writable(out);
+    own = out->dtype == result_dtype;
+  }
+  if (own) {
+    result = share(out);
+  } else if (contiguous_all) {
+    result = new_tensor(shape, result_dtype, device);
+  } else {
+    int64_t strides[MAX_DIMS];
+    result_strides(operands, entry.n_inputs, shape, strides);
+    result = new_strided(shape, {strides, size_t(shape.ndim)}, result_dtype, device);
+  }
+  if (meta) return own ? Py_NewRef(out->object()) : result.release_object();
+  Operands iteration;
+  iteration.add(result.get());
+  for (int k = 0; k < entry.n_inputs; k++) {
+    Operand& o = operands[k];
+    DType wanted = conditional && k == 0 ? DType::b1 : compute;
+    if (o.single) {
+      o.scalar.store(wanted, o.number);
+      iteration.add_number(o.number, dtype_size(wanted));
+    } else if (o.tensor->ndim == 0 && shape.ndim) {
+      item(o.tensor).store(wanted, o.number);
+      iteration.add_number(o.number, dtype_size(wanted));
+    } else {
+      Tensor* t = o.tensor;
+      if (t->dtype != wanted) {
+        o.converted = cast(t, wanted);
+        t = o.converted.get();
+      } else if (own && t != out && t->storage == out->storage) {
+        o.converted = safe_to_read(t, out);
+        t = o.converted.get();
+      }
+      iteration.add_broadcast(t, shape);
+    }
+  }
+  Param params[4];
+  DivisionReport report;
+  for (int k = 0; k < entry.n_scalars; k++) {
+    const Scalar& s = scalars[k];
+    params[k] = {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0,
+                 s.kind == Scalar::floating || s.kind == Scalar::complex_ ? convert<int64_t>(s.d) : s.i};
+  }
+  run_elementwise(loop, iteration, shape, entry.divides ? static_cast<void*>(&report) : params);
+  if (report.by_zero) fail(PyExc_RuntimeError, "ZeroDivisionError");
+  if (out && !own) copy_into(out, result.get());
+  return out ? Py_NewRef(out->object()) : result.release_object();
+}
+
+namespace {
+
+ModuleInit init([](PyObject* module) {
+  const ElementwiseTable& table = elementwise_table();
+  static const char* inputs[] = {"", "x", "a, b", "a, b, c"};
+  static const char* scalars[] = {"", "; s", "; s, t", "; s, t, u", "; s, t, u, v"};
+  for (int i = 0; i < table.count; i++) {
+    const Elementwise& entry = table.entries[i];
+    std::string name = entry.name;
+    std::string names = name == "where" ? "condition, a, b" : inputs[entry.n_inputs];
+    bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
+    define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
+           uint8_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0)), &entry);
+  }
+  // 1 - x has a node name of its own in torch.
+  define("rsub_number(a, b)", elementwise_forward, 0, find_elementwise("sub"));
+  PyModule_AddStringConstant(module, "cpu_capability", cpu_capability());
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,195 @@
+#include "functions.h"
+
+#include <cstddef>
+
+#include "../graph/modes.h"
+#include "primitive.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+struct Function {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* wrapped;
+  PyObject* dict;
+};
+
+PyTypeObject* FunctionType = nullptr;
+PyObject* protocol_name = nullptr;      // "__torch_function__"
+PyObject* disabled_protocol = nullptr;  // what Parameter has there
+
+Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
+
+// Types that plainly do not override; everything else is looked up.
+bool surely_plain(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return type == TensorType || type == ParameterType || type == &PyLong_Type || type == &PyFloat_Type ||
+         o == Py_None || type == &PyBool_Type || type == &PyUnicode_Type || is_dtype(o);
+}
+
+bool any_override(PyObject* o) {
+  if (surely_plain(o)) return false;
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+      PyObject* element = PySequence_Fast_GET_ITEM(o, i);
+      if (!surely_plain(element) && overrides_torch_function(element)) return true;
+    }
+    return false;
+  }
+  return overrides_torch_function(o);
+}
+
+PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Function* f = self_function(self);
+  if (modes.torch_function) {
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t i = 0; i < n; i++) {
+      if (!any_override(args[i])) continue;
+      return guarded([&]() -> PyObject* {
+        Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+        Ref<PyObject> list = checked(PyTuple_New(positional));
+        for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+        Ref<PyObject> kwargs = checked(PyDict_New());
+        for (Py_ssize_t k = 0; k < n - positional; k++) {
+          if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
+            throw PythonError{};
+        }
+        return dispatch_torch_function(self, list.get(), kwargs.get());
+      });
+    }
+  }
+  return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+}
+
+PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
+  if (!object) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* wrapped;
+  if (!PyArg_ParseTuple(args, "O", &wrapped)) return nullptr;
+  auto* f = reinterpret_cast<Function*>(type->tp_alloc(type, 0));
+  if (!f) return nullptr;
+  f->vectorcall = function_vectorcall;
+  f->wrapped = Py_NewRef(wrapped);
+  return reinterpret_cast<PyObject*>(f);
+}
+
+int function_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(self_function(self)->wrapped);
+  Py_VISIT(self_function(self)->dict);
+  return 0;
+}
+int function_clear(PyObject* self) {
+  Py_CLEAR(self_function(self)->wrapped);
+  Py_CLEAR(self_function(self)->dict);
+  return 0;
+}
+void function_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  function_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// Name, docstring, signature and so on are the wrapped function's.
+PyObject* function_getattro(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text && (!strcmp(text, "__doc__") || !strcmp(text, "__module__"))) {
+    return PyObject_GetAttr(self_function(self)->wrapped, name);
+  }
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(self_function(self)->wrapped, name);
+}
+PyObject* function_repr(PyObject* self) {
+  PyObject* name = PyObject_GetAttrString(self_function(self)->wrapped, "__name__");
+  if (!name) return nullptr;
+  PyObject* text = PyUnicode_FromFormat("<built-in method %U of type object>", name);
+  Py_DECREF(name);
+  return text;
+}
+PyObject* function_reduce(PyObject* self, PyObject*) {
+  return PyObject_GetAttrString(self_function(self)->wrapped, "__qualname__");
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Function, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Function, dict), READONLY, nullptr},
+    {"__wrapped__", T_OBJECT_EX, offsetof(Function, wrapped), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_new, reinterpret_cast<void*>(function_new)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(function_dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(function_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(function_clear)},
+                       {Py_tp_descr_get, reinterpret_cast<void*>(function_get)},
+                       {Py_tp_getattro, reinterpret_cast<void*>(function_getattro)},
+                       {Py_tp_repr, reinterpret_cast<void*>(function_repr)},
+                       {Py_tp_members, members},
+                       {Py_tp_methods, methods},
+                       {0, nullptr}};
+PyType_Spec spec = {
+    "rushlight._C.Function", sizeof(Function), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    slots};
+
+PyObject* disabled_torch_function(PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
+PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
+  bool before = modes.torch_function;
+  modes.torch_function = on == Py_True;
+  return PyBool_FromLong(before);
+}
+PyObject* py_overrides(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(any_override(o)); });
+}
+PyObject* set_parameter_type(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType)) {
+    PyErr_SetString(PyExc_TypeError, "Parameter must be a subclass of Tensor");
+    return nullptr;
+  }
+  Py_INCREF(type);
+  Py_XSETREF(ParameterType, reinterpret_cast<PyTypeObject*>(type));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
+                           {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
+                           {"has_torch_function", py_overrides, METH_O, nullptr},
+                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool overrides_torch_function(PyObject* o) {
+  if (is_plain_tensor(o)) return false;
+  PyObject* method = _PyType_Lookup(Py_TYPE(o), protocol_name);
+  return method && method != disabled_protocol;
+}
+
+PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs) {
+  static PyObject* dispatch = nullptr;
+  if (!dispatch) {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.overrides"));
+    dispatch = checked(PyObject_GetAttrString(module.get(), "_dispatch")).release();
+  }
+  PyObject* list[] = {function, args, kwargs ? kwargs : Py_None};
+  return checked(PyObject_Vectorcall(dispatch, list, 3, nullptr)).release();
+}
+
+void init_functions(PyObject* module) {
+  protocol_name = PyUnicode_InternFromString("__torch_function__");
+  FunctionType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(FunctionType));
+  PyModule_AddFunctions(module, functions);
+  disabled_protocol = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+}
+
+}  // namespace rl

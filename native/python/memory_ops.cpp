@@ -1,0 +1,210 @@
+// Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
+// the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+#include "../tensor/iterate.h"
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+Tensor* input(PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+PyObject* to_device_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* t = input(args[0]);
+  DType dtype = dtype_from(args[1]);
+  Device device = device_from(args[2]);
+  TensorRef result = new_tensor(t->sizes(), dtype, device);
+  if (device.type == DeviceType::cpu && t->is_meta()) {
+    fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+  }
+  copy_into(result.get(), t);
+  return result.release_object();
+}
+
+// sum_to(x; shape): sums over the dimensions that broadcasting added or stretched.
+PyObject* sum_to_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* t = input(args[0]);
+  Shape shape;
+  read_sizes(args[1], shape, "sum_to", "shape");
+  int shift = t->ndim - shape.ndim;
+  if (shift < 0) fail(PyExc_RuntimeError, "sum_to: the target has more dimensions");
+  Shape kept;  // the target with leading ones
+  kept.ndim = t->ndim;
+  for (int d = 0; d < t->ndim; d++) kept.sizes[d] = d < shift ? 1 : shape.sizes[d - shift];
+  for (int d = 0; d < t->ndim; d++) {
+    if (kept.sizes[d] != t->size(d) && kept.sizes[d] != 1) {
+      fail(PyExc_RuntimeError,
+           "size " + sizes_text(shape) + " is not expandable to size " + sizes_text(t->sizes()));
+    }
+  }
+  TensorRef result = zeros(shape, t->dtype, t->device());
+  if (t->is_meta() || t->numel == 0) return result.release_object();
+  TensorRef dense = contiguous(t);
+  int64_t strides[MAX_DIMS];
+  contiguous_strides(kept, strides);
+  for (int d = 0; d < t->ndim; d++)
+    if (kept.sizes[d] == 1) strides[d] = 0;
+  visit(t->dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = dense->data_as<T>();
+    T* to = result->data_as<T>();
+    int64_t index[MAX_DIMS] = {}, at = 0;
+    for (int64_t i = 0; i < dense->numel; i++) {
+      if constexpr (std::is_same_v<T, bool>) to[at] = to[at] || from[i];
+      else to[at] = T(to[at] + from[i]);
+      for (int d = t->ndim - 1; d >= 0; d--) {
+        at += strides[d];
+        if (++index[d] < t->size(d)) break;
+        at -= strides[d] * t->size(d);
+        index[d] = 0;
+      }
+    }
+  });
+  return result.release_object();
+}
+
+// to_bytes(tensor): the elements in order, as a bytes object.
+PyObject* py_to_bytes(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = input(o);
+    if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    TensorRef dense = contiguous(t);
+    return PyBytes_FromStringAndSize(dense->data(), dense->numel * dense->itemsize());
+  });
+}
+
+// from_bytes(bytes-like, dtype): a 1-dim tensor with a copy of the bytes.
+PyObject* py_from_bytes(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "from_bytes(data, dtype) expected");
+    DType dtype = dtype_from(args[1]);
+    Py_buffer view;
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0) return nullptr;
+    int64_t count = view.len / dtype_size(dtype);
+    TensorRef t;
+    try {
+      if (count * dtype_size(dtype) != view.len) {
+        fail(PyExc_ValueError, "the number of bytes is not a multiple of the element size");
+      }
+      t = new_tensor(Sizes(&count, 1), dtype);
+      std::memcpy(t->data(), view.buf, size_t(view.len));
+    } catch (...) {
+      PyBuffer_Release(&view);
+      throw;
+    }
+    PyBuffer_Release(&view);
+    return t.release_object();
+  });
+}
+
+// view_dtype(tensor, dtype): the same bytes as another dtype; the last dimension grows or shrinks with its
+// size.
+PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "view_dtype(tensor, dtype) expected");
+    Tensor* t = input(args[0]);
+    DType dtype = dtype_from(args[1]);
+    if (t->requires_grad())
+      fail(PyExc_NotImplementedError,
+           "view(dtype) of a tensor that requires grad is not differentiable here");
+    int from = t->itemsize(), to = dtype_size(dtype);
+    Shape sizes, strides;
+    sizes.assign(t->sizes());
+    strides.assign(t->strides());
+    int64_t offset = t->offset;
+    int last = t->ndim - 1;
+    if (from != to) {
+      if (t->ndim == 0) {
+        fail(PyExc_RuntimeError, "self.dim() cannot be 0 to view " + std::string(dtype_class_name(t->dtype)) +
+                                     " as " + dtype_class_name(dtype) + " (different element sizes)");
+      }
+      if (t->stride(last) != 1) {
+        fail(PyExc_RuntimeError, "self.stride(-1) must be 1 to view " +
+                                     std::string(dtype_class_name(t->dtype)) + " as " +
+                                     dtype_class_name(dtype) + " (different element sizes), but got " +
+                                     std::to_string(t->stride(last)));
+      }
+    }
+    if (from > to) {
+      int ratio = from / to;
+      for (int d = 0; d < t->ndim; d++) strides.sizes[d] *= d == last ? 1 : ratio;
+      sizes.sizes[last] *= ratio;
+      offset *= ratio;
+    } else if (from < to) {
+      int ratio = to / from;
+      bool fits = sizes.sizes[last] % ratio == 0 && offset % ratio == 0;
+      for (int d = 0; d < last; d++) fits = fits && strides.sizes[d] % ratio == 0;
+      if (!fits) {
+        failf(
+            PyExc_RuntimeError,
+            "self.size(-1) must be divisible by %d to view %s as %s (different element sizes), but got %lld",
+            ratio, dtype_class_name(t->dtype), dtype_class_name(dtype), (long long)sizes.sizes[last]);
+      }
+      for (int d = 0; d < last; d++) strides.sizes[d] /= ratio;
+      sizes.sizes[last] /= ratio;
+      offset /= ratio;
+    }
+    TensorRef view = new_view(t, sizes, strides, offset);
+    view->dtype = dtype;
+    return view.release_object();
+  });
+}
+
+// resize(tensor, size): new sizes in place, contiguous; the storage grows if it must.
+PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
+    Tensor* t = input(args[0]);
+    if (t->requires_grad()) fail(PyExc_RuntimeError, "cannot resize variables that require grad");
+    Shape sizes;
+    read_sizes(args[1], sizes, "resize_", "size");
+    int64_t count = numel_of(sizes), strides[MAX_DIMS], nbytes;
+    if (__builtin_add_overflow(count, t->offset, &nbytes) ||
+        __builtin_mul_overflow(nbytes, int64_t(t->itemsize()), &nbytes)) {
+      fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
+    }
+    bool same = sizes.ndim == t->ndim && std::equal(sizes.sizes, sizes.sizes + sizes.ndim, t->geometry);
+    if (same) return Py_NewRef(args[0]);
+    if (count) grow_storage(t->storage, size_t(nbytes));
+    contiguous_strides(sizes, strides);
+    set_geometry(t, sizes, {strides, size_t(sizes.ndim)});
+    return Py_NewRef(args[0]);
+  });
+}
+
+TensorRef filled_like(Tensor* t, int64_t value) {
+  TensorRef result = empty_like(t, t->dtype);
+  if (result->is_meta()) return result;
+  Scalar s;
+  s.i = value;
+  alignas(16) char element[16];
+  s.store(t->dtype, element);
+  fill(result.get(), element);
+  return result;
+}
+PyObject* py_ones_like(PyObject*, PyObject* o) {
+  return guarded([&] { return filled_like(input(o), 1).release_object(); });
+}
+PyObject* py_zeros_like(PyObject*, PyObject* o) {
+  return guarded([&] { return filled_like(input(o), 0).release_object(); });
+}
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef functions[] = {{"to_bytes", py_to_bytes, METH_O, nullptr},
+                           {"from_bytes", FAST(py_from_bytes), nullptr},
+                           {"view_dtype", FAST(py_view_dtype), nullptr},
+                           {"resize", FAST(py_resize), nullptr},
+                           {"ones_like", py_ones_like, METH_O, nullptr},
+                           {"zeros_like", py_zeros_like, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  define("to_device(x; dtype, device)", to_device_forward);
+  define("sum_to(x; shape)", sum_to_forward);
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+}  // namespace rl

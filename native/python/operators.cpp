@@ -1,0 +1,314 @@
+// The operators of Tensor: slots that go straight to primitives.
+//
+// Operands that are plain tensors or numbers take the fast path. A subclass or a foreign type with
+// __torch_function__ is handed to Python under the name of the method that torch would name.
+#include "../graph/modes.h"
+#include "functions.h"
+#include "primitive.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+bool plain_operand(PyObject* o) {
+  return is_plain_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
+}
+
+// Calls Tensor.<method>(a, b) through __torch_function__.
+PyObject* through_protocol(const char* method, PyObject* a, PyObject* b) {
+  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
+  Ref<PyObject> args = checked(b ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a));
+  return dispatch_torch_function(function.get(), args.get(), nullptr);
+}
+
+// `true` if the operands can be computed on directly; otherwise *result says what to return.
+bool ready(const char* method, PyObject* a, PyObject* b, PyObject** result) {
+  if (plain_operand(a) && plain_operand(b)) return true;
+  if (modes.torch_function && (overrides_torch_function(a) || overrides_torch_function(b))) {
+    *result = through_protocol(method, a, b);
+    return false;
+  }
+  if ((is_tensor(a) || is_number(a)) && (is_tensor(b) || is_number(b))) return true;
+  *result = Py_NewRef(Py_NotImplemented);
+  return false;
+}
+
+PyObject* call2(Primitive& op, PyObject* a, PyObject* b) {
+  PyObject* args[] = {a, b};
+  return call(op, args);
+}
+
+void check_subtract(PyObject* a, PyObject* b) {
+  auto boolean = [](PyObject* o) {
+    return PyBool_Check(o) || (is_tensor(o) && as_tensor(o)->dtype == DType::b1);
+  };
+  if (boolean(a) && boolean(b)) {
+    fail(PyExc_RuntimeError,
+         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+         "`logical_xor()` "
+         "operator instead.");
+  }
+  if (boolean(a) || boolean(b)) {
+    fail(PyExc_RuntimeError,
+         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+         "mask, "
+         "use the `~` or `logical_not()` operator instead.");
+  }
+}
+
+template <const char* method, const char* name>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready(method, a, b, &other)) return other;
+    static Primitive& op = primitive(name);
+    return call2(op, a, b);
+  });
+}
+
+template <const char* method, const char* name>
+PyObject* in_place(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready(method, a, b, &other)) return other;
+    static Primitive& op = primitive(name);
+    PyObject* args[] = {a, b};
+    return call_in_place(op, args);
+  });
+}
+
+#define NAME(n) constexpr char n##_[] = #n;
+NAME(add)
+NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor)
+    NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt)
+        NAME(ge)
+#undef NAME
+#define NAME(n) constexpr char n##_in_place[] = #n "_";
+            NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)
+                NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div)
+#undef NAME
+
+                    PyObject* subtract(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready(is_tensor(a) ? "sub" : "__rsub__", a, b, &other)) return other;
+    static Primitive& op = primitive("sub");
+    static Primitive& reflected = primitive("rsub_number");
+    check_subtract(a, b);
+    return call2(is_tensor(a) ? op : reflected, a, b);
+  });
+}
+
+PyObject* subtract_in_place(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready("sub_", a, b, &other)) return other;
+    static Primitive& op = primitive("sub");
+    check_subtract(a, b);
+    PyObject* args[] = {a, b};
+    return call_in_place(op, args);
+  });
+}
+
+PyObject* divide(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready("div", a, b, &other)) return other;
+    static Primitive& op = primitive("div");
+    static Primitive& reciprocal = primitive("reciprocal");
+    static Primitive& multiply = primitive("mul");
+    if (is_tensor(a)) return call2(op, a, b);
+    // As torch does: a number over a tensor is reciprocal(tensor) * number, also in the last bit.
+    Ref<PyObject> inverse(call(reciprocal, &b));
+    return call2(multiply, inverse.get(), a);
+  });
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  return guarded([&]() -> PyObject* {
+    if (modulus != Py_None) fail(PyExc_TypeError, "pow() 3rd argument not allowed for tensors");
+    PyObject* other = nullptr;
+    if (!ready(is_tensor(a) ? "pow" : "__rpow__", a, b, &other)) return other;
+    return power_of(a, b);
+  });
+}
+
+PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject* other = nullptr;
+    if (!ready("pow_", a, b, &other)) return other;
+    static Primitive& scalar = primitive("pow_scalar");
+    static Primitive& tensor = primitive("pow");
+    PyObject* args[] = {a, b};
+    return call_in_place(is_tensor(b) ? tensor : scalar, args);
+  });
+}
+
+PyObject* matrix_multiply(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(a) || !is_tensor(b)) {
+      PyObject* other = nullptr;
+      if (!ready("matmul", a, b, &other)) return other;
+      return Py_NewRef(Py_NotImplemented);
+    }
+    if (is_plain_tensor(a) && is_plain_tensor(b) && as_tensor(a)->ndim == 2 && as_tensor(b)->ndim == 2) {
+      static Primitive& mm = primitive("mm");
+      return call2(mm, a, b);
+    }
+    static PyObject* matmul = PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "matmul");
+    if (!matmul) throw PythonError{};
+    PyObject* args[] = {a, b};
+    return PyObject_Vectorcall(matmul, args, 2, nullptr);
+  });
+}
+
+template <const char* name>
+PyObject* unary(PyObject* a) {
+  return guarded([&]() -> PyObject* {
+    if (!is_plain_tensor(a) && modes.torch_function && overrides_torch_function(a)) {
+      return through_protocol(name, a, nullptr);
+    }
+    static Primitive& op = primitive(name);
+    return call(op, &a);
+  });
+}
+constexpr char neg_[] = "neg", abs_[] = "abs", bitwise_not_[] = "bitwise_not";
+
+PyObject* negative(PyObject* a) {
+  if (as_tensor(a)->dtype == DType::b1) {
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+        "mask, use the `~` or `logical_not()` operator instead.");
+    return nullptr;
+  }
+  return unary<neg_>(a);
+}
+
+PyObject* positive(PyObject* a) {
+  if (as_tensor(a)->dtype == DType::b1) {
+    PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return nullptr;
+  }
+  return Py_NewRef(a);
+}
+
+PyObject* rich_compare(PyObject* a, PyObject* b, int comparison) {
+  switch (comparison) {
+    case Py_EQ: return binary<eq_, eq_>(a, b);
+    case Py_NE: return binary<ne_, ne_>(a, b);
+    case Py_LT: return binary<lt_, lt_>(a, b);
+    case Py_LE: return binary<le_, le_>(a, b);
+    case Py_GT: return binary<gt_, gt_>(a, b);
+    default: return binary<ge_, ge_>(a, b);
+  }
+}
+
+// ---- conversions to Python numbers
+
+int truth(PyObject* self) {
+  return guarded([&]() -> int {
+    Tensor* t = as_tensor(self);
+    if (t->numel == 0) fail(PyExc_RuntimeError, "Boolean value of Tensor with no values is ambiguous");
+    if (t->numel > 1)
+      fail(PyExc_RuntimeError, "Boolean value of Tensor with more than one value is ambiguous");
+    Scalar s = number_of(t);
+    if (s.kind == Scalar::complex_) return s.d != 0 || s.imag != 0;
+    return s.kind == Scalar::floating ? s.d != 0 : s.i != 0;
+  });
+}
+
+PyObject* to_float(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Scalar s = number_of(as_tensor(self));
+    if (s.kind == Scalar::complex_)
+      fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
+    return PyFloat_FromDouble(s.real_value());
+  });
+}
+
+PyObject* to_int(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Scalar s = number_of(as_tensor(self));
+    if (s.kind == Scalar::complex_)
+      fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
+    return s.kind == Scalar::floating ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
+  });
+}
+
+PyObject* to_index(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = as_tensor(self);
+    if (t->numel != 1 || is_differentiable(t->dtype)) {
+      fail(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    }
+    return PyLong_FromLongLong(number_of(t).i);
+  });
+}
+
+}  // namespace
+
+Scalar number_of(Tensor* t) {
+  if (t->numel != 1) {
+    failf(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
+          (long long)t->numel);
+  }
+  if (t->is_meta()) fail(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
+  return item(t);
+}
+
+PyObject* power_of(PyObject* a, PyObject* b) {
+  static Primitive& by_scalar = primitive("pow_scalar");
+  static Primitive& of_scalar = primitive("scalar_pow");
+  static Primitive& tensor = primitive("pow");
+  if (!is_tensor(a)) return call2(of_scalar, b, a);
+  if (is_tensor(b)) return call2(tensor, a, b);
+  Scalar exponent;
+  if (is_integral(as_tensor(a)->dtype) && scalar_from_python(b, exponent) &&
+      exponent.kind == Scalar::integer && exponent.i < 0) {
+    fail(PyExc_RuntimeError, "Integers to negative integer powers are not allowed.");
+  }
+  return call2(by_scalar, a, b);
+}
+
+void add_operator_slots(std::vector<PyType_Slot>& slots) {
+  auto add = [&](int slot, auto* function) { slots.push_back({slot, reinterpret_cast<void*>(function)}); };
+  add(Py_nb_add, binary<add_, add_>);
+  add(Py_nb_subtract, subtract);
+  add(Py_nb_multiply, binary<mul_, mul_>);
+  add(Py_nb_true_divide, divide);
+  add(Py_nb_floor_divide, binary<floor_divide_, floor_divide_>);
+  add(Py_nb_remainder, binary<remainder_, remainder_>);
+  add(Py_nb_power, power);
+  add(Py_nb_matrix_multiply, matrix_multiply);
+  add(Py_nb_and, binary<bitwise_and_, bitwise_and_>);
+  add(Py_nb_or, binary<bitwise_or_, bitwise_or_>);
+  add(Py_nb_xor, binary<bitwise_xor_, bitwise_xor_>);
+  add(Py_nb_lshift, binary<bitwise_left_shift_, bitwise_left_shift_>);
+  add(Py_nb_rshift, binary<bitwise_right_shift_, bitwise_right_shift_>);
+  add(Py_nb_inplace_add, in_place<add_in_place, add_>);
+  add(Py_nb_inplace_subtract, subtract_in_place);
+  add(Py_nb_inplace_multiply, in_place<mul_in_place, mul_>);
+  add(Py_nb_inplace_true_divide, in_place<div_in_place, div_>);
+  add(Py_nb_inplace_floor_divide, in_place<floor_divide_in_place, floor_divide_>);
+  add(Py_nb_inplace_remainder, in_place<remainder_in_place, remainder_>);
+  add(Py_nb_inplace_power, power_in_place);
+  add(Py_nb_inplace_and, in_place<bitwise_and_in_place, bitwise_and_>);
+  add(Py_nb_inplace_or, in_place<bitwise_or_in_place, bitwise_or_>);
+  add(Py_nb_inplace_xor, in_place<bitwise_xor_in_place, bitwise_xor_>);
+  add(Py_nb_inplace_lshift, in_place<bitwise_left_shift_in_place, bitwise_left_shift_>);
+  add(Py_nb_inplace_rshift, in_place<bitwise_right_shift_in_place, bitwise_right_shift_>);
+  add(Py_nb_negative, negative);
+  add(Py_nb_positive, positive);
+  add(Py_nb_absolute, unary<abs_>);
+  add(Py_nb_invert, unary<bitwise_not_>);
+  add(Py_nb_bool, truth);
+  add(Py_nb_float, to_float);
+  add(Py_nb_int, to_int);
+  add(Py_nb_index, to_index);
+  add(Py_tp_richcompare, rich_compare);
+  add(Py_mp_subscript, tensor_subscript);
+  add(Py_mp_ass_subscript, tensor_assign_subscript);
+}
+
+}  // namespace rl

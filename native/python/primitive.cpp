@@ -1,0 +1,525 @@
+#include "primitive.h"
+
+#include <map>
+
+#include "../graph/errors.h"
+#include "../graph/modes.h"
+
+namespace rl {
+namespace {
+
+PyTypeObject* PrimitiveType = nullptr;
+PyObject* ops_namespace = nullptr;  // rushlight._C.ops
+std::map<std::string, Primitive*, std::less<>>& table() {
+  static std::map<std::string, Primitive*, std::less<>> all;
+  return all;
+}
+
+// ---- recording
+// -------------------------------------------------------------------------------------------------
+
+bool wants_grad(PyObject* o) { return is_tensor(o) && as_tensor(o)->requires_grad(); }
+
+// Bit per input that requires a gradient. Throws if an input is neither tensor, number nor None.
+uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args) {
+  uint16_t needs = 0;
+  for (int i = 0; i < op.input_count; i++) {
+    PyObject* o = args[i];
+    if (op.list_inputs >> i & 1) {
+      if (!PyTuple_Check(o) && !PyList_Check(o)) {
+        failf(PyExc_TypeError, "%s(): argument '%s' must be tuple of Tensors, not %s", op.name.c_str(),
+              op.args[i].c_str(), Py_TYPE(o)->tp_name);
+      }
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
+        PyObject* element = PySequence_Fast_GET_ITEM(o, k);
+        if (!is_tensor(element) && element != Py_None) {
+          failf(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", k, i,
+                Py_TYPE(element)->tp_name);
+        }
+        if (wants_grad(element)) needs |= uint16_t(1 << i);
+      }
+    } else if (is_plain_tensor(o) || is_tensor(o)) {
+      if (as_tensor(o)->requires_grad()) needs |= uint16_t(1 << i);
+    } else if (o != Py_None && !is_number(o)) {
+      failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", op.name.c_str(),
+            op.args[i].c_str(), Py_TYPE(o)->tp_name);
+    }
+  }
+  return needs;
+}
+
+// A view whose base gained a history after the view was made requires grad, but its own fields do not say so
+// yet.
+void refresh_inputs(const Primitive& op, PyObject* const* args) {
+  for (int i = 0; i < op.input_count; i++) {
+    if (op.list_inputs >> i & 1) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
+        PyObject* element = PySequence_Fast_GET_ITEM(args[i], k);
+        if (is_tensor(element) && as_tensor(element)->base()) refresh_view(as_tensor(element));
+      }
+    } else if (is_tensor(args[i]) && as_tensor(args[i])->base()) {
+      refresh_view(as_tensor(args[i]));
+    }
+  }
+}
+
+Saved save_tensor(Tensor* t, bool keep_history) {
+  TensorRef alias = new_alias(t);
+  if (keep_history) {
+    alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
+    alias->output_nr = t->output_nr;
+    alias->grad_fn = t->grad_fn;
+    if (t->grad_fn) Py_INCREF(t->grad_fn->object());
+  }
+  return {alias.release_object(), t->storage->version, t->storage->silent_version};
+}
+
+Saved save_value(PyObject* o, bool copy) {
+  if (is_tensor(o)) {
+    Tensor* t = as_tensor(o);
+    if (!copy) return save_tensor(t, true);
+    TensorRef kept = clone(t);  // written in place by this very operation
+    Saved saved = save_tensor(kept.get(), false);
+    Tensor* alias = as_tensor(saved.object);
+    alias->grad_fn = t->grad_fn;
+    alias->output_nr = t->output_nr;
+    if (t->grad_fn) Py_INCREF(t->grad_fn->object());
+    return saved;
+  }
+  return {Py_NewRef(o), 0, 0};
+}
+
+Saved save_list(PyObject* list) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  Ref<PyObject> tuple = checked(PyTuple_New(n));
+  uint32_t versions = 0;  // versions only grow, so their sum changes if any of them does
+  for (Py_ssize_t k = 0; k < n; k++) {
+    Saved one = save_value(PySequence_Fast_GET_ITEM(list, k), false);
+    versions += one.version;
+    PyTuple_SET_ITEM(tuple.get(), k, one.object);
+  }
+  return {tuple.release(), versions, 0};
+}
+
+PyObject* shape_of(PyObject* o) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    Ref<PyObject> list = checked(PyList_New(n));
+    for (Py_ssize_t k = 0; k < n; k++)
+      PyList_SET_ITEM(list.get(), k, shape_of(PySequence_Fast_GET_ITEM(o, k)));
+    return list.release();
+  }
+  if (is_tensor(o)) return size_object(as_tensor(o)->sizes());
+  if (o == Py_None) Py_RETURN_NONE;
+  return size_object({});
+}
+
+Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bool in_place) {
+  uint16_t want_args = 0, want_shapes = 0, want_outs = 0;
+  auto want = [&](const Rule& rule) {
+    want_args |= rule.want_args;
+    want_shapes |= rule.want_shapes;
+    want_outs |= rule.want_outs;
+  };
+  if (op.joint.function) {
+    want(op.joint);
+  } else {
+    for (int i = 0; i < op.input_count; i++) {
+      if (!(needs >> i & 1)) continue;
+      if (!op.rules[i].function) {
+        failf(PyExc_RuntimeError, "the derivative for '%s' is not implemented.", op.args[i].c_str());
+      }
+      want(op.rules[i]);
+    }
+  }
+  uint32_t edges = 0;
+  for (int i = 0; i < op.input_count; i++) {
+    edges += op.list_inputs >> i & 1 ? uint32_t(PySequence_Fast_GET_SIZE(args[i])) : 1;
+  }
+  int saved = __builtin_popcount(want_args) + __builtin_popcount(want_shapes) + __builtin_popcount(want_outs);
+  Ref<Node> node = new_node(Node::operation, &op, edges, uint16_t(saved));
+  node->needs = needs;
+  node->want_args = want_args;
+  node->want_shapes = want_shapes;
+  node->want_outs = want_outs;
+  Edge* edge = node->edges;
+  for (int i = 0; i < op.input_count; i++) {
+    if (op.list_inputs >> i & 1) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++, edge++) {
+        PyObject* element = PySequence_Fast_GET_ITEM(args[i], k);
+        if (is_tensor(element)) *edge = gradient_edge(as_tensor(element));
+      }
+    } else {
+      if (needs >> i & 1) *edge = gradient_edge(as_tensor(args[i]));
+      edge++;
+    }
+  }
+  Saved* slot = node->saved;
+  for (int i = 0; want_args >> i; i++) {
+    if (!(want_args >> i & 1)) continue;
+    bool list = i < op.input_count && (op.list_inputs >> i & 1);
+    *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
+  }
+  for (int i = 0; want_shapes >> i; i++) {
+    if (want_shapes >> i & 1) *slot++ = {shape_of(args[i]), 0, 0};
+  }
+  return node;
+}
+
+void record_outputs(Node* node, PyObject* result) {
+  bool several = PyTuple_Check(result) || PyList_Check(result);
+  uint32_t count = several ? uint32_t(PySequence_Fast_GET_SIZE(result)) : 1;
+  set_outputs(node, count);
+  for (uint32_t i = 0; i < count; i++) {
+    set_output(node, i, as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result));
+  }
+  Saved* slot = node->saved + node->saved_count - __builtin_popcount(node->want_outs);
+  for (int i = 0; node->want_outs >> i; i++) {
+    if (!(node->want_outs >> i & 1)) continue;
+    Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
+    *slot = save_tensor(out, false);
+    as_tensor(slot->object)->output_nr = uint32_t(i);
+    slot++;
+  }
+}
+
+void set_history(Tensor* out, Node* node, uint32_t nr) {
+  if (!is_differentiable(out->dtype)) return;
+  Py_INCREF(node->object());
+  Py_XSETREF(out->grad_fn, node);
+  out->output_nr = nr;
+}
+
+template <class F>
+void for_outputs(PyObject* result, F f) {
+  if (PyTuple_Check(result) || PyList_Check(result)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++) {
+      f(as_tensor(PySequence_Fast_GET_ITEM(result, i)), uint32_t(i));
+    }
+  } else {
+    f(as_tensor(result), 0);
+  }
+}
+
+void stamp(Tensor* t, Source source) {
+  if (t->storage->written.code) return;
+  t->storage->written = keep(source);
+}
+
+// A result without history remembers why: it (or what it was computed from) was cut off by no_grad or detach,
+// or made without requires_grad. The message of a failing backward() names that line.
+void note_origin(const Primitive& op, PyObject* const* args, uint16_t needs, PyObject* result) {
+  if (needs && !op.no_derivative) {
+    Source now = current_source();
+    for_outputs(result, [&](Tensor* out, uint32_t) {
+      if (!is_differentiable(out->dtype)) return;
+      out->flags |= Tensor::CUT_NO_GRAD;
+      if (op.options & Primitive::VIEW) {
+        Extra* extra = extra_of(out);
+        drop(extra->cut);
+        extra->cut = keep(now);
+      } else {
+        stamp(out, now);
+      }
+    });
+    return;
+  }
+  for (int i = 0; i < op.input_count; i++) {
+    if (op.list_inputs >> i & 1 || !is_tensor(args[i])) continue;
+    Tensor* in = as_tensor(args[i]);
+    if (!in->storage->written.code) continue;
+    for_outputs(result, [&](Tensor* out, uint32_t) {
+      stamp(out, in->storage->written);
+      out->flags |=
+          uint16_t(Tensor::ORIGIN_INHERITED | (in->flags & (Tensor::CUT_NO_GRAD | Tensor::CUT_DETACH)));
+    });
+    return;
+  }
+}
+
+void set_view_origin(PyObject* result) {
+  bool several = PyTuple_Check(result) || PyList_Check(result);
+  ViewOrigin origin = modes.inference ? ViewOrigin::inference
+                      : !modes.grad   ? ViewOrigin::no_grad
+                      : several       ? ViewOrigin::multi_output
+                                      : ViewOrigin::ordinary;
+  if (origin == ViewOrigin::ordinary) return;
+  for_outputs(result, [&](Tensor* out, uint32_t) {
+    if (out->extra) out->extra->origin = origin;
+  });
+}
+
+}  // namespace
+
+PyObject* call(Primitive& op, PyObject* const* args) {
+  uint16_t needs = inputs_needing_grad(op, args);
+  if (modes.grad) {
+    bool any_view = false;
+    for (int i = 0; i < op.input_count; i++) {
+      any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
+    }
+    if (any_view) {
+      refresh_inputs(op, args);
+      needs = inputs_needing_grad(op, args);
+    }
+  }
+  Ref<PyObject> result(op.forward(op, args, nullptr));
+  if (!result) throw PythonError{};
+  if (op.options & Primitive::VIEW) set_view_origin(result.get());
+  if (needs && modes.grad && !op.no_derivative) {
+    Ref<Node> node = record_inputs(op, args, needs, false);
+    record_outputs(node.get(), result.get());
+    for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
+  } else {
+    if (modes.inference) {
+      for_outputs(result.get(), [](Tensor* out, uint32_t) { out->flags |= Tensor::INFERENCE; });
+    }
+    note_origin(op, args, needs, result.get());
+  }
+  return result.release();
+}
+
+PyObject* call_in_place(Primitive& op, PyObject* const* args) {
+  if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
+  Tensor* self = as_tensor(args[0]);
+  refresh_inputs(op, args);
+  uint16_t needs = inputs_needing_grad(op, args);
+  bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
+  if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
+  bool records = (needs || base_needs) && modes.grad && is_differentiable(self->dtype);
+  if (records && op.no_derivative) {
+    failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
+  }
+  Ref<Node> node;
+  if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
+  Ref<PyObject> result(op.forward(op, args, self));
+  if (!result) throw PythonError{};
+  note_write(self);
+  if (node) {
+    record_outputs(node.get(), self->object());
+    rewrite_history(self, std::move(node));
+  }
+  return Py_NewRef(self->object());
+}
+
+// ---- the Python type
+// ---------------------------------------------------------------------------------------------
+
+std::vector<void (*)(PyObject*)>& ModuleInit::all() {
+  static std::vector<void (*)(PyObject*)> functions;
+  return functions;
+}
+
+namespace {
+
+PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto& op = *reinterpret_cast<Primitive*>(self);
+  return guarded([&]() -> PyObject* {
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    if ((kwnames && PyTuple_GET_SIZE(kwnames)) || n != Py_ssize_t(op.args.size())) {
+      failf(PyExc_TypeError, "%s() takes %zu positional arguments but %zd were given", op.name.c_str(),
+            op.args.size(), n);
+    }
+    return call(op, args);
+  });
+}
+
+// in_place(primitive, self, *args)
+PyObject* py_in_place(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n < 2 || Py_TYPE(args[0]) != PrimitiveType)
+      fail(PyExc_TypeError, "in_place(primitive, self, ...) expected");
+    auto& op = *reinterpret_cast<Primitive*>(args[0]);
+    if (!(op.options & Primitive::IN_PLACE))
+      failf(PyExc_TypeError, "%s has no in-place form", op.name.c_str());
+    if (n - 1 != Py_ssize_t(op.args.size())) {
+      failf(PyExc_TypeError, "%s_() takes %zu positional arguments but %zd were given", op.name.c_str(),
+            op.args.size(), n - 1);
+    }
+    return call_in_place(op, args + 1);
+  });
+}
+
+PyObject* primitive_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<primitive %s>", reinterpret_cast<Primitive*>(self)->name.c_str());
+}
+
+PyObject* strings(const std::vector<std::string>& list) {
+  PyObject* tuple = PyTuple_New(Py_ssize_t(list.size()));
+  for (size_t i = 0; tuple && i < list.size(); i++)
+    PyTuple_SET_ITEM(tuple, i, PyUnicode_FromString(list[i].c_str()));
+  return tuple;
+}
+Primitive& self_op(PyObject* self) { return *reinterpret_cast<Primitive*>(self); }
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(self_op(self).name.c_str()); }
+PyObject* get_args(PyObject* self, void*) { return strings(self_op(self).args); }
+PyObject* get_outputs(PyObject* self, void*) { return strings(self_op(self).outputs); }
+PyObject* get_inputs(PyObject* self, void*) { return PyLong_FromLong(self_op(self).input_count); }
+PyObject* get_settled(PyObject* self, void*) {
+  return PyBool_FromLong(self_op(self).has_rules || self_op(self).no_derivative);
+}
+PyObject* get_differentiable(PyObject* self, void*) { return PyBool_FromLong(self_op(self).has_rules); }
+PyObject* get_in_place(PyObject* self, void*) {
+  return PyBool_FromLong(self_op(self).options & Primitive::IN_PLACE);
+}
+PyObject* get_view(PyObject* self, void*) { return PyBool_FromLong(self_op(self).options & Primitive::VIEW); }
+
+// set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined)
+PyObject* set_rule(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    Primitive& op = self_op(self);
+    int input, takes_undefined;
+    PyObject *function, *params;
+    if (!PyArg_ParseTuple(args, "iOO!p", &input, &function, &PyList_Type, &params, &takes_undefined))
+      return nullptr;
+    if (input < -1 || input >= op.input_count) fail(PyExc_ValueError, "no such input");
+    Rule rule;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); i++) {
+      int kind, index;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "ii", &kind, &index)) return nullptr;
+      if (kind < 0 || kind > RuleParam::needs || index < 0 || index > 15)
+        fail(PyExc_ValueError, "bad rule parameter");
+      rule.params.push_back({RuleParam::Kind(kind), uint8_t(index)});
+      if (kind == RuleParam::arg) rule.want_args |= uint16_t(1 << index);
+      if (kind == RuleParam::shape) rule.want_shapes |= uint16_t(1 << index);
+      if (kind == RuleParam::out) rule.want_outs |= uint16_t(1 << index);
+    }
+    if (rule.params.size() > 24) fail(PyExc_ValueError, "too many parameters in a rule");
+    rule.function = Py_NewRef(function);
+    rule.takes_undefined = takes_undefined;
+    (input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
+    op.has_rules = true;
+    Py_RETURN_NONE;
+  });
+}
+PyObject* set_no_derivative(PyObject* self, PyObject*) {
+  self_op(self).no_derivative = true;
+  Py_RETURN_NONE;
+}
+PyObject* set_node_name(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  self_op(self).node_name = text;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {{"set_rule", set_rule, METH_VARARGS, nullptr},
+                         {"set_no_derivative", set_no_derivative, METH_NOARGS, nullptr},
+                         {"set_node_name", set_node_name, METH_O, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getset[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"args", get_args, nullptr, "names of the arguments", nullptr},
+    {"outputs", get_outputs, nullptr, nullptr, nullptr},
+    {"input_count", get_inputs, nullptr, "how many of them are tensor inputs", nullptr},
+    {"settled", get_settled, nullptr, "has rules or is declared non-differentiable", nullptr},
+    {"differentiable", get_differentiable, nullptr, nullptr, nullptr},
+    {"has_in_place", get_in_place, nullptr, nullptr, nullptr},
+    {"is_view", get_view, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Primitive, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_repr, reinterpret_cast<void*>(primitive_repr)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},
+                       {Py_tp_members, members},
+                       {0, nullptr}};
+PyType_Spec spec = {"rushlight._C.Primitive", sizeof(Primitive), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  std::string name;
+  for (char c : text) {
+    if (c == ',') {
+      names.push_back(name);
+      name.clear();
+    } else if (c != ' ') {
+      name += c;
+    }
+  }
+  if (!name.empty()) names.push_back(name);
+  return names;
+}
+
+std::string camel_case(std::string_view name) {
+  std::string result;
+  bool up = true;
+  for (char c : name) {
+    if (c == '_') {
+      up = true;
+    } else {
+      result += up ? char(std::toupper(c)) : c;
+      up = false;
+    }
+  }
+  return result;
+}
+
+PyMethodDef module_functions[] = {
+    {"in_place", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_in_place)), METH_FASTCALL,
+     "in_place(primitive, self, *args): the trailing-underscore form of a primitive."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_primitives(PyObject* module) {
+  PrimitiveType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  PyModule_AddObjectRef(module, "Primitive", reinterpret_cast<PyObject*>(PrimitiveType));
+  PyModule_AddFunctions(module, module_functions);
+  Ref<PyObject> types = checked(PyImport_ImportModule("types"));
+  Ref<PyObject> maker = checked(PyObject_GetAttrString(types.get(), "SimpleNamespace"));
+  ops_namespace = checked(PyObject_CallNoArgs(maker.get())).release();
+  PyModule_AddObjectRef(module, "ops", ops_namespace);
+}
+
+Primitive& define(const char* signature, Forward forward, uint8_t options, const void* payload) {
+  std::string_view text = signature;
+  size_t open = text.find('('), close = text.find(')'), semicolon = text.find(';'), arrow = text.find("->");
+  auto* op = PyObject_New(Primitive, PrimitiveType);
+  if (!op) throw PythonError{};
+  // PyObject_New gives raw memory; construct the C++ members without touching the object header.
+  PyObject header = *reinterpret_cast<PyObject*>(op);
+  new (op) Primitive{};
+  *reinterpret_cast<PyObject*>(op) = header;
+  op->vectorcall = primitive_vectorcall;
+  op->name = text.substr(0, open);
+  std::string_view inputs = text.substr(open + 1, std::min(semicolon, close) - open - 1);
+  op->args = split_names(inputs);
+  op->input_count = int(op->args.size());
+  for (int i = 0; i < op->input_count; i++) {
+    if (op->args[i].ends_with("[]")) {
+      op->args[i].resize(op->args[i].size() - 2);
+      op->list_inputs |= uint16_t(1 << i);
+    }
+  }
+  if (semicolon != text.npos) {
+    for (auto& name : split_names(text.substr(semicolon + 1, close - semicolon - 1)))
+      op->args.push_back(name);
+  }
+  op->outputs = arrow == text.npos ? std::vector<std::string>{"out"} : split_names(text.substr(arrow + 2));
+  if (op->outputs[0].ends_with("[]")) {
+    op->outputs[0].resize(op->outputs[0].size() - 2);
+    op->list_output = true;
+  }
+  op->forward = forward;
+  op->options = options;
+  op->payload = payload;
+  op->rules.resize(size_t(op->input_count));
+  op->node_name = camel_case(op->name) + "Backward0";
+  if (!table().emplace(op->name, op).second)
+    failf(PyExc_ImportError, "primitive %s is defined twice", op->name.c_str());
+  if (PyObject_SetAttrString(ops_namespace, op->name.c_str(), op->object()) < 0) throw PythonError{};
+  return *op;
+}
+
+Primitive& primitive(const char* name) {
+  auto found = table().find(std::string_view(name));
+  if (found == table().end()) failf(PyExc_SystemError, "there is no primitive '%s'", name);
+  return *found->second;
+}
+
+}  // namespace rl

@@ -1,0 +1,85 @@
+// Primitives: the operations that Python rules differentiate and everything else is composed of.
+//
+// A Primitive is a Python callable with positional arguments, `rushlight._C.ops.NAME`. Its signature reads
+//     "gather(x, index; dim)"               tensor inputs, then attributes
+//     "max_dim(x; dim, keepdim) -> values, indices"
+//     "cat(tensors[]; dim)"                 an input that is a list of tensors (or None in it)
+// An input may be a tensor, a Python number (it stays a number) or None. The forward function computes;
+// `call` records a Node when an input requires grad, saving what the rules of the needed inputs name. Rules
+// are Python functions set by rushlight/ops/_rules.py. To add an operation: define("name(x; dim)", forward)
+// in an *_ops.cpp file, derivative("name", x=...) in the family's Python file.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "../graph/node.h"
+#include "types.h"
+
+namespace rl {
+
+struct Primitive;
+// Returns a new reference to a tensor, or to a tuple of tensors if the signature names several outputs (or
+// `outs[]`). `out`: write the result there (in-place call); only passed to primitives defined with
+// Primitive::IN_PLACE.
+using Forward = PyObject* (*)(const Primitive& op, PyObject* const* args, Tensor* out);
+
+struct RuleParam {
+  // grad: gradient of output `index`; grads: list of all; arg: argument; shape: its Size; out: output
+  // `index`; outs: tuple of all outputs; needs: tuple of bools, which inputs need a gradient
+  enum Kind : uint8_t { grad, grads, arg, shape, out, needs } kind;
+  uint8_t index;
+};
+
+struct Rule {
+  PyObject* function = nullptr;
+  std::vector<RuleParam> params;
+  uint16_t want_args = 0, want_shapes = 0, want_outs = 0;
+  bool takes_undefined = false;  // is given None for a gradient that did not arrive, instead of zeros
+};
+
+struct Primitive {
+  // SCALARS_PROMOTE: the scalar attributes take part in type promotion (x ** 0.5 of integers is floating).
+  enum Option : uint8_t { VIEW = 1, IN_PLACE = 2, SCALARS_PROMOTE = 4 };
+
+  PyObject_HEAD vectorcallfunc vectorcall;
+  std::string name;
+  std::vector<std::string> args, outputs;
+  int input_count;
+  uint16_t list_inputs;  // bit per argument that is a list of tensors
+  bool list_output;      // "-> outs[]"
+  uint8_t options;
+  Forward forward;
+  const void* payload;      // what the forward function of a whole family needs to know
+  std::vector<Rule> rules;  // per input
+  Rule joint;
+  bool has_rules, no_derivative;
+  std::string node_name;
+  PyTypeObject* node_type;
+
+  PyObject* object() { return reinterpret_cast<PyObject*>(this); }
+};
+
+Primitive& define(const char* signature, Forward forward, uint8_t options = 0, const void* payload = nullptr);
+Primitive& primitive(const char* name);  // throws if there is none
+
+// Computes and records. New reference; throws.
+PyObject* call(Primitive& op, PyObject* const* args);
+// The in-place form: the result is written into args[0], whose history is rewritten. New reference to
+// args[0].
+PyObject* call_in_place(Primitive& op, PyObject* const* args);
+// Convenience for C++ callers with tensors only.
+template <class... T>
+TensorRef call_on(Primitive& op, T*... args) {
+  PyObject* list[] = {reinterpret_cast<PyObject*>(args)...};
+  return TensorRef(as_tensor(call(op, list)));
+}
+
+// A file registers what it adds to the module with a static ModuleInit; it runs when rushlight._C is
+// imported.
+struct ModuleInit {
+  explicit ModuleInit(void (*run)(PyObject* module)) { all().push_back(run); }
+  static std::vector<void (*)(PyObject*)>& all();
+};
+
+}  // namespace rl

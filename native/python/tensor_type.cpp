@@ -1,0 +1,459 @@
+// The Python type `rushlight.Tensor`: its life, its attributes and its operators.
+//
+// Methods that are not once-per-operation hot are Python functions attached to the type by
+// rushlight/_tensor.py and rushlight/ops. Here are: allocation and the free list, cycle collection, the
+// attributes, the number slots.
+#include "tensor_type.h"
+
+#include <cstddef>
+
+#include "../graph/errors.h"
+#include "../graph/modes.h"
+#include "primitive.h"
+
+namespace rl {
+
+void free_extra(Extra* extra);
+
+namespace {
+
+std::vector<Tensor*> free_tensors;
+constexpr size_t FREE_TENSORS = 4096;
+
+Tensor* self_tensor(PyObject* self) { return as_tensor(self); }
+
+// ---- life
+
+void clear_extra(Tensor* t) {
+  Extra* extra = std::exchange(t->extra, nullptr);
+  if (!extra) return;
+  if (extra->accumulator) {
+    // The node owns its leaf, so it cannot outlive it; only a collected cycle gets here.
+    extra->accumulator = nullptr;
+  }
+  Py_XDECREF(reinterpret_cast<PyObject*>(extra->base));
+  Py_XDECREF(reinterpret_cast<PyObject*>(extra->grad));
+  Py_XDECREF(extra->hooks);
+  Py_XDECREF(extra->post_hooks);
+  drop(extra->cut);
+  free_extra(extra);
+}
+
+void clear_tensor(Tensor* t) {
+  Py_CLEAR(t->grad_fn);
+  clear_extra(t);
+  Py_CLEAR(t->dict);
+}
+
+void tensor_dealloc(PyObject* self) {
+  Tensor* t = self_tensor(self);
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  clear_tensor(t);
+  if (t->geometry && t->geometry != t->room) std::free(t->geometry);
+  if (t->storage) decref(t->storage);
+  if (type == TensorType && free_tensors.size() < FREE_TENSORS) {
+    free_tensors.push_back(t);
+  } else {
+    type->tp_free(self);
+  }
+  Py_DECREF(type);
+}
+
+int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  Tensor* t = self_tensor(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(t->dict);
+  Py_VISIT(t->grad_fn);
+  if (t->extra) {
+    Py_VISIT(t->extra->base);
+    Py_VISIT(t->extra->grad);
+    Py_VISIT(t->extra->hooks);
+    Py_VISIT(t->extra->post_hooks);
+  }
+  return 0;
+}
+
+int tensor_gc_clear(PyObject* self) {
+  clear_tensor(self_tensor(self));
+  return 0;
+}
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    // Tensor(...) is worded in Python (rushlight/_tensor.py); a subclass gets an empty shell that shares the
+    // result.
+    static PyObject* construct = nullptr;
+    if (!construct) {
+      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._tensor"));
+      construct = checked(PyObject_GetAttrString(module.get(), "_construct")).release();
+    }
+    Ref<PyObject> made = checked(PyObject_Call(construct, args, kwargs));
+    if (!is_tensor(made.get())) fail(PyExc_TypeError, "expected a Tensor");
+    if (type == TensorType) return made.release();
+    return as_subclass(as_tensor(made.get()), type).release_object();
+  });
+}
+
+// ---- attributes
+
+int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
+  int result = PyObject_GenericSetAttr(self, name, value);
+  // An attribute can close a reference cycle: from now on the collector must see this tensor.
+  if (result == 0 && self_tensor(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return result;
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guarded([&] { return size_object(self_tensor(self)->sizes()); });
+}
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(self_tensor(self)->dtype)); }
+PyObject* get_device(PyObject* self, void*) {
+  return guarded([&] { return device_object(self_tensor(self)->device()); });
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->ndim); }
+PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->itemsize()); }
+PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(self_tensor(self)->numel * self_tensor(self)->itemsize());
+}
+PyObject* get_version(PyObject* self, void*) {
+  Tensor* t = self_tensor(self);
+  if (t->flags & Tensor::INFERENCE) {
+    PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
+    return nullptr;
+  }
+  return PyLong_FromUnsignedLong(t->flags & Tensor::DATA_ALIAS ? t->storage->silent_version
+                                                               : t->storage->version);
+}
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (t->base()) refresh_view(t);
+    return PyBool_FromLong(!t->grad_fn);
+  });
+}
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (t->base()) refresh_view(t);
+    return PyBool_FromLong(t->requires_grad());
+  });
+}
+PyObject* get_grad_fn(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (t->base()) refresh_view(t);
+    if (!t->grad_fn) Py_RETURN_NONE;
+    expose(t->grad_fn);
+    return Py_NewRef(t->grad_fn->object());
+  });
+}
+int set_grad_fn(PyObject* self, PyObject* value, void*) {
+  return guarded([&]() -> int {
+    if (value && value != Py_None) fail(PyExc_TypeError, "grad_fn can be only set to None");
+    Tensor* t = self_tensor(self);
+    if (t->base() && t->extra->differentiable_view) {
+      fail(PyExc_RuntimeError,
+           "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+           "(DDP) for "
+           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
+           "hence "
+           "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+           "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference.");
+    }
+    Py_CLEAR(t->grad_fn);
+    t->output_nr = 0;
+    return 0;
+  });
+}
+PyObject* get_output_nr(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(self_tensor(self)->output_nr);
+}
+PyObject* get_base(PyObject* self, void*) {
+  Tensor* t = self_tensor(self);
+  Tensor* base = t->base() && t->extra->differentiable_view ? t->extra->base : nullptr;
+  return Py_NewRef(base ? base->object() : Py_None);
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+  return PyBool_FromLong(self_tensor(self)->grad_fn && self_tensor(self)->flags & Tensor::RETAINS_GRAD);
+}
+PyObject* get_is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong(self_tensor(self)->flags & Tensor::INFERENCE);
+}
+
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+  return guarded([&]() -> int {
+    if (!value || !PyBool_Check(value)) fail(PyExc_RuntimeError, "requires_grad must be a bool");
+    set_requires_grad(self_tensor(self), value == Py_True);
+    return 0;
+  });
+}
+
+PyObject* get_grad(PyObject* self, void*) {
+  Tensor* t = self_tensor(self);
+  if (t->grad_fn && !(t->flags & Tensor::RETAINS_GRAD) && !(t->extra && t->extra->grad)) {
+    const char* text =
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+        "won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
+        "non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, "
+        "make sure "
+        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
+        "informations.";
+    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) return nullptr;
+  }
+  return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);
+}
+
+int set_grad(PyObject* self, PyObject* value, void*) {
+  return guarded([&]() -> int {
+    Tensor* t = self_tensor(self);
+    if (!value || value == Py_None) {
+      if (t->extra) Py_CLEAR(t->extra->grad);
+      return 0;
+    }
+    if (!is_tensor(value)) {
+      failf(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s",
+            Py_TYPE(value)->tp_name);
+    }
+    Tensor* grad = as_tensor(value);
+    if (grad == t) fail(PyExc_RuntimeError, "can't assign Variable as its own grad");
+    if (grad->dtype != t->dtype) {
+      fail(PyExc_RuntimeError, std::string("assigned grad has data of a different type"));
+    }
+    if (!(grad->device() == t->device()))
+      fail(PyExc_RuntimeError, "assigned grad has data located on a different device");
+    if (!same_sizes(grad, t)) fail(PyExc_RuntimeError, "assigned grad has data of a different size");
+    Py_INCREF(value);
+    Extra* extra = extra_of(t);
+    Py_XSETREF(extra->grad, grad);
+    // x.grad with a history leads back to x: only the collector can free such a pair.
+    if (grad->grad_fn) track_graph(t);
+    return 0;
+  });
+}
+
+PyObject* get_data(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    TensorRef alias = new_alias(self_tensor(self));
+    alias->flags |= Tensor::DATA_ALIAS;
+    return alias.release_object();
+  });
+}
+
+int set_data(PyObject* self, PyObject* value, void*) {
+  return guarded([&]() -> int {
+    if (!value) fail(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!");
+    if (!is_tensor(value)) {
+      failf(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name);
+    }
+    Tensor *t = self_tensor(self), *from = as_tensor(value);
+    if (t->requires_grad() && !is_differentiable(from->dtype)) {
+      fail(PyExc_RuntimeError,
+           "data set to a tensor that requires gradients must be floating point or complex dtype");
+    }
+    if (t->dtype != from->dtype && t->extra && t->extra->accumulator) {
+      fail(PyExc_RuntimeError,
+           "attempting to assign a tensor of a different dtype to .data of a leaf in use");
+    }
+    incref(from->storage);
+    Storage* old = std::exchange(t->storage, from->storage);
+    set_geometry(t, from->sizes(), from->strides());
+    t->offset = from->offset;
+    t->dtype = from->dtype;
+    decref(old);
+    return 0;
+  });
+}
+
+PyObject* get_transposed(PyObject* self, void* last_two) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (last_two) {
+      static Primitive& transpose = primitive("transpose");
+      if (t->ndim < 2) {
+        failf(PyExc_RuntimeError,
+              "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", t->ndim);
+      }
+      Ref<PyObject> a(PyLong_FromLong(-2)), b(PyLong_FromLong(-1));
+      PyObject* args[] = {self, a.get(), b.get()};
+      return call(transpose, args);
+    }
+    static Primitive& permute = primitive("permute");
+    if (t->ndim != 2 && t->ndim != 0) {
+      std::string text =
+          "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+          "will "
+          "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.";
+      if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+    }
+    Ref<PyObject> dims = checked(PyTuple_New(t->ndim));
+    for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLong(t->ndim - 1 - d));
+    PyObject* args[] = {self, dims.get()};
+    return call(permute, args);
+  });
+}
+
+PyObject* get_dict(PyObject* self, void*) {
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return PyObject_GenericGetDict(self, nullptr);
+}
+
+int last_two_marker;
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "The sizes of the dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, nullptr, nullptr},
+    {"device", get_device, nullptr, nullptr, nullptr},
+    {"ndim", get_ndim, nullptr, nullptr, nullptr},
+    {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
+    {"nbytes", get_nbytes, nullptr, nullptr, nullptr},
+    {"_version", get_version, nullptr, "How often the memory was written in place.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, nullptr, nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, nullptr, nullptr},
+    {"grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+    {"_grad_fn", get_grad_fn, set_grad_fn, nullptr, nullptr},
+    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
+    {"_base", get_base, nullptr, "The tensor this one is a view of, or None.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
+    {"grad", get_grad, set_grad, nullptr, nullptr},
+    {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"data", get_data, set_data, nullptr, nullptr},
+    {"T", get_transposed, nullptr, nullptr, nullptr},
+    {"mT", get_transposed, nullptr, nullptr, &last_two_marker},
+    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tensor, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+Py_ssize_t tensor_length(PyObject* self) {
+  Tensor* t = self_tensor(self);
+  if (t->ndim == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+  }
+  return Py_ssize_t(t->size(0));
+}
+
+Py_hash_t tensor_hash(PyObject* self) { return _Py_HashPointer(self); }
+
+PyMethodDef methods[] = {{"is_inference", get_is_inference, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+Tensor* allocate_tensor() {
+  Tensor* t;
+  if (!free_tensors.empty()) {
+    t = free_tensors.back();
+    free_tensors.pop_back();
+    _Py_NewReference(t->object());
+    Py_INCREF(TensorType);
+  } else {
+    t = PyObject_GC_New(Tensor, TensorType);
+    if (!t) throw PythonError{};
+  }
+  // Everything but the object header and the room for sizes.
+  constexpr size_t before = offsetof(Tensor, dict), room = offsetof(Tensor, room),
+                   after = offsetof(Tensor, grad_fn);
+  std::memset(reinterpret_cast<char*>(t) + before, 0, room - before);
+  std::memset(reinterpret_cast<char*>(t) + after, 0, sizeof(Tensor) - after);
+  return t;
+}
+
+TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
+  if (!PyType_IsSubtype(type, TensorType)) fail(PyExc_TypeError, "cls must be a subclass of Tensor");
+  PyObject* shell = type->tp_alloc(type, 0);
+  if (!shell) throw PythonError{};
+  TensorRef result(as_tensor(shell));
+  result->dtype = t->dtype;
+  set_geometry(result.get(), t->sizes(), t->strides());
+  result->offset = t->offset;
+  result->storage = t->storage;
+  incref(t->storage);
+  result->flags |= t->flags & (Tensor::DATA_ALIAS | Tensor::INFERENCE);
+  return result;
+}
+
+void set_requires_grad(Tensor* t, bool on) {
+  if (t->base()) refresh_view(t);
+  if (!on && t->grad_fn) {
+    fail(PyExc_RuntimeError,
+         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+         "in a "
+         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  }
+  if (on && !is_differentiable(t->dtype)) {
+    fail(PyExc_RuntimeError, "only Tensors of floating point and complex dtype can require gradients");
+  }
+  if (on && (t->flags & Tensor::INFERENCE) && !modes.inference) {
+    fail(PyExc_RuntimeError,
+         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  }
+  if (t->grad_fn) return;
+  if (on) t->flags |= Tensor::REQUIRES_GRAD;
+  else t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+}
+
+void track_graph(Tensor* t) {
+  if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
+  std::vector<Node*> stack;
+  std::vector<Tensor*> tensors = {t};
+  auto visit_tensor = [&](Tensor* x) {
+    if (x && !PyObject_GC_IsTracked(x->object())) {
+      PyObject_GC_Track(x->object());
+      tensors.push_back(x);
+    }
+  };
+  auto visit_node = [&](Node* n) {
+    if (n && !PyObject_GC_IsTracked(n->object())) {
+      PyObject_GC_Track(n->object());
+      stack.push_back(n);
+    }
+  };
+  while (!stack.empty() || !tensors.empty()) {
+    if (!tensors.empty()) {
+      Tensor* x = tensors.back();
+      tensors.pop_back();
+      visit_node(x->grad_fn);
+      if (x->extra) {
+        visit_tensor(x->extra->base);
+        visit_tensor(x->extra->grad);
+      }
+      continue;
+    }
+    Node* node = stack.back();
+    stack.pop_back();
+    for (uint32_t i = 0; i < node->edge_count; i++) visit_node(node->edges[i].node);
+    for (uint16_t i = 0; i < node->saved_count; i++) {
+      if (node->saved[i].object && is_tensor(node->saved[i].object))
+        visit_tensor(as_tensor(node->saved[i].object));
+    }
+    if (node->extra) visit_node(node->extra->inner);
+  }
+}
+
+void init_tensor_type(PyObject* module) {
+  std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+                                    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(tensor_gc_clear)},
+                                    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+                                    {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattro)},
+                                    {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
+                                    {Py_tp_getset, getset},
+                                    {Py_tp_members, members},
+                                    {Py_tp_methods, methods},
+                                    {Py_mp_length, reinterpret_cast<void*>(tensor_length)}};
+  add_operator_slots(slots);
+  slots.push_back({0, nullptr});
+  PyType_Spec spec = {"rushlight.Tensor", sizeof(Tensor), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  TensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
+}
+
+}  // namespace rl

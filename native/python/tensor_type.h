@@ -1,0 +1,22 @@
+// What the files of the Tensor type share.
+#pragma once
+#include <vector>
+
+#include "../tensor/tensor.h"
+
+namespace rl {
+
+void set_requires_grad(Tensor* t, bool on);  // with torch's checks
+// A tensor of a Python subclass on t's storage, without history.
+TensorRef as_subclass(Tensor* t, PyTypeObject* type);
+// Shows t, its gradient and everything they lead to, to the cycle collector.
+void track_graph(Tensor* t);
+
+void add_operator_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
+
+void init_node_type(PyObject* module);
+void init_tensor_type(PyObject* module);
+void init_primitives(PyObject* module);
+void init_functions(PyObject* module);
+
+}  // namespace rl

@@ -1,0 +1,280 @@
+#include "types.h"
+
+#include <cstddef>
+
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+struct DTypeObject {
+  PyObject_HEAD DType dtype;
+};
+struct DeviceObject {
+  PyObject_HEAD Device device;
+};
+
+PyTypeObject* DTypeType = nullptr;
+PyTypeObject* DeviceType_ = nullptr;
+PyTypeObject* SizeType = nullptr;
+PyObject* dtypes[DTYPE_COUNT];
+
+DType dt(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->dtype; }
+Device dev(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->device; }
+
+// ---- dtype
+
+PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", dtype_name(dt(self))); }
+PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(dtype_name(dt(self))); }
+PyObject* dtype_to_real(PyObject* self, PyObject*) { return Py_NewRef(dtypes[int(to_real(dt(self)))]); }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return Py_NewRef(dtypes[int(is_complex(dt(self)) ? dt(self) : to_complex(dt(self)))]);
+}
+PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLong(dtype_size(dt(self))); }
+PyObject* dtype_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dt(self))); }
+PyObject* dtype_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dt(self))); }
+PyObject* dtype_signed(PyObject* self, void*) {
+  return PyBool_FromLong(dt(self) != DType::u8 && dt(self) != DType::b1);
+}
+PyObject* dtype_module(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
+
+PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+                               {"to_real", dtype_to_real, METH_NOARGS, nullptr},
+                               {"to_complex", dtype_to_complex, METH_NOARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, nullptr, nullptr},
+                              {"is_floating_point", dtype_floating, nullptr, nullptr, nullptr},
+                              {"is_complex", dtype_complex, nullptr, nullptr, nullptr},
+                              {"is_signed", dtype_signed, nullptr, nullptr, nullptr},
+                              {"__module__", dtype_module, nullptr, nullptr, nullptr},
+                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+                             {Py_tp_methods, dtype_methods},
+                             {Py_tp_getset, dtype_getset},
+                             {0, nullptr}};
+PyType_Spec dtype_spec = {"rushlight.dtype", sizeof(DTypeObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+
+// ---- device
+
+Device parse_device(std::string_view text) {
+  size_t colon = text.find(':');
+  std::string_view name = text.substr(0, colon);
+  Device device;
+  if (name == "cpu") device.type = DeviceType::cpu;
+  else if (name == "meta") device.type = DeviceType::meta;
+  else if (name == "cuda") device.type = DeviceType::cuda;
+  else {
+    fail(PyExc_RuntimeError,
+         "Expected one of cpu, cuda, meta device type at start of device string: " + std::string(name));
+  }
+  if (colon != text.npos) {
+    std::string_view digits = text.substr(colon + 1);
+    bool good = !digits.empty() && digits.size() <= 3 && (digits[0] != '0' || digits.size() == 1);
+    int index = 0;
+    for (char c : digits) {
+      good = good && c >= '0' && c <= '9';
+      index = index * 10 + (c - '0');
+    }
+    if (!good || index > 127) fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'");
+    device.index = int8_t(index);
+  }
+  return device;
+}
+
+PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject *type = nullptr, *index = nullptr;
+    static const char* names[] = {"type", "index", nullptr};
+    static const char* names_device[] = {"device", "index", nullptr};
+    bool by_device = kwargs && PyDict_GetItemString(kwargs, "device");
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O",
+                                     const_cast<char**>(by_device ? names_device : names), &type, &index)) {
+      return nullptr;
+    }
+    Device device = device_from(type);
+    if (index && index != Py_None) {
+      if (PyUnicode_Check(type) && device.index >= 0) {
+        fail(PyExc_RuntimeError,
+             std::string("type (string) must not include an index because index was passed "
+                         "explicitly: ") +
+                 PyUnicode_AsUTF8(type));
+      }
+      int64_t i = read_int(index);
+      if (i < 0 || i > 127) failf(PyExc_RuntimeError, "Device index must not be negative");
+      device.index = int8_t(i);
+    }
+    return device_object(device);
+  });
+}
+
+PyObject* device_repr(PyObject* self) {
+  Device d = dev(self);
+  if (d.index < 0) return PyUnicode_FromFormat("device(type='%s')", device_type_name(d.type));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(d.type), d.index);
+}
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(device_name(dev(self)).c_str()); }
+Py_hash_t device_hash(PyObject* self) { return int(dev(self).type) * 1000 + dev(self).index + 2; }
+PyObject* device_compare(PyObject* a, PyObject* b, int op) {
+  if (!is_device(a) || !is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((dev(a) == dev(b)) == (op == Py_EQ));
+}
+PyObject* device_type_(PyObject* self, void*) {
+  return PyUnicode_FromString(device_type_name(dev(self).type));
+}
+PyObject* device_index(PyObject* self, void*) {
+  if (dev(self).index < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(dev(self).index);
+}
+PyObject* device_reduce(PyObject* self, PyObject*) {
+  Device d = dev(self);
+  if (d.index < 0) return Py_BuildValue("(O(s))", DeviceType_, device_type_name(d.type));
+  return Py_BuildValue("(O(si))", DeviceType_, device_type_name(d.type), d.index);
+}
+
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef device_getset[] = {{"type", device_type_, nullptr, nullptr, nullptr},
+                               {"index", device_index, nullptr, nullptr, nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
+                              {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
+                              {Py_tp_str, reinterpret_cast<void*>(device_str)},
+                              {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
+                              {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
+                              {Py_tp_methods, device_methods},
+                              {Py_tp_getset, device_getset},
+                              {0, nullptr}};
+PyType_Spec device_spec = {"rushlight.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
+
+PyObject* set_size_type(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &PyTuple_Type)) {
+    PyErr_SetString(PyExc_TypeError, "Size must be a subclass of tuple");
+    return nullptr;
+  }
+  Py_INCREF(type);
+  Py_XSETREF(SizeType, reinterpret_cast<PyTypeObject*>(type));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* dtype_object(DType dtype) { return dtypes[int(dtype)]; }
+bool is_dtype(PyObject* o) { return Py_TYPE(o) == DTypeType; }
+bool is_device(PyObject* o) { return Py_TYPE(o) == DeviceType_; }
+
+DType dtype_from(PyObject* o) {
+  if (is_dtype(o)) return dt(o);
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::b1;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c128;
+  failf(PyExc_TypeError, "dtype must be a torch.dtype, not %s", Py_TYPE(o)->tp_name);
+}
+DType dtype_or(PyObject* o, DType otherwise) { return o == Py_None ? otherwise : dtype_from(o); }
+
+PyObject* device_object(Device device) {
+  static PyObject* cpu = nullptr;
+  bool plain = device.type == DeviceType::cpu && device.index < 0;
+  if (plain && cpu) return Py_NewRef(cpu);
+  auto* o = PyObject_New(DeviceObject, DeviceType_);
+  if (!o) throw PythonError{};
+  o->device = device;
+  if (plain) cpu = Py_NewRef(reinterpret_cast<PyObject*>(o));
+  return reinterpret_cast<PyObject*>(o);
+}
+
+Device device_from(PyObject* o) {
+  if (o == Py_None) return {};
+  if (is_device(o)) return dev(o);
+  if (PyUnicode_Check(o)) {
+    const char* text = PyUnicode_AsUTF8(o);
+    if (!text) throw PythonError{};
+    return parse_device(text);
+  }
+  if (PyLong_Check(o) && !PyBool_Check(o)) {
+    int64_t index = read_int(o);
+    if (index < 0 || index > 127) fail(PyExc_RuntimeError, "Device index must not be negative");
+    return {DeviceType::cuda, int8_t(index)};
+  }
+  failf(PyExc_TypeError, "device must be a torch.device, str or int, not %s", Py_TYPE(o)->tp_name);
+}
+
+PyObject* size_object(Sizes sizes) {
+  PyTypeObject* type = SizeType ? SizeType : &PyTuple_Type;
+  PyObject* tuple = type->tp_alloc(type, Py_ssize_t(sizes.size()));
+  if (!tuple) throw PythonError{};
+  for (size_t i = 0; i < sizes.size(); i++) {
+    PyObject* number = PyLong_FromLongLong(sizes[i]);
+    if (!number) {
+      Py_DECREF(tuple);
+      throw PythonError{};
+    }
+    PyTuple_SET_ITEM(tuple, i, number);
+  }
+  return tuple;
+}
+
+int64_t read_int(PyObject* o) {
+  if (PyLong_Check(o)) {
+    int64_t value = PyLong_AsLongLong(o);
+    if (value == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      fail(PyExc_RuntimeError, "Overflow when unpacking long long");
+    }
+    return value;
+  }
+  if (is_tensor(o)) {
+    Tensor* t = as_tensor(o);
+    if (t->numel == 1 && is_integral(t->dtype) && !t->is_meta()) return item(t).i;
+  }
+  Ref<PyObject> index = checked(PyNumber_Index(o));
+  return read_int(index.get());
+}
+
+void read_sizes(PyObject* o, Shape& shape, const char* function, const char* name) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    failf(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, not %s", function, name,
+          Py_TYPE(o)->tp_name);
+  }
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  if (n > MAX_DIMS) failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zd", MAX_DIMS, n);
+  shape.ndim = int(n);
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* element = PySequence_Fast_GET_ITEM(o, i);
+    if (!PyLong_Check(element) && !is_tensor(element) && !PyIndex_Check(element)) {
+      failf(PyExc_TypeError,
+            "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,
+            name, Py_TYPE(element)->tp_name, i);
+    }
+    shape.sizes[i] = read_int(element);
+  }
+}
+
+int wrap_dim(int64_t dim, int ndim) {
+  int n = ndim ? ndim : 1;
+  if (dim < -n || dim >= n) {
+    failf(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -n,
+          n - 1, (long long)dim);
+  }
+  return int(dim < 0 ? dim + n : dim);
+}
+
+void init_types(PyObject* module) {
+  DTypeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&dtype_spec)).release());
+  DeviceType_ = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&device_spec)).release());
+  PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType));
+  PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(DeviceType_));
+  for (int i = 0; i < DTYPE_COUNT; i++) {
+    auto* o = PyObject_New(DTypeObject, DTypeType);
+    if (!o) throw PythonError{};
+    o->dtype = DType(i);
+    dtypes[i] = reinterpret_cast<PyObject*>(o);
+    PyModule_AddObjectRef(module, dtype_name(DType(i)), dtypes[i]);
+  }
+  PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace rl

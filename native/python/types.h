@@ -1,0 +1,27 @@
+// The small Python types around the tensor: dtype and device objects, Size, and reading arguments of those
+// kinds.
+#pragma once
+#include "../tensor/scalar.h"
+
+namespace rl {
+
+PyObject* dtype_object(DType dtype);  // borrowed
+bool is_dtype(PyObject* o);
+DType dtype_from(PyObject* o);                 // throws TypeError
+DType dtype_or(PyObject* o, DType otherwise);  // None gives `otherwise`
+
+PyObject* device_object(Device device);  // new reference
+Device device_from(PyObject* o);         // a device, a string, an int, None: cpu
+bool is_device(PyObject* o);
+
+PyObject* size_object(Sizes sizes);  // new reference to a rushlight.Size
+
+// Reads a sequence of ints (a Size, tuple, list; of ints, 0-dim integer tensors or anything with __index__).
+void read_sizes(PyObject* o, Shape& shape, const char* function, const char* name);
+int64_t read_int(PyObject* o);
+// A dimension in [-ndim, ndim), wrapped; torch's IndexError otherwise. A 0-dim tensor counts as 1-dim.
+int wrap_dim(int64_t dim, int ndim);
+
+void init_types(PyObject* module);
+
+}  // namespace rl

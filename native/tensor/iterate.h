@@ -1,0 +1,61 @@
+// The one iteration scheme over broadcast strided operands.
+//
+// `Operands` collects pointers and byte strides for a common shape; `run_elementwise` drops and merges
+// dimensions, puts the smallest steps innermost, and calls the loop on rows, over threads and without the GIL
+// when there is enough work. Contiguous operands of any shape become one row.
+#pragma once
+#include "../kernels/elementwise.h"
+#include "tensor.h"
+
+namespace rl {
+
+constexpr int MAX_OPERANDS = 6;
+// Elements below which a loop stays on one thread with the GIL held: waking a thread costs about 5 us.
+constexpr int64_t GRAIN = 32768;
+
+struct Operands {
+  int count = 0;
+  bool contiguous =
+      true;  // all operands have the shape of the iteration and are contiguous (or are single numbers)
+  char* data[MAX_OPERANDS];
+  int64_t itemsize[MAX_OPERANDS];
+  int64_t strides[MAX_OPERANDS][MAX_DIMS];  // bytes; only set if an operand is not contiguous
+  const Tensor* tensors[MAX_OPERANDS];      // null for single numbers
+
+  void add(const Tensor* t) {
+    data[count] = t->data();
+    itemsize[count] = t->itemsize();
+    tensors[count] = t;
+    contiguous &= t->is_contiguous();
+    count++;
+  }
+  void add_broadcast(const Tensor* t, Sizes sizes) {
+    bool same = t->ndim == sizes.size() && std::equal(sizes.begin(), sizes.end(), t->geometry);
+    add(t);
+    contiguous &= same;
+  }
+  // One element, read for every position.
+  void add_number(const void* element, int size) {
+    data[count] = static_cast<char*>(const_cast<void*>(element));
+    itemsize[count] = size;
+    tensors[count] = nullptr;
+    count++;
+  }
+};
+
+void run_elementwise(Loop loop, Operands& operands, Sizes sizes, const void* params = nullptr);
+
+// Releases the GIL for its lifetime if `work` (in elements) is worth it.
+class MaybeNoGil {
+ public:
+  explicit MaybeNoGil(int64_t work) : state(work > GRAIN ? PyEval_SaveThread() : nullptr) {}
+  ~MaybeNoGil() {
+    if (state) PyEval_RestoreThread(state);
+  }
+  MaybeNoGil(const MaybeNoGil&) = delete;
+
+ private:
+  PyThreadState* state;
+};
+
+}  // namespace rl

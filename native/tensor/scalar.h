@@ -1,0 +1,45 @@
+// A Python number inside an expression: kept as a number, never made a tensor.
+#pragma once
+#include "tensor.h"
+
+namespace rl {
+
+struct Scalar {
+  enum Kind : uint8_t { boolean, integer, floating, complex_ } kind = integer;
+  int64_t i = 0;
+  double d = 0, imag = 0;
+
+  // The dtype a number of this kind has by itself.
+  DType dtype() const;
+  double real_value() const { return kind == floating || kind == complex_ ? d : double(i); }
+  // Writes one element of `to` (16 bytes are always enough); integers wrap as C casts do.
+  void store(DType to, void* element) const;
+  PyObject* to_python() const;
+};
+
+// True and filled if `o` is a Python or NumPy number (bool, int, float, complex, anything with __index__ or
+// __float__ that is not a tensor, string or sequence). Integers beyond int64 throw torch's overflow error.
+bool scalar_from_python(PyObject* o, Scalar& out);
+bool is_number(PyObject* o);
+// A number or a tensor of one element; throws otherwise.
+Scalar scalar_argument(PyObject* o, const char* function, const char* name);
+Scalar item(Tensor* t);  // t must have one element and data
+Scalar load(DType dtype, const void* element);
+// The same with torch's check: "value cannot be converted to type uint8_t without overflow".
+void store_checked(const Scalar& s, DType to, void* element);
+
+DType default_dtype();
+void set_default_dtype(DType dtype);
+
+// Type promotion over dimensioned tensors, zero-dimensional tensors and numbers, as torch ranks them.
+struct Promotion {
+  int dims = -1, zero = -1, number = -1;  // DType values, -1: none seen
+  void add(const Tensor* t) { join(t->ndim ? dims : zero, t->dtype); }
+  void add(const Scalar& s) { join(number, s.dtype()); }
+  DType result() const;
+
+ private:
+  static void join(int& slot, DType t) { slot = slot < 0 ? int(t) : int(promote(DType(slot), t)); }
+};
+
+}  // namespace rl

@@ -1,0 +1,181 @@
+#include "storage.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace rl {
+namespace {
+
+constexpr size_t ALIGNMENT = 64;
+// Blocks of half a megabyte and more are rounded to whole pages and marked for huge pages.
+constexpr size_t LARGE = size_t(1) << 19;
+// What may wait in the cache before the largest blocks go back to the system.
+constexpr size_t CACHE_LIMIT = size_t(2) << 30;
+
+MemoryStats stats{};
+
+// Four size classes per power of two: at most a fifth of a block is unused.
+int size_class(size_t nbytes) {
+  size_t units = (nbytes + ALIGNMENT - 1) / ALIGNMENT;
+  if (units <= 4) return int(units);
+  int log = 63 - std::countl_zero(units - 1);  // 2^log <= units-1 < 2^(log+1)
+  return log * 4 + int(((units - 1) >> (log - 2)) & 3) - 3;
+}
+size_t class_bytes(int c) {
+  if (c <= 4) return size_t(c) * ALIGNMENT;
+  int log = (c + 3) / 4, quarter = (c + 3) % 4;
+  return (size_t(4 + quarter + 1) << (log - 2)) * ALIGNMENT;
+}
+
+std::vector<void*> waiting[256];
+
+void* system_allocate(size_t nbytes) {
+  stats.system_requests++;
+  void* block = std::aligned_alloc(nbytes >= LARGE ? 4096 : ALIGNMENT,
+                                   nbytes >= LARGE ? (nbytes + 4095) / 4096 * 4096 : nbytes);
+#ifdef MADV_HUGEPAGE
+  if (block && nbytes >= (size_t(1) << 22)) madvise(block, nbytes, MADV_HUGEPAGE);
+#endif
+  return block;
+}
+
+void trim(size_t limit) {
+  for (int c = 255; c >= 0 && stats.cached > limit; c--) {
+    while (!waiting[c].empty() && stats.cached > limit) {
+      std::free(waiting[c].back());
+      waiting[c].pop_back();
+      stats.cached -= class_bytes(c);
+    }
+  }
+}
+
+void* allocate_block(size_t nbytes) {
+  if (nbytes > (size_t(1) << 47)) return nullptr;
+  int c = size_class(nbytes);
+  size_t size = class_bytes(c);
+  void* block;
+  if (!waiting[c].empty()) {
+    block = waiting[c].back();
+    waiting[c].pop_back();
+    stats.cached -= size;
+  } else {
+    block = system_allocate(size);
+    if (!block) {
+      empty_cache();
+      block = system_allocate(size);
+      if (!block) return nullptr;
+    }
+  }
+  stats.requests++;
+  stats.in_use += size;
+  if (stats.in_use > stats.peak) stats.peak = stats.in_use;
+  return block;
+}
+
+void free_block(void* block, size_t nbytes) {
+  int c = size_class(nbytes);
+  size_t size = class_bytes(c);
+  stats.in_use -= size;
+  stats.cached += size;
+  waiting[c].push_back(block);
+  if (stats.cached > CACHE_LIMIT) trim(CACHE_LIMIT / 2);
+}
+
+std::vector<Storage*> free_records;
+
+Storage* new_record() {
+  Storage* s;
+  if (!free_records.empty()) {
+    s = free_records.back();
+    free_records.pop_back();
+  } else {
+    // Records come 64 at a time: malloc's own header would make each a quarter larger.
+    auto* slab = static_cast<Storage*>(std::aligned_alloc(64, 64 * sizeof(Storage)));
+    if (!slab) throw std::bad_alloc();
+    free_records.reserve(free_records.size() + 64);
+    for (int i = 63; i > 0; i--) free_records.push_back(slab + i);
+    s = slab;
+  }
+  std::memset(static_cast<void*>(s), 0, sizeof(Storage));
+  s->refs = 1;
+  return s;
+}
+
+[[noreturn]] void out_of_memory(size_t nbytes) {
+  failf(PyExc_RuntimeError,
+        "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes. "
+        "Error code 12 (Cannot allocate memory)",
+        nbytes);
+}
+
+}  // namespace
+
+const char* device_type_name(DeviceType type) {
+  constexpr const char* names[] = {"cpu", "meta", "cuda"};
+  return names[int(type)];
+}
+std::string device_name(Device device) {
+  std::string name = device_type_name(device.type);
+  return device.index < 0 ? name : name + ":" + std::to_string(device.index);
+}
+
+Storage* new_storage(size_t nbytes, Device device) {
+  Storage* s = new_record();
+  s->nbytes = nbytes;
+  s->device = device;
+  if (device.type == DeviceType::meta) return s;
+  if (nbytes <= sizeof s->bytes) {
+    s->data = s->bytes;
+    return s;
+  }
+  s->data = allocate_block(nbytes);
+  if (!s->data) {
+    free_records.push_back(s);
+    out_of_memory(nbytes);
+  }
+  s->kind = Storage::pooled;
+  return s;
+}
+
+Storage* new_external_storage(void* data, size_t nbytes, void* owner, void (*release)(void*)) {
+  Storage* s = new_record();
+  s->data = data;
+  s->nbytes = nbytes;
+  s->kind = Storage::external;
+  s->foreign = {release, owner};
+  return s;
+}
+
+void free_storage(Storage* s) {
+  drop(s->written);
+  if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
+  else if (s->kind == Storage::external) s->foreign.release(s->foreign.owner);
+  free_records.push_back(s);
+}
+
+void grow_storage(Storage* s, size_t nbytes) {
+  if (nbytes <= s->nbytes) return;
+  if (s->kind == Storage::external)
+    fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
+  if (s->device.type != DeviceType::meta) {
+    if (s->kind == Storage::pooled || nbytes > sizeof s->bytes) {
+      void* block = allocate_block(nbytes);
+      if (!block) out_of_memory(nbytes);
+      std::memcpy(block, s->data, s->nbytes);
+      if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
+      s->data = block;
+      s->kind = Storage::pooled;
+    }
+  }
+  s->nbytes = nbytes;
+}
+
+const MemoryStats& memory_stats() { return stats; }
+void reset_peak_memory() { stats.peak = stats.in_use; }
+void empty_cache() { trim(0); }
+
+}  // namespace rl

@@ -1,0 +1,259 @@
+#include "tensor.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "iterate.h"
+
+namespace rl {
+
+PyTypeObject* TensorType = nullptr;
+PyTypeObject* ParameterType = nullptr;
+
+namespace {
+
+std::vector<Extra*> free_extras;
+
+// Strides and contiguity as torch counts them: dimensions of size 1 do not matter.
+bool contiguous_geometry(Sizes sizes, Sizes strides) {
+  int64_t expected = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+Extra* extra_of(Tensor* t) {
+  if (!t->extra) {
+    if (!free_extras.empty()) {
+      t->extra = free_extras.back();
+      free_extras.pop_back();
+      *t->extra = {};
+    } else {
+      t->extra = new Extra{};
+    }
+  }
+  return t->extra;
+}
+
+void free_extra(Extra* extra) { free_extras.push_back(extra); }
+
+int64_t numel_of(Sizes sizes) {
+  int64_t n = 1;
+  bool overflow = false, empty = false;
+  for (int64_t s : sizes) {
+    if (s < 0) {
+      fail(PyExc_RuntimeError,
+           "Trying to create tensor with negative dimension " + std::to_string(s) + ": " + sizes_text(sizes));
+    }
+    if (s == 0) empty = true;
+    overflow |= __builtin_mul_overflow(n, s, &n);
+  }
+  if (empty) return 0;
+  if (overflow) {
+    fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
+  }
+  return n;
+}
+
+std::string sizes_text(Sizes sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); i++) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+void contiguous_strides(Sizes sizes, int64_t* strides) {
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+}
+
+bool is_dense(Sizes sizes, Sizes strides) {
+  // Sort dimensions by stride; each must step exactly over the ones inside it.
+  int order[MAX_DIMS], n = 0;
+  for (size_t d = 0; d < sizes.size(); d++) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] > 1) order[n++] = int(d);
+  }
+  for (int i = 1; i < n; i++) {
+    for (int j = i; j > 0 && strides[order[j]] < strides[order[j - 1]]; j--)
+      std::swap(order[j], order[j - 1]);
+  }
+  int64_t expected = 1;
+  for (int i = 0; i < n; i++) {
+    if (strides[order[i]] != expected) return false;
+    expected *= sizes[order[i]];
+  }
+  return true;
+}
+
+void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
+  size_t n = sizes.size();
+  if (n > MAX_DIMS) failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zu", MAX_DIMS, n);
+  int64_t* old = t->geometry;
+  int64_t numel = numel_of(sizes);
+  t->geometry = n <= 4 ? t->room : static_cast<int64_t*>(std::malloc(2 * n * sizeof(int64_t)));
+  if (!t->geometry) {
+    t->geometry = old;
+    throw std::bad_alloc();
+  }
+  std::copy(sizes.begin(), sizes.end(), t->geometry);
+  std::copy(strides.begin(), strides.end(), t->geometry + n);
+  if (old && old != t->room) std::free(old);
+  t->ndim = uint8_t(n);
+  t->numel = numel;
+  if (contiguous_geometry(sizes, strides)) t->flags |= Tensor::CONTIGUOUS;
+  else t->flags &= uint16_t(~Tensor::CONTIGUOUS);
+}
+
+TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
+  int64_t strides[MAX_DIMS];
+  if (sizes.size() > MAX_DIMS) set_geometry(nullptr, sizes, sizes);  // throws
+  contiguous_strides(sizes, strides);
+  return new_strided(sizes, {strides, sizes.size()}, dtype, device);
+}
+
+TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
+  if (device.type == DeviceType::cuda) {
+    fail(PyExc_RuntimeError, "No CUDA GPUs are available");
+  }
+  int64_t numel = numel_of(sizes), nbytes;
+  if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &nbytes)) {
+    fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
+  }
+  TensorRef t(allocate_tensor());
+  t->dtype = dtype;
+  set_geometry(t.get(), sizes, strides);
+  t->storage = new_storage(size_t(nbytes), device);
+  return t;
+}
+
+TensorRef new_alias(Tensor* t) { return new_alias(t, t->sizes(), t->strides(), t->offset); }
+
+TensorRef new_alias(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
+  TensorRef alias(allocate_tensor());
+  alias->dtype = t->dtype;
+  alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS);
+  set_geometry(alias.get(), sizes, strides);
+  alias->offset = offset;
+  alias->storage = t->storage;
+  incref(t->storage);
+  return alias;
+}
+
+TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
+  TensorRef view = new_alias(t, sizes, strides, offset);
+  Extra* extra = extra_of(view.get());
+  Tensor* base = t->extra && t->extra->base && t->extra->differentiable_view ? t->extra->base : t;
+  Py_INCREF(base->object());
+  extra->base = base;
+  extra->differentiable_view = true;
+  extra->view_version = t->storage->version;
+  return view;
+}
+
+TensorRef empty_like(Tensor* t, DType dtype) {
+  if (!t->is_contiguous() && is_dense(t->sizes(), t->strides())) {
+    return new_strided(t->sizes(), t->strides(), dtype, t->device());
+  }
+  return new_tensor(t->sizes(), dtype, t->device());
+}
+
+bool same_sizes(const Tensor* a, const Tensor* b) {
+  if (a->ndim != b->ndim) return false;
+  for (int d = 0; d < a->ndim; d++) {
+    if (a->geometry[d] != b->geometry[d]) return false;
+  }
+  return true;
+}
+
+void note_write(Tensor* t) {
+  Storage* s = t->storage;
+  if (t->flags & Tensor::DATA_ALIAS) s->silent_version++;
+  else s->version++;
+  Source now = current_source();
+  if (now.code != s->written.code) {
+    drop(s->written);
+    s->written = keep(now);
+  }
+  s->written.lasti = now.lasti;
+  t->flags &= uint16_t(~Tensor::ORIGIN_INHERITED);
+}
+
+void copy_into(Tensor* to, Tensor* from) {
+  if (to->is_meta() || to->numel == 0) return;
+  Operands operands;
+  operands.add(to);
+  operands.add_broadcast(from, to->sizes());
+  run_elementwise(elementwise_table().copy[int(to->dtype)][int(from->dtype)], operands, to->sizes());
+}
+
+TensorRef cast(Tensor* t, DType dtype) {
+  if (t->dtype == dtype) return share(t);
+  TensorRef result = empty_like(t, dtype);
+  copy_into(result.get(), t);
+  return result;
+}
+
+TensorRef contiguous(Tensor* t) {
+  if (t->is_contiguous()) return share(t);
+  TensorRef result = new_tensor(t->sizes(), t->dtype, t->device());
+  copy_into(result.get(), t);
+  return result;
+}
+
+TensorRef clone(Tensor* t) {
+  TensorRef result = empty_like(t, t->dtype);
+  copy_into(result.get(), t);
+  return result;
+}
+
+void fill(Tensor* t, const void* element) {
+  if (t->is_meta() || t->numel == 0) return;
+  Operands operands;
+  operands.add(t);
+  run_elementwise(elementwise_table().fill[int(t->dtype)], operands, t->sizes(), element);
+}
+
+TensorRef zeros(Sizes sizes, DType dtype, Device device) {
+  TensorRef t = new_tensor(sizes, dtype, device);
+  if (t->storage->data) std::memset(t->storage->data, 0, t->storage->nbytes);
+  return t;
+}
+
+void broadcast_into(Shape& shape, Sizes other) {
+  int n = int(other.size());
+  if (n > shape.ndim) {
+    int shift = n - shape.ndim;
+    std::copy_backward(shape.sizes, shape.sizes + shape.ndim, shape.sizes + n);
+    std::fill(shape.sizes, shape.sizes + shift, 1);
+    shape.ndim = n;
+  }
+  for (int i = 1; i <= n; i++) {
+    int64_t& mine = shape.sizes[shape.ndim - i];
+    int64_t theirs = other[n - i];
+    if (mine == theirs || theirs == 1) continue;
+    if (mine != 1) {
+      failf(
+          PyExc_RuntimeError,
+          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+          (long long)mine, (long long)theirs, shape.ndim - i);
+    }
+    mine = theirs;
+  }
+}
+
+void broadcast_strides(const Tensor* t, Sizes sizes, int64_t* strides) {
+  int shift = int(sizes.size()) - t->ndim;
+  for (int d = 0; d < int(sizes.size()); d++) {
+    strides[d] = d < shift || (t->size(d - shift) == 1 && sizes[d] != 1) ? 0 : t->stride(d - shift);
+  }
+}
+
+}  // namespace rl

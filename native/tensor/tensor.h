@@ -1,0 +1,137 @@
+// The tensor: this struct *is* the Python object `rushlight.Tensor`.
+//
+// Owns: one reference to its Storage, to its grad_fn and to what hangs on `extra`. Geometry (sizes, then
+// strides, in elements) sits inside the object up to four dimensions. What only few tensors have (a base, a
+// gradient, hooks) sits in `Extra`, so that a one-element tensor costs 168 bytes and its storage record 64.
+// Start with `Tensor` and `new_tensor`; `new_view` makes a tensor on another's storage.
+#pragma once
+#include <initializer_list>
+#include <span>
+
+#include "../kernels/kernels.h"
+#include "storage.h"
+
+namespace rl {
+
+struct Node;
+struct Tensor;
+using TensorRef = Ref<Tensor>;
+using Sizes = std::span<const int64_t>;
+
+// How a view came to be; decides which in-place writes torch forbids (see Note [views and in-place],
+// graph/history.cpp).
+enum class ViewOrigin : uint8_t { ordinary, no_grad, multi_output, inference, custom };
+
+struct Extra {
+  Tensor* base;           // owned; the tensor this one is a view of (never itself a view), or null
+  Tensor* grad;           // owned
+  Node* accumulator;      // borrowed: the node clears it when it goes
+  PyObject* hooks;        // owned dict of a leaf's hooks, or null
+  PyObject* post_hooks;   // owned dict of post-accumulate hooks, or null
+  Source cut;             // where the graph was cut (detach, no_grad)
+  uint32_t view_version;  // storage version for which a view's grad_fn is right
+  ViewOrigin origin;
+  bool differentiable_view;  // false for detach(): shares memory, not history
+};
+
+struct Tensor {
+  enum Flag : uint16_t {
+    REQUIRES_GRAD = 1,  // a leaf that wants a gradient; tensors with a grad_fn require grad without it
+    CONTIGUOUS = 2,
+    RETAINS_GRAD = 4,
+    INFERENCE = 8,
+    DATA_ALIAS = 16,  // came from `.data`: writes are not counted in the version
+    CUT_NO_GRAD = 32,
+    CUT_DETACH = 64,
+    ORIGIN_INHERITED = 128,  // storage->written is the line of the tensor this one was computed from
+  };
+
+  PyObject_HEAD PyObject* dict;
+  PyObject* weakrefs;
+  Storage* storage;
+  int64_t offset;  // in elements
+  int64_t numel;
+  uint8_t ndim;
+  DType dtype;
+  uint16_t flags;
+  uint32_t output_nr;  // which output of grad_fn this is
+  int64_t* geometry;   // sizes then strides; points to `room` up to 4 dimensions
+  int64_t room[8];
+  Node* grad_fn;
+  Extra* extra;
+
+  Sizes sizes() const { return {geometry, ndim}; }
+  Sizes strides() const { return {geometry + ndim, ndim}; }
+  int64_t size(int d) const { return geometry[d]; }
+  int64_t stride(int d) const { return geometry[ndim + d]; }
+  bool is_contiguous() const { return flags & CONTIGUOUS; }
+  bool requires_grad() const { return grad_fn || (flags & REQUIRES_GRAD); }
+  Tensor* base() const { return extra ? extra->base : nullptr; }
+  Device device() const { return storage->device; }
+  bool is_meta() const { return storage->device.type == DeviceType::meta; }
+  int itemsize() const { return dtype_size(dtype); }
+  char* data() const { return static_cast<char*>(storage->data) + offset * itemsize(); }
+  template <class T>
+  T* data_as() const {
+    return reinterpret_cast<T*>(data());
+  }
+  Span span() const { return {storage->data ? data() : nullptr, dtype, ndim, geometry, geometry + ndim}; }
+  PyObject* object() { return reinterpret_cast<PyObject*>(this); }
+};
+
+extern PyTypeObject* TensorType;     // rushlight.Tensor
+extern PyTypeObject* ParameterType;  // rushlight.nn.Parameter once it exists, else null
+
+inline bool is_plain_tensor(PyObject* o) { return Py_TYPE(o) == TensorType || Py_TYPE(o) == ParameterType; }
+inline bool is_tensor(PyObject* o) { return is_plain_tensor(o) || PyType_IsSubtype(Py_TYPE(o), TensorType); }
+inline Tensor* as_tensor(PyObject* o) { return reinterpret_cast<Tensor*>(o); }
+
+// A tensor object without storage and geometry; the caller fills both at once.
+Tensor* allocate_tensor();
+Extra* extra_of(Tensor* t);  // made if there is none yet
+
+// Uninitialised memory, contiguous.
+TensorRef new_tensor(Sizes sizes, DType dtype, Device device = {});
+// Uninitialised memory with the given strides (which must be non-overlapping and dense).
+TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device = {});
+// A second tensor on t's storage, without history and without being a view.
+TensorRef new_alias(Tensor* t);
+TensorRef new_alias(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
+// A view of t: the same, but it knows its base and shares its history when recorded.
+TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
+// Layout like t's if t is dense and non-overlapping, else contiguous.
+TensorRef empty_like(Tensor* t, DType dtype);
+
+void set_geometry(Tensor* t, Sizes sizes, Sizes strides);
+void contiguous_strides(Sizes sizes, int64_t* strides);
+bool is_dense(Sizes sizes, Sizes strides);  // non-overlapping and without gaps
+int64_t numel_of(Sizes sizes);              // throws on negative sizes and on overflow
+std::string sizes_text(Sizes sizes);        // "[2, 3]"
+bool same_sizes(const Tensor* a, const Tensor* b);
+
+// Counts a write to t's memory and remembers the user's line.
+void note_write(Tensor* t);
+
+// Copies b into a (same sizes, any dtypes and strides); a contiguous or cast copy; scalars.
+void copy_into(Tensor* to, Tensor* from);
+TensorRef cast(Tensor* t, DType dtype);     // t itself if it has that dtype
+TensorRef contiguous(Tensor* t);            // t itself if it is
+TensorRef clone(Tensor* t);                 // keeps dense strides
+void fill(Tensor* t, const void* element);  // one element of t's dtype
+TensorRef zeros(Sizes sizes, DType dtype, Device device = {});
+
+// The result shape of broadcasting; throws torch's error naming sizes and dimension.
+struct Shape {
+  int ndim = 0;
+  int64_t sizes[MAX_DIMS];
+  operator Sizes() const { return {sizes, size_t(ndim)}; }
+  void assign(Sizes s) {
+    ndim = int(s.size());
+    std::copy(s.begin(), s.end(), sizes);
+  }
+};
+void broadcast_into(Shape& shape, Sizes other);
+// Strides (in elements) that read t as if it had `sizes`.
+void broadcast_strides(const Tensor* t, Sizes sizes, int64_t* strides);
+
+}  // namespace rl

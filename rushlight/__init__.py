@@ -1,0 +1,87 @@
+"""Rushlight: PyTorch's gradient system as small, fast software. `import rushlight as torch`."""
+
+from __future__ import annotations
+
+import os as _os
+
+from rushlight import _C
+
+__version__ = "0.1.0"
+
+_C.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+from rushlight._C import (  # noqa: E402
+    Tensor,
+    bfloat16,
+    bool,
+    can_cast,
+    complex64,
+    complex128,
+    device,
+    dtype,
+    empty_cache,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    get_num_threads,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    memory_stats,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    set_num_threads,
+    uint8,
+)
+from rushlight._dtype_info import finfo, iinfo  # noqa: E402
+from rushlight._printing import set_printoptions  # noqa: E402
+from rushlight._size import Size  # noqa: E402
+
+float, double, half, cfloat, cdouble = float32, float64, float16, complex64, complex128
+short, int, long = int16, int32, int64
+
+_C.set_size_type(Size)
+
+from rushlight import _tensor  # noqa: E402
+from rushlight import ops as _ops  # noqa: E402
+
+globals().update(_ops.FUNCTIONS)
+
+from rushlight import autograd  # noqa: E402
+from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from rushlight.ops.create import layout, strided  # noqa: E402
+from rushlight.ops.shape import (  # noqa: E402
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+)
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+from math import e, inf, nan, pi  # noqa: E402
+
+newaxis = None
+
+# Submodules that a program may not need are imported when they are first named.
+_LAZY = {"cuda", "nn", "optim", "overrides", "random", "testing", "utils"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return import_module(f"rushlight.{name}")
+    raise AttributeError(
+        f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
+    )

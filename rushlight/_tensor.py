@@ -1,0 +1,407 @@
+"""What a Tensor can do besides operations: autograd methods, conversions to Python, its text, copying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops._public import method
+
+Tensor = _C.Tensor
+
+
+def _construct(
+    *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **unknown: Any
+) -> Tensor:
+    """Tensor(2, 3) is uninitialised memory of the default dtype, Tensor(data) a copy of data in it."""
+    if unknown:
+        raise TypeError(f"new() received an invalid combination of arguments - got {sorted(unknown)}")
+    default = _C.get_default_dtype()
+    if not args:
+        return _C.empty((0,), default, device)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype != default:
+            raise TypeError(f"expected {default} (got {args[0].dtype})")
+        return args[0].detach()
+    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+        return _C.empty(args, default, device)
+    if len(args) == 1 and type(args[0]).__name__ == "Size":
+        return _C.empty(args[0], default, device)
+    if len(args) == 1:
+        from rushlight.ops.create import tensor
+
+        if isinstance(args[0], (float, complex)):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+        return tensor(args[0], dtype=default, device=device)
+    raise TypeError("new() received an invalid combination of arguments")
+
+
+# ---- autograd
+
+
+@method
+def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the gradient of this tensor with respect to the graph's leaves to their `.grad`.
+
+    >>> x = rushlight.tensor(2., requires_grad=True)
+    >>> (2 * x ** 2 + 3).backward()
+    >>> x.grad
+    tensor(8.)
+    """
+    from rushlight import autograd
+
+    autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+@method
+def detach(self):
+    """A tensor on the same memory without history: gradients do not flow through it."""
+    return _C.detach(self)
+
+
+@method
+def detach_(self):
+    """Cuts this tensor off its history: it becomes a leaf that does not require grad."""
+    self._grad_fn = None
+    self.requires_grad = False
+    return self
+
+
+@method
+def requires_grad_(self, requires_grad=True):
+    """Switches recording for this leaf on or off; returns the tensor itself."""
+    return _C.requires_grad_(self, requires_grad)
+
+
+@method
+def retain_grad(self):
+    """Makes backward() fill in `.grad` of this tensor although it is not a leaf."""
+    _C.retain_grad(self)
+
+
+@method
+def register_hook(self, hook):
+    """Calls `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns takes its place."""
+    from rushlight.autograd import graph
+
+    return graph.register_tensor_hook(self, hook)
+
+
+@method
+def register_post_accumulate_grad_hook(self, hook):
+    """Calls `hook(tensor)` after `.grad` of this leaf has been accumulated."""
+    from rushlight.autograd import graph
+
+    return graph.register_post_accumulate_grad_hook(self, hook)
+
+
+@method
+def _is_view(self):
+    return _C.is_view(self)
+
+
+# ---- Python values
+
+
+@method
+def item(self):
+    """The value of a tensor of one element, as a Python number."""
+    return _C.item(self)
+
+
+@method
+def tolist(self):
+    """The elements as nested lists; a number for a 0-dim tensor."""
+    return _C.tolist(self)
+
+
+def _iter(self):
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def _reversed(self):
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def _contains(self, element):
+    if isinstance(element, (Tensor, int, float, bool, complex)):
+        return bool((self == element).any())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def _complex(self):
+    return complex(_C.item(self))
+
+
+def _format(self, spec):
+    if self.dim() == 0 and type(self) is Tensor:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _repr(self, *, tensor_contents=None):
+    from rushlight._printing import tensor_str
+
+    return tensor_str(self, tensor_contents=tensor_contents)
+
+
+def _dir(self):
+    return sorted({*dir(type(self)), *self.__dict__})
+
+
+# ---- copying and pickling
+
+
+def _deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    from copy import deepcopy
+
+    with_grad = self.requires_grad
+    copy = self.detach().clone()
+    if type(self) is not Tensor:
+        copy = _C.as_subclass(copy, type(self))
+    if with_grad:
+        _C.requires_grad_(copy, True)
+    memo[id(self)] = copy
+    if self.grad is not None:
+        copy.grad = deepcopy(self.grad, memo)
+    for name, value in self.__dict__.items():
+        setattr(copy, name, deepcopy(value, memo))
+    return copy
+
+
+def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
+    flat = _C.from_bytes(values, dtype)
+    t = flat.as_strided(size, stride, 0)
+    t = _C.detach(t)
+    if cls is not Tensor:
+        t = _C.as_subclass(t, cls)
+    if requires_grad:
+        _C.requires_grad_(t, True)
+    for name, value in attributes.items():
+        setattr(t, name, value)
+    return t
+
+
+def _reduce_ex(self, protocol):
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support pickling; detach() it first"
+        )
+    plain = self.detach()
+    dense = plain.contiguous()
+    return (
+        _rebuild,
+        (
+            type(self),
+            _C.to_bytes(dense),
+            self.dtype,
+            tuple(self.shape),
+            dense.stride(),
+            self.requires_grad,
+            dict(self.__dict__),
+        ),
+    )
+
+
+@method
+def as_subclass(self, cls):
+    """This tensor's data as an instance of a Tensor subclass."""
+    return _C.as_subclass(self, cls)
+
+
+# ---- conversions
+
+
+@method
+def to(self, *args, **kwargs):
+    """This tensor with another dtype or device; itself if nothing changes.
+
+    >>> rushlight.tensor([1.5]).to(rushlight.int64)
+    tensor([1])
+    """
+    dtype, device, copy = _to_arguments(args, kwargs)
+    return _to(self, dtype, device, copy)
+
+
+def _to_arguments(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
+    args = list(args)
+    dtype = device = None
+    if args and isinstance(args[0], Tensor):
+        other = args.pop(0)
+        dtype, device = other.dtype, other.device
+    else:
+        if args and (
+            isinstance(args[0], (str, _C.device))
+            or (isinstance(args[0], int) and not isinstance(args[0], bool))
+        ):
+            device = args.pop(0)
+        elif args and args[0] is None:
+            args.pop(0)
+        if args and isinstance(args[0], _C.dtype):
+            dtype = args.pop(0)
+        elif args and args[0] is None:
+            args.pop(0)
+    non_blocking = args.pop(0) if args else False  # noqa: F841  (accepted: copies here are never asynchronous)
+    copy = args.pop(0) if args else False
+    if args:
+        raise TypeError("to() received an invalid combination of arguments")
+    if kwargs:
+        dtype = kwargs.pop("dtype", dtype)
+        device = kwargs.pop("device", device)
+        copy = kwargs.pop("copy", copy)
+        kwargs.pop("non_blocking", None)
+        kwargs.pop("memory_format", None)
+        if "other" in kwargs:
+            other = kwargs.pop("other")
+            dtype, device = other.dtype, other.device
+        if kwargs:
+            raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    return dtype, device, copy
+
+
+def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
+    if device is not None:
+        device = _C.device(device)
+        if device.type == "cpu":
+            device = _C.device("cpu")
+        if device != self.device:
+            if device.type == "cuda":
+                raise RuntimeError("No CUDA GPUs are available")
+            if self.device.type == "meta":
+                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.")  # fmt: skip
+            return _C.ops.to_device(self, dtype or self.dtype, device)
+    if dtype is not None and dtype != self.dtype:
+        return _C.ops.to_dtype(self, dtype)
+    return _C.ops.clone(self) if copy else self
+
+
+def _cast_method(name: str, dtype: _C.dtype) -> None:
+    def cast(self, memory_format=None):
+        return self if self.dtype == dtype else _C.ops.to_dtype(self, dtype)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"This tensor as {dtype}."
+    method(cast)
+
+
+for _name, _dtype in {
+    "float": _C.float32, "double": _C.float64, "half": _C.float16, "bfloat16": _C.bfloat16, "long": _C.int64,
+    "int": _C.int32, "short": _C.int16, "char": _C.int8, "byte": _C.uint8, "bool": _C.bool,
+    "cfloat": _C.complex64, "cdouble": _C.complex128,
+}.items():  # fmt: skip
+    _cast_method(_name, _dtype)
+
+
+@method
+def type_as(self, other):
+    """This tensor with the dtype of `other`."""
+    return _to(self, other.dtype, None)
+
+
+@method
+def cpu(self, memory_format=None):
+    """This tensor in the computer's main memory."""
+    return _to(self, None, "cpu")
+
+
+@method
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """This tensor on a GPU."""
+    return _to(self, None, "cuda" if device is None else device)
+
+
+@method
+def resize_(self, *size, memory_format=None):
+    """Changes the sizes in place; new elements are uninitialised."""
+    from rushlight.ops._public import dims
+
+    return _C.resize(self, dims(size))
+
+
+@method
+def resize_as_(self, other, memory_format=None):
+    """Changes the sizes to those of another tensor in place."""
+    return _C.resize(self, other.shape)
+
+
+@method
+def get_device(self):
+    """The index of the GPU this tensor is on, -1 on the CPU."""
+    return -1 if self.device.index is None else self.device.index
+
+
+@method
+def is_pinned(self, device=None):
+    """Whether the memory is page-locked; it never is."""
+    return False
+
+
+@method
+def is_set_to(self, tensor):
+    """Whether both tensors are the same view of the same memory."""
+    same = self.data_ptr() == tensor.data_ptr() and self.storage_offset() == tensor.storage_offset()
+    return same and self.shape == tensor.shape and self.stride() == tensor.stride()
+
+
+def _flag(name: str, value: Any, doc: str) -> None:
+    setattr(Tensor, name, property(lambda self: value, doc=doc))
+
+
+_flag("is_sparse", False, "Whether the storage is sparse; it never is.")
+_flag("is_quantized", False, "Whether the elements are quantised; they never are.")
+_flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
+_flag("is_nested", False, "Whether this is a nested tensor; it never is.")
+_flag("is_sparse_csr", False, "Whether the storage is sparse; it never is.")
+Tensor.is_meta = property(
+    lambda self: self.device.type == "meta", doc="Whether this tensor has sizes but no data."
+)
+Tensor.is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether this tensor is on a GPU.")
+Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
+Tensor.layout = property(lambda self: _strided(), doc="How the elements are stored.")
+Tensor.H = property(
+    lambda self: self.adjoint() if self.dim() == 2 else self.mT.conj() if self.dim() else self
+)
+Tensor.mH = property(lambda self: self.adjoint())
+Tensor.names = property(lambda self: (None,) * self.dim())
+Tensor.name = property(lambda self: None)
+Tensor.volatile = property(lambda self: False)
+
+
+def _strided():
+    from rushlight.ops.create import strided
+
+    return strided
+
+
+Tensor.__iter__ = _iter
+Tensor.__reversed__ = _reversed
+Tensor.__contains__ = _contains
+Tensor.__complex__ = _complex
+Tensor.__format__ = _format
+Tensor.__repr__ = _repr
+Tensor.__dir__ = _dir
+Tensor.__deepcopy__ = _deepcopy
+Tensor.__reduce_ex__ = _reduce_ex
+Tensor.__module__ = "torch"
+Tensor.__array_priority__ = 1000
+
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    from rushlight.overrides import _default_torch_function
+
+    return _default_torch_function(cls, func, types, args, kwargs)
+
+
+Tensor.__torch_function__ = classmethod(_torch_function)

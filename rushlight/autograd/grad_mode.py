@@ -1,0 +1,155 @@
+"""Switching recording on and off: as context manager, as decorator, on generators; per thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from rushlight import _C
+
+
+class _Mode:
+    """Shared by all modes: `with mode():` and `@mode()` (each call of the function runs in a fresh mode)."""
+
+    def clone(self) -> _Mode:
+        return self.__class__()
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            import warnings
+
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly "
+                "decorate the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)
+            return function
+        if inspect.isgeneratorfunction(function):
+            return _wrap_generator(self.clone, function)
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+
+def _wrap_generator(mode, function):
+    """The body of the generator runs in the mode; what happens between its steps does not."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        generator = function(*args, **kwargs)
+        try:
+            with mode():
+                response = generator.send(None)
+            while True:
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    with mode():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    with mode():
+                        response = generator.throw(error)
+                else:
+                    with mode():
+                        response = generator.send(request)
+        except StopIteration as stop:
+            return stop.value
+
+    return wrapper
+
+
+class _NoParameterMode(_Mode):
+    """A mode that can also decorate without parentheses: `@torch.no_grad`."""
+
+    def __new__(cls, function=None):
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+
+class no_grad(_NoParameterMode):
+    """Nothing is recorded inside: results do not require grad.
+
+    >>> x = rushlight.ones(1, requires_grad=True)
+    >>> with rushlight.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __enter__(self) -> None:
+        self.prev = _C.set_grad_enabled(False)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self.prev)
+
+
+class enable_grad(_NoParameterMode):
+    """Records again inside a `no_grad` block."""
+
+    def __enter__(self) -> None:
+        self.prev = _C.set_grad_enabled(True)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self.prev)
+
+
+class set_grad_enabled(_Mode):
+    """Switches recording at once, and back at the end if used as a context manager."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = _C.set_grad_enabled(mode)
+
+    def __call__(self, function: Any) -> Any:
+        _C.set_grad_enabled(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C.set_grad_enabled(self.mode)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self.prev)
+
+    def clone(self) -> set_grad_enabled:
+        return self.__class__(self.mode)
+
+    def __str__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(_Mode):
+    """Like no_grad, and the results can never take part in autograd: the cheapest way to only compute."""
+
+    def __new__(cls, mode=True):
+        if callable(mode) and not isinstance(mode, bool):
+            return super().__new__(cls)._started(True)(mode)
+        return super().__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        self._started(mode)
+
+    def _started(self, mode):
+        self.mode = mode
+        return self
+
+    def __enter__(self) -> None:
+        self._grad = _C.set_grad_enabled(False if self.mode else _C.is_grad_enabled())
+        self._inference = _C.set_inference_mode(self.mode)
+        if not self.mode:
+            _C.set_grad_enabled(True)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_inference_mode(self._inference)
+        _C.set_grad_enabled(self._grad)
+
+    def clone(self) -> inference_mode:
+        return self.__class__(self.mode)

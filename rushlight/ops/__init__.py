@@ -1,0 +1,7 @@
+"""The operations, by family: in each file first the derivatives, then the public functions."""
+
+from rushlight.ops import create, elementwise, math, shape
+from rushlight.ops._public import FUNCTIONS
+from rushlight.ops._rules import check_complete
+
+check_complete()

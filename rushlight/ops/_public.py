@@ -1,0 +1,130 @@
+"""Public functions: from a plain Python function to `torch.name` and `Tensor.name`.
+
+    @public
+    def exp(input, *, out=None): ...
+
+makes `rushlight.exp` (and `Tensor.exp`) a function that first asks `__torch_function__` of its arguments, which
+costs about ten nanoseconds, and otherwise calls the Python function.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight import _C
+
+FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
+Tensor = _C.Tensor
+
+
+def public(
+    function: Callable | None = None,
+    *,
+    name: str | None = None,
+    aliases: Sequence[str] = (),
+    method: bool = True,
+    namespace: bool = True,
+) -> Any:
+    """Registers `function` as rushlight.<name> (namespace) and Tensor.<name> (method), and under its aliases."""
+    if function is None:
+        return lambda f: public(f, name=name, aliases=aliases, method=method, namespace=namespace)
+    wrapped = _C.Function(function)
+    for each in (name or function.__name__, *aliases):
+        if namespace:
+            FUNCTIONS[each] = wrapped
+        if method:
+            setattr(Tensor, each, wrapped)
+    return wrapped
+
+
+def method(function: Callable | None = None, *, name: str | None = None, aliases: Sequence[str] = ()) -> Any:
+    """Registers a Tensor method that is not a function of the namespace."""
+    return public(function, name=name, aliases=aliases, namespace=False)
+
+
+def function(
+    function: Callable | None = None, *, name: str | None = None, aliases: Sequence[str] = ()
+) -> Any:
+    """Registers a function of the namespace that is not a Tensor method."""
+    return public(function, name=name, aliases=aliases, method=False)
+
+
+def write_out(out: Tensor, result: Tensor) -> Tensor:
+    """The `out=` form of a function: puts `result` into `out`, resizing it as torch does."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
+        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the arguments "
+                           "requires grad.")  # fmt: skip
+    if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
+                           f"{type_name(out.dtype)}")  # fmt: skip
+    if out.shape != result.shape:
+        if out.numel():
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
+                f"not match the required output shape {list(result.shape)}. This behavior is deprecated, and in a "
+                "future PyTorch release outputs will not be resized unless they have zero elements. You can "
+                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                stacklevel=3,
+            )
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+_TYPE_NAMES = {
+    _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int", _C.int64: "Long", _C.float16: "Half",
+    _C.float32: "Float", _C.float64: "Double", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
+    _C.bool: "Bool", _C.bfloat16: "BFloat16",
+}  # fmt: skip
+
+
+def type_name(dtype: _C.dtype) -> str:
+    """torch's C++ name of a dtype, as its error sentences use it."""
+    return _TYPE_NAMES[dtype]
+
+
+def in_place(name: str, primitive: _C.Primitive | None = None) -> None:
+    """Gives Tensor the method `<name>_` that runs the primitive in place with the same positional arguments."""
+    primitive = primitive or getattr(_C.ops, name)
+    run = _C.in_place
+
+    def method(self, *args):
+        return run(primitive, self, *args)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In-place version of :meth:`{name}`."
+    setattr(Tensor, f"{name}_", _C.Function(method))
+
+
+def in_place_of(function: Callable, name: str | None = None) -> None:
+    """Gives Tensor the in-place form of any function of a tensor: computed out of place, then taken over."""
+    name = name or function.__name__
+    become = _C.become
+
+    def method(self, *args, **kwargs):
+        _C.check_inplace(self)
+        return become(self, function(self, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In-place version of :meth:`{name}`."
+    setattr(Tensor, f"{name}_", _C.Function(method))
+
+
+def dims(args: tuple) -> tuple:
+    """The sizes or dimensions of a call that takes them one by one or as one sequence: view(2, 3), view((2, 3))."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        return tuple(args[0])
+    return args
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; torch's IndexError if it is out of range."""
+    n = ndim or 1
+    if not -n <= dim < n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+        )
+    return dim % n

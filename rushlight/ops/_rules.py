@@ -1,0 +1,79 @@
+"""The derivative table: how a rule written in Python becomes part of a primitive.
+
+A rule is a plain function of tensors. Its parameter names say what it needs, and what it names is what is saved:
+
+    derivative("mul", a=lambda g, b: g * b, b=lambda g, a: g * a)
+
+`g` is the gradient of the output (`g_values` that of the output `values`, `gs` the list of all); the name of an
+argument is its value, `x_shape` its size only; the name of an output (`out`) is that output; `needs`, in a joint
+rule, says which inputs want a gradient. The engine sums over broadcast dimensions and casts, so no rule does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight import _C
+
+_GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS = range(6)
+
+
+def _parameters(primitive: _C.Primitive, rule: Callable) -> list[tuple[int, int]]:
+    code = rule.__code__
+    args, outputs = primitive.args, primitive.outputs
+    found = []
+    for name in code.co_varnames[: code.co_argcount]:
+        if name == "g" and name not in args:
+            found.append((_GRAD, 0))
+        elif name == "gs":
+            found.append((_GRADS, 0))
+        elif name == "needs":
+            found.append((_NEEDS, 0))
+        elif name in args:
+            found.append((_ARG, args.index(name)))
+        elif name in outputs:
+            found.append((_OUT, outputs.index(name)))
+        elif name.startswith("g_") and name[2:] in outputs:
+            found.append((_GRAD, outputs.index(name[2:])))
+        elif name.endswith("_shape") and name[:-6] in args:
+            found.append((_SHAPE, args.index(name[:-6])))
+        else:
+            raise TypeError(f"the derivative of {primitive.__name__} names '{name}', which is neither an argument "
+                            f"{args} nor an output {outputs}")  # fmt: skip
+    return found
+
+
+def derivative(
+    name: str,
+    joint: Callable | None = None,
+    *,
+    node: str | None = None,
+    undefined: bool = False,
+    **rules: Callable,
+) -> None:
+    """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
+
+    node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`); undefined=True
+    passes None for gradients that did not arrive, instead of zeros.
+    """
+    primitive = getattr(_C.ops, name)
+    if joint is not None:
+        primitive.set_rule(-1, joint, _parameters(primitive, joint), undefined)
+    for input_name, rule in rules.items():
+        index = primitive.args.index(input_name)
+        primitive.set_rule(index, rule, _parameters(primitive, rule), undefined)
+    if node is not None:
+        primitive.set_node_name(node)
+
+
+def no_derivative(*names: str) -> None:
+    """Declares primitives whose results never carry a gradient (comparisons, indices, rounding to integers)."""
+    for name in names:
+        getattr(_C.ops, name).set_no_derivative()
+
+
+def check_complete() -> None:
+    """Raises if a primitive has neither a rule nor a declaration: a missing rule is an error, not a missing gradient."""
+    missing = [name for name, primitive in vars(_C.ops).items() if not primitive.settled]
+    if missing:
+        raise ImportError(f"no derivative rule and no declaration for: {', '.join(sorted(missing))}")

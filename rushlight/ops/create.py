@@ -1,0 +1,310 @@
+"""Factories: tensors from data, from sizes, from other tensors."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight.ops._public import Tensor, dims, function, method, write_out
+
+_default_device: _C.device | None = None
+
+
+class layout:
+    """How a tensor's elements are stored; every tensor here is strided."""
+
+    def __repr__(self):
+        return "torch.strided"
+
+    def __reduce__(self):
+        return "strided"
+
+
+strided = layout()
+
+
+def _checked(layout_, pin_memory):
+    if layout_ is not None and layout_ is not strided:
+        raise NotImplementedError(f"layout={layout_} is not implemented: all tensors are strided")
+    if pin_memory:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def _finish(t, requires_grad, out=None):
+    if out is not None:
+        t = write_out(out, t)
+    return _C.requires_grad_(t, True) if requires_grad else t
+
+
+def _device(device):
+    return _default_device if device is None else device
+
+
+def _size(args, name, keyword=None):
+    size = dims(args) if keyword is None else tuple(keyword)
+    for s in size:
+        if isinstance(s, float):
+            raise TypeError(f"{name}(): argument 'size' must be tuple of ints, but found element of type float at "
+                            f"pos {size.index(s)}")  # fmt: skip
+    return size
+
+
+@function
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor with a copy of `data`: a number, nested sequences, an array or another tensor.
+
+    >>> rushlight.tensor([[1., 2.], [3., 4.]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    _checked(None, pin_memory)
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            stacklevel=2,
+        )
+        made = data.detach().to(dtype=dtype, device=device, copy=True)
+    else:
+        made = _from_foreign(data)
+        if made is None:
+            made = _C.from_data(data, dtype, _device(device))
+        else:
+            made = made.to(dtype=dtype, device=_device(device), copy=True)
+    return _C.requires_grad_(made, True) if requires_grad else made
+
+
+def _from_foreign(data):
+    """A tensor on the memory of an array of another library, or None if `data` is plain Python."""
+    kind = type(data)
+    if kind in (list, tuple, float, int, bool, complex, range, str) or not (
+        hasattr(data, "__array__") or hasattr(data, "__dlpack__")
+    ):
+        return None
+    from rushlight import _exchange
+
+    return _exchange.from_array(data)
+
+
+@function(aliases=("asarray",))
+def as_tensor(data, dtype=None, device=None):
+    """A tensor of `data`, sharing memory and history where that is possible."""
+    if not isinstance(data, Tensor):
+        made = _from_foreign(data)
+        if made is None:
+            return _C.from_data(data, dtype, _device(device))
+        data = made
+    return data.to(dtype=dtype or data.dtype, device=device or data.device)
+
+
+@function
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A 0-dim tensor of a number, of the default dtype."""
+    _checked(layout, pin_memory)
+    return _finish(_C.full((), s, dtype or _C.get_default_dtype(), _device(device)), requires_grad)
+
+
+@function
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+          memory_format=None):  # fmt: skip
+    """A tensor of uninitialised memory."""
+    _checked(layout, pin_memory)
+    t = _C.empty(_size(args, "empty", size), dtype, _device(device))
+    return _finish(t, requires_grad, out)
+
+
+@function
+def empty_strided(
+    size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Uninitialised memory with the given strides."""
+    _checked(layout, pin_memory)
+    return _finish(_C.empty_strided(tuple(size), tuple(stride), dtype, _device(device)), requires_grad)
+
+
+@function
+def zeros(
+    *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Zeros.
+
+    >>> rushlight.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    _checked(layout, pin_memory)
+    t = _C.full(_size(args, "zeros", size), 0, dtype or _C.get_default_dtype(), _device(device))
+    return _finish(t, requires_grad, out)
+
+
+@function
+def ones(
+    *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """Ones."""
+    _checked(layout, pin_memory)
+    t = _C.full(_size(args, "ones", size), 1, dtype or _C.get_default_dtype(), _device(device))
+    return _finish(t, requires_grad, out)
+
+
+@function
+def full(
+    size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """A tensor filled with one value."""
+    _checked(layout, pin_memory)
+    return _finish(_C.full(tuple(size), fill_value, dtype, _device(device)), requires_grad, out)
+
+
+@function
+def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+           pin_memory=False):  # fmt: skip
+    """Numbers from start (included) to end (excluded).
+
+    >>> rushlight.arange(1, 4)
+    tensor([1, 2, 3])
+    """
+    _checked(layout, pin_memory)
+    if end is None:
+        start, end = 0, start
+    start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    if dtype is None:
+        whole = all(isinstance(x, int) for x in (start, end, step))
+        dtype = out.dtype if out is not None else _C.int64 if whole else _C.get_default_dtype()
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
+        count = -((start - end) // step)
+    else:
+        if not dtype.is_floating_point:
+            start, end, step = int(start), int(end), int(step)
+        count = math.ceil((end - start) / step)
+    return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
+
+
+@function
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False):  # fmt: skip
+    """`steps` numbers from start to end, both included, evenly spaced."""
+    _checked(layout, pin_memory)
+    if dtype is None:
+        dtype = _C.get_default_dtype()
+        if isinstance(start, complex) or isinstance(end, complex):
+            dtype = dtype.to_complex()
+    return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
+
+
+@function
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False):  # fmt: skip
+    """`base` to the powers from start to end."""
+    _checked(layout, pin_memory)
+    dtype = dtype or _C.get_default_dtype()
+    wide = dtype if dtype.is_floating_point or dtype.is_complex else _C.float64
+    exponents = _C.linspace(start, end, steps, wide, _device(device))
+    return _finish((base**exponents).to(dtype), requires_grad, out)
+
+
+@function
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """The identity matrix, or its n by m corner."""
+    _checked(layout, pin_memory)
+    m = n if m is None else m
+    if n < 0 or m < 0:
+        raise RuntimeError(f"{'n' if n < 0 else 'm'} must be greater or equal to 0, got {n if n < 0 else m}")
+    t = _C.full((n, m), 0, dtype or _C.get_default_dtype(), _device(device))
+    t.diagonal().fill_(1)
+    _C.stamp(t)
+    return _finish(t, requires_grad, out)
+
+
+def _like(input, dtype, layout_, device, pin_memory):
+    _checked(layout_, pin_memory)
+    return dtype or input.dtype, input.device if device is None else device
+
+
+def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory):
+    dtype, device = _like(input, dtype, layout_, device, pin_memory)
+    t = _C.empty_like(input, dtype, device)
+    if value is not None:
+        _C.fill_fresh(t, value)
+    return _finish(t, requires_grad)
+
+
+@function
+def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=None):  # fmt: skip
+    """Uninitialised memory with the sizes (and dense layout) of `input`."""
+    return _fill_like(input, None, dtype, layout, device, requires_grad, pin_memory)
+
+
+@function
+def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=None):  # fmt: skip
+    """Zeros with the sizes of `input`."""
+    return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory)
+
+
+@function
+def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+              memory_format=None):  # fmt: skip
+    """Ones with the sizes of `input`."""
+    return _fill_like(input, 1, dtype, layout, device, requires_grad, pin_memory)
+
+
+@function
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+              memory_format=None):  # fmt: skip
+    """One value with the sizes of `input`."""
+    return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory)
+
+
+@method
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor of `data` with this tensor's dtype and device."""
+    _checked(layout, pin_memory)
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+@method
+def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Uninitialised memory with this tensor's dtype and device."""
+    _checked(layout, pin_memory)
+    return _finish(
+        _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device), requires_grad
+    )
+
+
+@method
+def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Zeros with this tensor's dtype and device."""
+    _checked(layout, pin_memory)
+    return _finish(
+        _C.full(_size(size, "new_zeros"), 0, dtype or self.dtype, device or self.device), requires_grad
+    )
+
+
+@method
+def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Ones with this tensor's dtype and device."""
+    _checked(layout, pin_memory)
+    return _finish(
+        _C.full(_size(size, "new_ones"), 1, dtype or self.dtype, device or self.device), requires_grad
+    )
+
+
+@method
+def new_full(
+    self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
+    """One value with this tensor's dtype and device."""
+    _checked(layout, pin_memory)
+    return _finish(
+        _C.full(tuple(size), fill_value, dtype or self.dtype, device or self.device), requires_grad
+    )

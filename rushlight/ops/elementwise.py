@@ -1,0 +1,334 @@
+"""Derivatives of the elementwise primitives: one line each, real and complex.
+
+For a holomorphic f the gradient is g times the conjugate of f' (torch's convention); `_conj` does nothing to real
+tensors and numbers. Where a function has a kink, the value there is the one torch chose.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight.ops._rules import derivative, no_derivative
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+
+def _conj(x):
+    return ops.conj(x) if isinstance(x, Tensor) and x.is_complex() else x
+
+
+def _masked(g, keep):
+    """g where `keep`, zero elsewhere: also where g is infinite or NaN."""
+    return ops.where(keep, g, 0)
+
+
+def _shared(g, a, b, a_wins):
+    """The part of g that belongs to a in max(a, b) or min(a, b): half of it where they are equal."""
+    return ops.where(ops.eq(a, b), g / 2, _masked(g, a_wins))
+
+
+# ---- arithmetic
+derivative("add", a=lambda g: g, b=lambda g: g)
+derivative("add_alpha", a=lambda g: g, b=lambda g, s: g * _conj(s), node="AddBackward0")
+derivative("sub", a=lambda g: g, b=lambda g: -g)
+derivative("sub_alpha", a=lambda g: g, b=lambda g, s: g * -_conj(s), node="SubBackward0")
+derivative("rsub_number", a=lambda g: g, b=lambda g: -g, node="RsubBackward1")
+derivative("mul", a=lambda g, b: g * _conj(b), b=lambda g, a: g * _conj(a))
+derivative("div", a=lambda g, b: g / _conj(b), b=lambda g, a, b: -g * _conj(a / b / b))
+derivative("neg", x=lambda g: -g)
+derivative("reciprocal", x=lambda g, out: -g * _conj(out * out))
+derivative("square", x=lambda g, x: g * (2 * _conj(x)), node="PowBackward0")
+derivative("sqrt", x=lambda g, out: g / (2 * _conj(out)))
+derivative("rsqrt", x=lambda g, out: -0.5 * g * _conj(out * out * out))
+derivative("abs", x=lambda g, x: g * ops.sgn(x))
+derivative("sign", x=lambda g: g * 0)
+derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
+derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
+derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
+derivative("floor_divide", a=lambda g: g * 0, b=lambda g: g * 0, node="DivBackward1")
+derivative("div_trunc", a=lambda g: g * 0, b=lambda g: g * 0, node="DivBackward1")
+derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
+derivative(
+    "addcdiv",
+    a=lambda g: g,
+    b=lambda g, c, s: g * _conj(s / c),
+    c=lambda g, b, c, s: -g * _conj(s * b / (c * c)),
+)
+derivative(
+    "lerp_scalar", a=lambda g, s: g * (1 - _conj(s)), b=lambda g, s: g * _conj(s), node="LerpBackward0"
+)
+derivative(
+    "lerp",
+    a=lambda g, c: g * (1 - _conj(c)),
+    b=lambda g, c: g * _conj(c),
+    c=lambda g, a, b: g * _conj(b - a),
+    node="LerpBackward1",
+)
+
+# ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
+derivative("pow_scalar", x=lambda g, x, s: _pow_base(g, x, s), node="PowBackward0")
+derivative("scalar_pow", x=lambda g, out, s: _pow_exponent(g, s, None, out), node="PowBackward1")
+derivative(
+    "pow",
+    a=lambda g, a, b: _pow_base(g, a, b),
+    b=lambda g, a, b, out: _pow_exponent(g, a, b, out),
+    node="PowBackward1",
+)
+
+# ---- exponentials and logarithms
+derivative("exp", x=lambda g, out: g * _conj(out))
+derivative("exp2", x=lambda g, out: g * _conj(out) * math.log(2))
+derivative("expm1", x=lambda g, out: g * _conj(out + 1))
+derivative("log", x=lambda g, x: g / _conj(x))
+derivative("log2", x=lambda g, x: g / (_conj(x) * math.log(2)))
+derivative("log10", x=lambda g, x: g / (_conj(x) * math.log(10)))
+derivative("log1p", x=lambda g, x: g / _conj(x + 1))
+derivative(
+    "logaddexp",
+    a=lambda g, a, out: g * _conj(ops.exp(a - out)),
+    b=lambda g, b, out: g * _conj(ops.exp(b - out)),
+)
+derivative("logaddexp2", a=lambda g, a, out: g * ops.exp2(a - out), b=lambda g, b, out: g * ops.exp2(b - out))
+derivative("xlogy", a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log), b=lambda g, a, b: g * a / b)
+derivative(
+    "xlog1py",
+    a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log1p),
+    b=lambda g, a, b: g * a / (b + 1),
+    node="SpecialXlog1PyBackward0",
+)
+
+# ---- trigonometric and hyperbolic
+derivative("sin", x=lambda g, x: g * _conj(ops.cos(x)))
+derivative("cos", x=lambda g, x: -g * _conj(ops.sin(x)))
+derivative("tan", x=lambda g, out: g * _conj(1 + out * out))
+derivative("asin", x=lambda g, x: g * _conj(ops.rsqrt(1 - x * x)))
+derivative("acos", x=lambda g, x: -g * _conj(ops.rsqrt(1 - x * x)))
+derivative("atan", x=lambda g, x: g / _conj(x * x + 1))
+derivative("sinh", x=lambda g, x: g * _conj(ops.cosh(x)))
+derivative("cosh", x=lambda g, x: g * _conj(ops.sinh(x)))
+derivative("tanh", x=lambda g, out: ops.tanh_backward(g, out))
+derivative("asinh", x=lambda g, x: g * _conj(ops.rsqrt(x * x + 1)))
+derivative("acosh", x=lambda g, x: g * _conj(ops.rsqrt(x - 1) * ops.rsqrt(x + 1)))
+derivative("atanh", x=lambda g, x: g / _conj(1 - x * x))
+derivative(
+    "atan2",
+    a=lambda g, a, b: g * (b / (a * a + b * b)),
+    b=lambda g, a, b: g * (-a / (a * a + b * b)),
+)
+derivative("hypot", a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out))
+derivative("sinc", x=lambda g, x: g * _sinc_slope(x))
+derivative("deg2rad", x=lambda g: g * (math.pi / 180))
+derivative("rad2deg", x=lambda g: g * (180 / math.pi))
+derivative("tanh_backward", a=lambda g, b: ops.tanh_backward(g, b), b=lambda g, a, b: g * _conj(a * b * -2))
+
+# ---- special functions
+derivative("erf", x=lambda g, x: g * ops.exp(-x * x) * (2 / math.sqrt(math.pi)))
+derivative("erfc", x=lambda g, x: g * ops.exp(-x * x) * (-2 / math.sqrt(math.pi)))
+derivative("erfinv", x=lambda g, out: g * ops.exp(out * out) * (math.sqrt(math.pi) / 2))
+derivative("lgamma", x=lambda g, x: g * ops.digamma(x))
+derivative("digamma", x=lambda g, x: g * _function("polygamma")(1, x))
+derivative("i0", x=lambda g, x: g * _function("special_i1")(x))
+
+# ---- rounding
+derivative("floor", x=lambda g: g * 0)
+derivative("ceil", x=lambda g: g * 0)
+derivative("round", x=lambda g: g * 0)
+derivative("round_decimals", x=lambda g: g * 0, node="RoundBackward1")
+derivative("trunc", x=lambda g: g * 0)
+derivative("frac", x=lambda g: g)
+derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
+derivative(
+    "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: g * 0
+)
+
+# ---- choosing
+derivative(
+    "where",
+    a=lambda g, condition: ops.where(condition, g, 0),
+    b=lambda g, condition: ops.where(condition, 0, g),
+)
+derivative(
+    "maximum",
+    a=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
+    b=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
+)
+derivative(
+    "minimum",
+    a=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
+    b=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
+)
+derivative(
+    "fmax",
+    a=lambda g, a, b: _masked(g, ops.logical_or(ops.ge(a, b), ops.isnan(b))),
+    b=lambda g, a, b: _masked(g, ops.logical_not(ops.logical_or(ops.ge(a, b), ops.isnan(b)))),
+)
+derivative(
+    "fmin",
+    a=lambda g, a, b: _masked(g, ops.logical_or(ops.le(a, b), ops.isnan(b))),
+    b=lambda g, a, b: _masked(g, ops.logical_not(ops.logical_or(ops.le(a, b), ops.isnan(b)))),
+)
+derivative(
+    "clamp",
+    a=lambda g, a, b, c: _masked(g, ops.logical_and(ops.ge(a, b), ops.le(a, c))),
+    b=lambda g, a, b, c: _masked(g, ops.logical_and(ops.lt(a, b), ops.lt(b, c))),
+    c=lambda g, a, b, c: _masked(g, ops.logical_or(ops.gt(a, c), ops.gt(b, c))),
+    node="ClampBackward1",
+)
+derivative(
+    "clamp_scalar",
+    x=lambda g, x, s, t: _masked(g, ops.logical_and(ops.ge(x, s), ops.le(x, t))),
+    node="ClampBackward1",
+)
+derivative("clamp_min_scalar", x=lambda g, x, s: _masked(g, ops.ge(x, s)), node="ClampMinBackward0")
+derivative("clamp_max_scalar", x=lambda g, x, s: _masked(g, ops.le(x, s)), node="ClampMaxBackward0")
+
+# ---- complex parts
+derivative("conj", x=lambda g: _conj(g))
+derivative("real", x=lambda g: g)
+derivative("imag", x=lambda g: g * 1j)
+derivative("angle", x=lambda g, x: _angle_rule(g, x))
+
+# ---- activations
+derivative("relu", x=lambda g, out: ops.threshold_backward(g, out, 0))
+derivative("threshold", x=lambda g, x, s: ops.threshold_backward(g, x, s))
+derivative("threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, s), b=lambda g: g * 0)
+derivative("sigmoid", x=lambda g, out: ops.sigmoid_backward(g, out))
+derivative(
+    "sigmoid_backward",
+    a=lambda g, b: ops.sigmoid_backward(g, b),
+    b=lambda g, a, b: g * _conj(a * (1 - 2 * b)),
+)
+derivative("log_sigmoid", x=lambda g, x: g * ops.sigmoid(-x), node="LogSigmoidBackward0")
+derivative("silu", x=lambda g, x: ops.silu_backward(g, x))
+derivative("silu_backward", a=lambda g, b: ops.silu_backward(g, b), b=lambda g, a, b: g * a * _silu_second(b))
+derivative("gelu", x=lambda g, x: ops.gelu_backward(g, x))
+derivative("gelu_backward", a=lambda g, b: ops.gelu_backward(g, b), b=lambda g, a, b: g * a * _gelu_second(b))
+derivative("gelu_tanh", x=lambda g, x: ops.gelu_tanh_backward(g, x), node="GeluBackward0")
+derivative(
+    "gelu_tanh_backward",
+    a=lambda g, b: ops.gelu_tanh_backward(g, b),
+    b=lambda g, a, b: g * a * _gelu_tanh_second(b),
+)
+derivative("mish", x=lambda g, x: g * _mish_slope(x))
+derivative("hardsigmoid", x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))))
+derivative(
+    "hardswish", x=lambda g, x: ops.where(ops.lt(x, -3), 0, ops.where(ops.le(x, 3), g * (x / 3 + 0.5), g))
+)
+derivative("leaky_relu", x=lambda g, x, s: ops.leaky_relu_backward(g, x, s))
+derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: g * 0)
+derivative("elu", x=lambda g, x, s, t, u: ops.where(ops.gt(x, 0), g * t, g * (s * u) * ops.exp(x * u)))
+derivative("softplus", x=lambda g, x, s, t: ops.where(ops.gt(x * s, t), g, g * ops.sigmoid(x * s)))
+
+no_derivative(
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "isnan",
+    "isinf", "isfinite", "isposinf", "isneginf", "signbit", "nextafter", "heaviside",
+)  # fmt: skip
+
+
+# ---- what the longer rules are made of
+
+
+def _function(name):
+    """A public function of a family that is imported later."""
+    from rushlight.ops._public import FUNCTIONS
+
+    return FUNCTIONS[name]
+
+
+def _floor_quotient(a, b):
+    return ops.floor_divide(a, b)
+
+
+def _trunc_quotient(a, b):
+    return ops.div_trunc(a, b)
+
+
+def _is_zero(x):
+    return ops.eq(x, 0) if isinstance(x, Tensor) else x == 0
+
+
+def _pow_base(g, x, exponent):
+    if isinstance(exponent, Tensor):
+        slope = g * _conj(exponent * x ** (exponent - 1))
+        return ops.where(_is_zero(exponent), 0, slope)
+    if exponent == 0:
+        return g * 0
+    if exponent == 2:
+        return g * (2 * _conj(x))
+    return g * (_conj(exponent) * _conj(x ** (exponent - 1)))
+
+
+def _pow_exponent(g, base, exponent, out):
+    if not isinstance(base, Tensor):
+        if base == 0:
+            return ops.where(ops.ne(out, out), out, g * 0)
+        log = math.log(base) if not isinstance(base, complex) and base > 0 else complex(base)
+        if isinstance(log, complex):
+            import cmath
+
+            log = cmath.log(log).conjugate() if out.is_complex() else math.nan
+        return g * (_conj(out) * log)
+    positive = (
+        ops.ge(exponent.real if exponent.is_complex() else exponent, 0)
+        if isinstance(exponent, Tensor)
+        else exponent >= 0
+    )
+    zero = ops.eq(base, 0)
+    dead = ops.logical_and(zero, positive) if isinstance(positive, Tensor) else zero if positive else None
+    slope = g * _conj(out * ops.log(base))
+    return slope if dead is None else ops.where(dead, 0, slope)
+
+
+def _xlogy_rule(g, x, y, log):
+    """log(y), but 0 where x is 0 and y is not NaN (there xlogy itself is 0)."""
+    if not isinstance(y, Tensor):
+        y = x.new_full((), y)
+    zero = (
+        ops.logical_and(ops.eq(x, 0), ops.le(y, 0)) if isinstance(x, Tensor) else (y <= 0 if x == 0 else None)
+    )
+    return g * log(y) if zero is None else ops.where(zero, 0, g * log(y))
+
+
+def _sgn_rule(g, x, out):
+    if not x.is_complex():
+        return g * 0
+    size = ops.abs(x)
+    return ops.where(ops.eq(size, 0), 0, (g - ops.real(_conj(out) * g) * out) / size)
+
+
+def _angle_rule(g, x):
+    if not x.is_complex():
+        return g * 0
+    size = ops.abs(x)
+    return ops.where(ops.eq(size, 0), 0, g * 1j * x / (size * size))
+
+
+def _sinc_slope(x):
+    safe = ops.where(ops.eq(x, 0), 1, x)
+    angle = safe * math.pi
+    return ops.where(ops.eq(x, 0), 0, (angle * ops.cos(angle) - ops.sin(angle)) / (angle * safe))
+
+
+def _silu_second(x):
+    s = ops.sigmoid(x)
+    return s * (1 - s) * (2 + x * (1 - 2 * s))
+
+
+def _gelu_second(x):
+    return ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)) * (2 - x * x)
+
+
+def _gelu_tanh_second(x):
+    c = math.sqrt(2 / math.pi)
+    u, du, ddu = c * (x + 0.044715 * x**3), c * (1 + 0.134145 * x * x), c * 0.26829 * x
+    th = ops.tanh(u)
+    sech = 1 - th * th
+    return sech * du + 0.5 * x * (sech * ddu - 2 * th * sech * du * du)
+
+
+def _mish_slope(x):
+    th = ops.tanh(ops.softplus(x, 1, 20))
+    return th + x * ops.sigmoid(x) * (1 - th * th)

@@ -1,0 +1,514 @@
+"""Views and shapes: the same elements seen with other sizes, and copies of them.
+
+Derivatives first. A view's derivative undoes it; where elements were left out (select, slice, diagonal), zeros take
+their place. `expand` needs nothing: the engine sums over broadcast dimensions.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, dims, function, method, public, wrap_dim
+from rushlight.ops._rules import derivative
+
+ops = _C.ops
+
+
+def _inverse(order):
+    inverse = [0] * len(order)
+    for position, dim in enumerate(order):
+        inverse[dim % len(order)] = position
+    return tuple(inverse)
+
+
+def _unsqueeze_as(g, x_shape, dim):
+    if not x_shape:
+        return g
+    chosen = sorted({d % len(x_shape) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))})
+    for d in chosen:
+        if x_shape[d] == 1:
+            g = ops.unsqueeze(g, d)
+    return g
+
+
+def _cat_pieces(gs, dim):
+    return FUNCTIONS["cat"](gs, dim)
+
+
+derivative("view", x=lambda g, x_shape: reshape(g, x_shape))
+derivative("expand", x=lambda g: g)
+derivative("permute", x=lambda g, dims: ops.permute(g, _inverse(dims)))
+derivative("transpose", x=lambda g, dim0, dim1: ops.transpose(g, dim0, dim1))
+derivative("t", x=lambda g: ops.t(g))
+derivative("unsqueeze", x=lambda g, dim: ops.squeeze_dim(g, dim))
+derivative("squeeze", x=lambda g, x_shape: reshape(g, x_shape))
+derivative("squeeze_dim", x=_unsqueeze_as, node="SqueezeBackward1")
+derivative("squeeze_dims", x=_unsqueeze_as, node="SqueezeBackward2")
+derivative("select", x=lambda g, x_shape, dim, index: ops.select_backward(g, x_shape, dim, index))
+derivative(
+    "slice", x=lambda g, x_shape, dim, start, end, step: ops.slice_backward(g, x_shape, dim, start, end, step)
+)
+derivative(
+    "diagonal",
+    x=lambda g, x_shape, offset, dim1, dim2: ops.diagonal_backward(g, x_shape, offset, dim1, dim2),
+)
+derivative("select_backward", g=lambda g_out, dim, index: ops.select(g_out, dim, index))
+derivative("slice_backward", g=lambda g_out, dim, start, end, step: ops.slice(g_out, dim, start, end, step))
+derivative("diagonal_backward", g=lambda g_out, offset, dim1, dim2: ops.diagonal(g_out, offset, dim1, dim2))
+derivative(
+    "as_strided",
+    x=lambda g, x_shape, size, stride, offset, layout, start: ops.place(
+        g, x_shape, layout, size, stride, offset - start
+    ),
+)
+derivative("place", part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset))
+derivative(
+    "pick",
+    x=lambda g, x_shape, layout, size, stride, offset: ops.place(g, x_shape, layout, size, stride, offset),
+)
+derivative(
+    "replace",
+    x=lambda g, part_shape, layout, size, stride, offset: ops.replace(
+        g, g.new_zeros(part_shape), layout, size, stride, offset
+    ),
+    part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
+)
+derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_backward(g, x_shape, dim, size, step))
+derivative("alias", x=lambda g: g)
+derivative("view_as_real", x=lambda g: ops.view_as_complex(ops.contiguous_copy(g)))
+derivative("view_as_complex", x=lambda g: ops.view_as_real(ops.contiguous_copy(g)))
+derivative("split", x=lambda gs, dim: _cat_pieces(gs, dim))
+derivative("split_with_sizes", x=lambda gs, dim: _cat_pieces(gs, dim))
+derivative("unbind", x=lambda gs, dim: FUNCTIONS["stack"](gs, dim))
+derivative("clone", x=lambda g: g)
+derivative("contiguous_copy", x=lambda g: g, node="CloneBackward0")
+derivative("to_dtype", x=lambda g: g, node="ToCopyBackward0")
+derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
+derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
+derivative("copy", x=lambda g: g * 0, source=lambda g: g, node="CopyBackwards")
+derivative("fill", x=lambda g: g * 0, value=lambda g: g.sum())
+
+
+def _unfold_backward(g, x_shape, dim, size, step):
+    """Windows overlap, so their gradients are added where they came from."""
+    layout = _contiguous_strides(x_shape)
+    d = wrap_dim(dim, len(x_shape))
+    stride = list(layout)
+    inner = stride[d] if x_shape else 1
+    if x_shape:
+        stride[d] *= step
+    return ops.place(g, tuple(x_shape), layout, tuple(g.shape), (*stride, inner), 0)
+
+
+def _contiguous_strides(sizes):
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+# ---- the same elements, other sizes
+
+
+@method
+def view(self, *size, dtype=None):
+    """Returns a view with another shape (or, given a dtype, the same bytes seen as that dtype).
+
+    >>> rushlight.arange(6).view(2, 3)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    if dtype is None and len(size) == 1 and isinstance(size[0], _C.dtype):
+        dtype = size[0]
+    if dtype is not None:
+        return _view_dtype(self, dtype)
+    return ops.view(self, dims(size))
+
+
+def _view_dtype(self, dtype):
+    if dtype == self.dtype:
+        return ops.alias(self)
+    if (
+        (dtype == _C.float32
+        and self.dtype == _C.complex64)
+        or (dtype == _C.float64
+        and self.dtype == _C.complex128)
+    ):
+        return flatten(ops.view_as_real(self), -2) if self.dim() else ops.view_as_real(self)
+    return _C.view_dtype(self, dtype)
+
+
+@public
+def reshape(input, *shape):
+    """Returns the elements with another shape: a view where possible, a copy otherwise.
+
+    >>> rushlight.reshape(rushlight.arange(4.), (2, 2))
+    tensor([[0., 1.],
+            [2., 3.]])
+    """
+    shape = dims(shape)
+    if input._is_contiguous():
+        return ops.view(input, shape)
+    try:
+        return ops.view(input, shape)
+    except RuntimeError as error:
+        if not str(error).startswith("view size is not compatible"):
+            raise
+    return ops.view(ops.contiguous_copy(input), shape)
+
+
+@method
+def reshape_as(self, other):
+    """Returns this tensor with the shape of `other`."""
+    return reshape(self, other.shape)
+
+
+@method
+def view_as(self, other):
+    """Views this tensor with the shape of `other`."""
+    return ops.view(self, other.shape)
+
+
+@public
+def flatten(input, start_dim=0, end_dim=-1):
+    """Merges the dimensions from start_dim to end_dim into one.
+
+    >>> rushlight.flatten(rushlight.ones(2, 3, 4), 1).shape
+    torch.Size([2, 12])
+    """
+    n = input.dim()
+    start, end = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if n == 0:
+        return ops.view(input, (1,))
+    if start == end:
+        return input
+    shape = tuple(input.shape)
+    merged = 1
+    for size in shape[start : end + 1]:
+        merged *= size
+    return reshape(input, (*shape[:start], merged, *shape[end + 1 :]))
+
+
+@public
+def ravel(input):
+    """Returns the elements in one dimension."""
+    return reshape(input, (-1,))
+
+
+@public
+def unflatten(input, dim, sizes):
+    """Splits one dimension into several.
+
+    >>> rushlight.ones(2, 6).unflatten(1, (2, -1)).shape
+    torch.Size([2, 2, 3])
+    """
+    dim = wrap_dim(dim, input.dim())
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    shape = tuple(input.shape)
+    known = 1
+    for size in sizes:
+        known *= size if size != -1 else 1
+    if sizes.count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if known == 0 or (shape[dim] % known if -1 in sizes else known != shape[dim]):
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) "
+            "in the input tensor"
+        )
+    sizes = tuple(shape[dim] // known if size == -1 else size for size in sizes)
+    return ops.view(input, shape[:dim] + sizes + shape[dim + 1 :])
+
+
+@public
+def permute(input, *dims_):
+    """Reorders the dimensions.
+
+    >>> rushlight.ones(2, 3, 5).permute(2, 0, 1).shape
+    torch.Size([5, 2, 3])
+    """
+    return ops.permute(input, dims(dims_))
+
+
+@public(aliases=("swapaxes", "swapdims"))
+def transpose(input, dim0, dim1):
+    """Exchanges two dimensions."""
+    return ops.transpose(input, dim0, dim1)
+
+
+@public
+def t(input):
+    """Transposes a matrix; vectors and numbers stay as they are."""
+    return ops.t(input)
+
+
+@public
+def adjoint(input):
+    """The conjugate transpose of a matrix or batch of matrices."""
+    return ops.transpose(input, -2, -1).conj()
+
+
+@public(aliases=("moveaxis",))
+def movedim(input, source, destination):
+    """Moves dimensions to other positions; the rest keep their order."""
+    n = input.dim()
+    sources = (source,) if isinstance(source, int) else tuple(source)
+    destinations = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(sources) != len(destinations):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(sources)} dims) should contain the same number of dims as destination ({list(destinations)} dims)"
+        )
+    sources = [wrap_dim(d, n) for d in sources]
+    destinations = [wrap_dim(d, n) for d in destinations]
+    if len(set(sources)) != len(sources):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({list(sources)})")
+    if len(set(destinations)) != len(destinations):
+        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(destinations)})")
+    if n == 0:
+        return ops.alias(input)
+    order = [None] * n
+    for s, d in zip(sources, destinations, strict=True):
+        order[d] = s
+    rest = iter(d for d in range(n) if d not in sources)
+    return ops.permute(input, tuple(next(rest) if d is None else d for d in order))
+
+
+@method
+def expand(self, *size, implicit=False):
+    """Shows dimensions of size 1 (and new leading ones) with larger sizes, without copying.
+
+    >>> rushlight.tensor([[1], [2]]).expand(2, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    return ops.expand(self, dims(size))
+
+
+@method
+def expand_as(self, other):
+    """Expands this tensor to the shape of `other`."""
+    return ops.expand(self, other.shape)
+
+
+@public
+def broadcast_to(input, size):
+    """Expands `input` to `size`."""
+    return ops.expand(input, tuple(size))
+
+
+@public
+def unsqueeze(input, dim):
+    """Inserts a dimension of size 1."""
+    return ops.unsqueeze(input, dim)
+
+
+@public
+def squeeze(input, dim=None):
+    """Removes dimensions of size 1: all of them, or those named."""
+    if dim is None:
+        return ops.squeeze(input)
+    if isinstance(dim, (tuple, list)):
+        return ops.squeeze_dims(input, tuple(dim))
+    return ops.squeeze_dim(input, dim)
+
+
+@public
+def select(input, dim, index):
+    """The slice at `index` along `dim`, without that dimension."""
+    return ops.select(input, dim, index)
+
+
+@public
+def narrow(input, dim, start, length):
+    """The `length` slices from `start` along `dim`."""
+    if input.dim() == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, input.dim())
+    size = input.size(dim)
+    start = int(start)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    if start < 0:
+        start += size
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return ops.slice(input, dim, start, start + length, 1)
+
+
+@public
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """The diagonals of the planes of two dimensions, as a view with the diagonal last."""
+    return ops.diagonal(input, offset, dim1, dim2)
+
+
+@method
+def unfold(self, dimension, size, step):
+    """All windows of `size` along a dimension, every `step`, as a view with the window last."""
+    return ops.unfold(self, dimension, size, step)
+
+
+@public
+def as_strided(input, size, stride, storage_offset=None):
+    """Views the storage with any sizes and strides."""
+    offset = input.storage_offset() if storage_offset is None else storage_offset
+    return ops.as_strided(input, tuple(size), tuple(stride), offset, input.stride(), input.storage_offset())
+
+
+@function
+def view_as_real(input):
+    """Views complex numbers as pairs of real ones in a last dimension."""
+    return ops.view_as_real(input)
+
+
+@function
+def view_as_complex(input):
+    """Views pairs of real numbers in the last dimension as complex ones."""
+    return ops.view_as_complex(input)
+
+
+@public
+def unbind(input, dim=0):
+    """The slices along a dimension, as a tuple of views."""
+    return ops.unbind(input, dim)
+
+
+@public
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of pieces along a dimension: of one size (the last may be smaller), or of the sizes listed.
+
+    >>> [p.tolist() for p in rushlight.arange(5).split(2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    if tensor.dim() == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d = wrap_dim(dim, tensor.dim())
+    length = tensor.size(d)
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+        if size == 0:
+            if length:
+                raise RuntimeError(
+                    "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                    + str(length)
+                )
+            return ops.split(tensor, (0,), d)
+        count = max(-(-length // size), 1)
+        sizes = [size] * (count - 1) + [length - size * (count - 1)]
+        return ops.split(tensor, tuple(sizes), d)
+    sizes = tuple(int(s) for s in split_size_or_sections)
+    if any(s < 0 for s in sizes):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
+        )
+    if sum(sizes) != length:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+            f"{dim}), but got split_sizes={list(sizes)}"
+        )
+    return ops.split_with_sizes(tensor, sizes, d)
+
+
+@public
+def split_with_sizes(input, split_sizes, dim=0):
+    """Views of pieces of the given sizes along a dimension."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@public
+def chunk(input, chunks, dim=0):
+    """Views of at most `chunks` pieces of equal size (the last may be smaller) along a dimension."""
+    if input.dim() == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = input.size(wrap_dim(dim, input.dim()))
+    size = -(-length // chunks)
+    if size == 0:
+        return split(input, (0,) * chunks, dim)
+    return split(input, size, dim)
+
+
+# ---- copies
+
+
+@public
+def clone(input, *, memory_format=None):
+    """A copy with its own memory, through which gradients flow back."""
+    if memory_format is not None and memory_format != preserve_format:
+        return (
+            ops.contiguous_copy(input) if memory_format == contiguous_format else _unsupported(memory_format)
+        )
+    return ops.clone(input)
+
+
+@method
+def contiguous(self, memory_format=None):
+    """This tensor if its elements lie in order, else a copy in which they do."""
+    if memory_format not in (None, contiguous_format, preserve_format):
+        _unsupported(memory_format)
+    return self if self._is_contiguous() else ops.contiguous_copy(self)
+
+
+@method
+def is_contiguous(self, memory_format=None):
+    """Whether the elements lie in memory in order, without gaps."""
+    if memory_format not in (None, contiguous_format):
+        _unsupported(memory_format)
+    return self._is_contiguous()
+
+
+class memory_format:
+    """How a tensor's dimensions are ordered in memory."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+def _unsupported(chosen):
+    raise NotImplementedError(f"memory_format={chosen} is not implemented; contiguous and preserve are")
+
+
+@method
+def copy_(self, src, non_blocking=False):
+    """Copies the elements of `src` into this tensor, broadcasting and casting."""
+    return _C.in_place(ops.copy, self, src)
+
+
+@method
+def fill_(self, value):
+    """Sets every element to `value`."""
+    return _C.in_place(ops.fill, self, value)
+
+
+@function
+def fill(input, value):
+    """A tensor like `input` with every element `value`."""
+    return ops.fill(input, value)
+
+
+@method
+def zero_(self):
+    """Sets every element to zero."""
+    return _C.in_place(ops.fill, self, 0)
