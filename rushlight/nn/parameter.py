@@ -70,6 +70,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return (_rebuild_parameter_with_state, (*arguments, state))
 
 
+# From now on the native core takes its short path for parameters as for tensors.
+rushlight._C.set_parameter_type(Parameter)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     param = Parameter(data, requires_grad)
     if backward_hooks:

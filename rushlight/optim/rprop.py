@@ -63,8 +63,8 @@ class Rprop(GroupOptimizer):
             previous, size = real_view(state["prev"]), real_view(state["step_size"])
             agreement = grad * previous
             turned = agreement < 0
-            factor = rushlight.where(turned, shrink, rushlight.where(agreement > 0, grow, 1.0))
-            size.mul_(factor.to(size.dtype)).clamp_(smallest, largest)
+            scaled = rushlight.where(turned, size * shrink, rushlight.where(agreement > 0, size * grow, size))
+            size.copy_(scaled.clamp_(smallest, largest))
             # Where the sign turned, the parameter stays for one step.
             grad = rushlight.where(turned, rushlight.zeros_like(grad), grad)
             param.sub_(grad.sign() * size)
