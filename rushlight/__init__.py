@@ -62,6 +62,15 @@ from rushlight.ops.shape import (  # noqa: E402
     memory_format,
     preserve_format,
 )
+from rushlight.random import (  # noqa: E402
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
 
 def is_tensor(obj: object) -> bool:
@@ -74,7 +83,7 @@ from math import e, inf, nan, pi  # noqa: E402
 newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
-_LAZY = {"cuda", "nn", "optim", "overrides", "random", "testing", "utils"}
+_LAZY = {"cuda", "nn", "optim", "overrides", "testing", "utils"}
 
 
 def __getattr__(name: str) -> object:

@@ -33,6 +33,8 @@ def _checked(layout_, pin_memory):
 def _finish(t, requires_grad, out=None):
     if out is not None:
         t = write_out(out, t)
+    if requires_grad and not (t.is_floating_point() or t.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return _C.requires_grad_(t, True) if requires_grad else t
 
 

@@ -1,0 +1,387 @@
+"""Random numbers: factories (rand, randn, randint, randperm), distributions, and Tensor's samplers.
+
+After the same seed all of them give the numbers that torch gives. A sample does not depend on what was in the
+tensor, so the derivative of every sampler is zero.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import Tensor, function, method, public, type_name
+from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops.create import _checked, _device, _finish, _size
+from rushlight.ops.shape import preserve_format
+
+ops = _C.ops
+_into = _C.sample_into
+_in_place = _C.in_place
+
+
+def _zero(g):
+    return _C.full(g.shape, 0, g.dtype, g.device)
+
+
+def _underivable(name):
+    def rule(g):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return rule
+
+
+derivative("uniform", x=_zero)
+derivative("normal", x=_zero)
+derivative("log_normal", x=_zero)
+derivative("cauchy", x=_zero)
+derivative("exponential", x=_zero)
+derivative("geometric", x=_zero)
+derivative("random", x=_zero)
+derivative("random_to", x=_zero, node="RandomBackward1")
+derivative("random_full", x=_zero, node="RandomBackward2")
+derivative("bernoulli", p=_zero)
+derivative("bernoulli_tensor", x=_zero, p=_zero, node="BernoulliBackward1")
+derivative("bernoulli_number", x=_zero, node="BernoulliBackward2")
+derivative("bernoulli_like", x=_underivable("bernoulli"), node="NotImplemented")
+derivative("normal_mean", mean=_zero, node="NormalBackward1")
+derivative("normal_std", std=_zero, node="NormalBackward2")
+derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3")
+derivative("poisson", input=_zero)
+derivative("binomial", count=_underivable("binomial"), prob=_underivable("binomial"), node="NotImplemented")
+no_derivative("multinomial", "randperm")
+
+
+def _wrong_arguments(name, args, named=()):
+    got = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in dict(named).items()]
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({', '.join(got)})")
+
+
+def _is_int(value):
+    if isinstance(value, Tensor):
+        return value.numel() == 1 and not (value.is_floating_point() or value.is_complex())
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _drawn(sampler, attributes, size, name, out, dtype, layout, device, requires_grad, pin_memory):
+    """A factory's result: a new tensor that `sampler` has filled, or `out`, resized and filled."""
+    _checked(layout, pin_memory)
+    if out is None:
+        made = _into(sampler, _C.empty(size, dtype, _device(device)), *attributes)
+    else:
+        made = _fill_out(sampler, attributes, size, name, out, dtype)
+    return _finish(made, requires_grad)
+
+
+def _no_out_gradient(name):
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad."
+    )
+
+
+def _fill_out(sampler, attributes, size, name, out, dtype):
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and dtype != out.dtype:
+        raise RuntimeError(
+            f"dtype {type_name(dtype)} does not match dtype of out parameter ({type_name(out.dtype)})"
+        )
+    if out.requires_grad and _C.is_grad_enabled():
+        raise _no_out_gradient(name)
+    if out.shape != size:
+        out.resize_(size)
+    return _in_place(sampler, out, *attributes)
+
+
+@function
+def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+         requires_grad=False):  # fmt: skip
+    """Uniform numbers in [0, 1).
+
+    >>> generator = rushlight.Generator().manual_seed(0)
+    >>> rushlight.rand(3, generator=generator)
+    tensor([0.4963, 0.7682, 0.0885])
+    """
+    attributes = 0.0, 1.0, generator
+    size = _size(args, "rand", size)
+    return _drawn(
+        ops.uniform, attributes, size, "rand", out, dtype, layout, device, requires_grad, pin_memory
+    )
+
+
+@function
+def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+          requires_grad=False):  # fmt: skip
+    """Normal numbers with mean 0 and variance 1.
+
+    >>> generator = rushlight.Generator().manual_seed(0)
+    >>> rushlight.randn(3, generator=generator)
+    tensor([ 1.5410, -0.2934, -2.1788])
+    """
+    attributes = 0.0, 1.0, generator
+    size = _size(args, "randn", size)
+    return _drawn(
+        ops.normal, attributes, size, "randn", out, dtype, layout, device, requires_grad, pin_memory
+    )
+
+
+def _bounds(name, args, named, rest):
+    """low, high and `rest` more arguments of randint(high, ...) or randint(low, high, ...)."""
+    values = list(args)
+    if "low" in named:
+        values.insert(0, named["low"])
+    values.extend(named[key] for key in ("high", *rest) if key in named)
+    if len(values) == 1 + len(rest):
+        values.insert(0, 0)
+    if len(values) != 2 + len(rest) or not (_is_int(values[0]) and _is_int(values[1])):
+        raise _wrong_arguments(name, args, named)
+    return values
+
+
+@function
+def randint(*args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+            pin_memory=False, **named):  # fmt: skip
+    """randint(low=0, high, size): integers from low up to and without high.
+
+    >>> generator = rushlight.Generator().manual_seed(0)
+    >>> rushlight.randint(10, (4,), generator=generator)
+    tensor([4, 9, 3, 0])
+    """
+    low, high, size = _bounds("randint", args, named, ("size",))
+    if not isinstance(size, (tuple, list)) or not named.keys() <= {"low", "high", "size"}:
+        raise _wrong_arguments("randint", args, named)
+    if out is None and dtype is None:
+        dtype = _C.int64
+    attributes = low, high, generator
+    size = _size((size,), "randint")
+    return _drawn(
+        ops.random, attributes, size, "randint", out, dtype, layout, device, requires_grad, pin_memory
+    )
+
+
+@function
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False):  # fmt: skip
+    """The integers below n in random order.
+
+    >>> generator = rushlight.Generator().manual_seed(0)
+    >>> rushlight.randperm(4, generator=generator)
+    tensor([2, 0, 1, 3])
+    """
+    if not _is_int(n):
+        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    if out is None and dtype is None:
+        dtype = _C.int64
+    size, attributes = (int(n),), (generator,)
+    return _drawn(
+        ops.randperm, attributes, size, "randperm", out, dtype, layout, device, requires_grad, pin_memory
+    )
+
+
+def _drawn_like(
+    sampler, attributes, input, name, dtype, layout, device, requires_grad, pin_memory, memory_format
+):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    _checked(layout, pin_memory)
+    if memory_format not in (None, preserve_format):
+        made = _C.empty(input.shape, dtype or input.dtype, device or input.device)
+        made = made.contiguous(memory_format=memory_format)
+    else:
+        made = _C.empty_like(input, dtype or input.dtype, device or input.device)
+    _into(sampler, made, *attributes)
+    return _finish(made, requires_grad)
+
+
+@function
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
+              pin_memory=False, memory_format=None):  # fmt: skip
+    """Uniform numbers in [0, 1) with the sizes of `input`."""
+    return _drawn_like(ops.uniform, (0.0, 1.0, generator), input, "rand_like", dtype, layout, device,
+                       requires_grad, pin_memory, memory_format)  # fmt: skip
+
+
+@function
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
+               pin_memory=False, memory_format=None):  # fmt: skip
+    """Normal numbers with the sizes of `input`."""
+    return _drawn_like(ops.normal, (0.0, 1.0, generator), input, "randn_like", dtype, layout, device,
+                       requires_grad, pin_memory, memory_format)  # fmt: skip
+
+
+@function
+def randint_like(input, *args, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
+                 pin_memory=False, memory_format=None, **named):  # fmt: skip
+    """randint_like(input, low=0, high): integers with the sizes of `input`."""
+    low, high = _bounds("randint_like", args, named, ())
+    return _drawn_like(ops.random, (low, high, generator), input, "randint_like", dtype, layout, device,
+                       requires_grad, pin_memory, memory_format)  # fmt: skip
+
+
+@function
+def normal(mean=None, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
+           pin_memory=False, requires_grad=False):  # fmt: skip
+    """Normal numbers: normal(mean, std, size) with numbers, or with a tensor of means, deviations or both.
+
+    >>> generator = rushlight.Generator().manual_seed(0)
+    >>> rushlight.normal(rushlight.tensor([0., 100.]), rushlight.tensor([1., 10.]), generator=generator)
+    tensor([ 1.5410, 97.0657])
+    """
+    tensors = isinstance(mean, Tensor), isinstance(std, Tensor)
+    if mean is None and tensors[1]:
+        raise TypeError('normal() missing 1 required positional arguments: "mean"')
+    if (size is None) != any(tensors) or (any(tensors) and (dtype or device or requires_grad)):
+        raise _wrong_arguments("normal", (mean, std) if size is None else (mean, std, size))
+    if size is not None:
+        attributes = mean, std, generator
+        size = _size((size,), "normal")
+        return _drawn(
+            ops.normal, attributes, size, "normal", out, dtype, layout, device, requires_grad, pin_memory
+        )
+    if out is not None:
+        return _normal_out(mean, std, generator, out)
+    if all(tensors):
+        return ops.normal_mean_std(mean, std, generator)
+    return ops.normal_mean(mean, std, generator) if tensors[0] else ops.normal_std(std, mean, generator)
+
+
+def _normal_out(mean, std, generator, out):
+    if _C.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in (mean, std)):
+        raise _no_out_gradient("normal")
+    size = ops.add(mean, std).shape
+    attributes = 0.0, 1.0 if isinstance(std, Tensor) else std, generator
+    _fill_out(ops.normal, attributes, size, "normal", out, None)
+    if isinstance(std, Tensor):
+        out.mul_(std)
+    return out.add_(mean)
+
+
+@public
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """Ones with the probabilities in `input` (or with probability p everywhere), zeros elsewhere.
+
+    >>> rushlight.bernoulli(rushlight.tensor([0., 1., 1.]))
+    tensor([0., 1., 1.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"bernoulli(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    if p is not None:
+        if out is not None or isinstance(p, str):
+            raise _wrong_arguments("bernoulli", (input, p), {} if out is None else {"out": out})
+        return ops.bernoulli_like(input, p, generator)
+    if out is None:
+        return ops.bernoulli(input, generator)
+    if out.shape != input.shape:
+        out.resize_(input.shape)
+    return _in_place(ops.bernoulli_tensor, out, input, generator)
+
+
+@function
+def poisson(input, generator=None):
+    """Poisson numbers with the rates in `input`."""
+    return ops.poisson(input, generator)
+
+
+@function
+def binomial(count, prob, generator=None):
+    """How many of `count` trials succeed, each with probability `prob`."""
+    return ops.binomial(count, prob, generator)
+
+
+@public
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Row by row, the numbers of `num_samples` categories drawn with the weights in `input`.
+
+    >>> rushlight.multinomial(rushlight.tensor([0., 3., 0.]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    if not _is_int(num_samples):
+        raise TypeError("multinomial(): argument 'num_samples' (position 2) must be int, not "
+                        f"{type(num_samples).__name__}")  # fmt: skip
+    if not isinstance(replacement, bool):
+        raise TypeError("multinomial(): argument 'replacement' (position 3) must be bool, not "
+                        f"{type(replacement).__name__}")  # fmt: skip
+    if out is not None and out.dtype != _C.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {type_name(out.dtype)}")
+    result = ops.multinomial(input, num_samples, replacement, generator)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def _from_to(name, bounds, named, default):
+    """The bounds of f(from, to): `from` is a word of Python, so it can only be named through **."""
+    if len(bounds) > 2:
+        raise TypeError(f"{name}() takes from 0 to 2 positional arguments but {len(bounds)} were given")
+    values = dict(zip(("from", "to"), bounds))
+    for key, value in named.items():
+        if key not in ("from", "to") or key in values:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+        values[key] = value
+    return values.get("from", default[0]), values.get("to", default[1])
+
+
+@method
+def uniform_(self, *bounds, generator=None, **named):
+    """uniform_(from=0, to=1): fills with uniform numbers in [from, to)."""
+    low, high = _from_to("uniform_", bounds, named, (0.0, 1.0))
+    return _in_place(ops.uniform, self, low, high, generator)
+
+
+@method
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """Fills with normal numbers."""
+    return _in_place(ops.normal, self, mean, std, generator)
+
+
+@method
+def random_(self, *bounds, generator=None, **named):
+    """random_(from=0, to=None): fills with integers in [from, to), or up to what the dtype holds."""
+    if not bounds and not named:
+        return _in_place(ops.random_full, self, generator)
+    if len(bounds) == 1 and not named:
+        bounds, named = (), {"to": bounds[0]}
+    if not bounds and named.keys() == {"to"}:
+        if not _is_int(named["to"]):
+            raise _wrong_arguments("random_", tuple(named.values()))
+        return _in_place(ops.random_to, self, named["to"], generator)
+    low, high = _from_to("random_", bounds, named, (None, None))
+    if not _is_int(low) or not (high is None or _is_int(high)) or named.keys() == {"from"}:
+        raise _wrong_arguments("random_", bounds, named)
+    return _in_place(ops.random, self, low, high, generator)
+
+
+@method
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Fills with ones with probability p (a number, or a tensor with one for each element), and zeros."""
+    if isinstance(p, Tensor):
+        return _in_place(ops.bernoulli_tensor, self, p, generator)
+    if isinstance(p, str):
+        raise _wrong_arguments("bernoulli_", (p,))
+    return _in_place(ops.bernoulli_number, self, p, generator)
+
+
+@method
+def exponential_(self, lambd=1.0, *, generator=None):
+    """Fills with exponential numbers of rate lambd."""
+    return _in_place(ops.exponential, self, lambd, generator)
+
+
+@method
+def geometric_(self, p, *, generator=None):
+    """Fills with the number of trials up to the first success of probability p."""
+    return _in_place(ops.geometric, self, p, generator)
+
+
+@method
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Fills with numbers of the Cauchy distribution."""
+    return _in_place(ops.cauchy, self, median, sigma, generator)
+
+
+@method
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """Fills with numbers whose logarithm is normal with this mean and deviation."""
+    return _in_place(ops.log_normal, self, mean, std, generator)
