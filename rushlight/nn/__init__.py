@@ -18,6 +18,16 @@ from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 
+
+def __getattr__(name):
+    # Not every program clips gradients: imported on first use.
+    if name == "utils":
+        import importlib
+
+        return importlib.import_module("rushlight.nn.utils")
+    raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")
+
+
 __all__ = [
     "Buffer",
     "Module",
@@ -26,6 +36,7 @@ __all__ = [
     "init",
     "modules",
     "parameter",
+    "utils",
     *_activation,
     *_container,
     *_distance,

@@ -4,10 +4,10 @@ Start at ``ModuleCall.__call__``. A hook table is made the first time something 
 the module takes the careful path; a module nobody hooked pays two flag tests on top of its ``forward``.
 """
 
-import warnings
 from collections import OrderedDict
 
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
 _global_backward_pre_hooks: dict = OrderedDict()
@@ -97,10 +97,9 @@ class ModuleCall:
                         result = replaced
             if backward_hook is not None:
                 if not isinstance(result, (Tensor, tuple)):
-                    warnings.warn(
+                    warn(
                         "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                        f"Tensors but received {type(result)}",
-                        stacklevel=3,
+                        f"Tensors but received {type(result)}"
                     )
                 else:
                     result = backward_hook.setup_output_hook(result)
@@ -169,7 +168,7 @@ class ModuleCall:
 
     def _maybe_warn_non_full_backward_hook(self, inputs, result, grad_fn):
         def say(text):
-            warnings.warn(text, FutureWarning, stacklevel=5)
+            warn(text, FutureWarning)
 
         results = (result,) if isinstance(result, Tensor) else result
         if not (isinstance(results, tuple) and all(isinstance(r, Tensor) for r in results)):
@@ -292,10 +291,9 @@ class _AlwaysCalled:
                     if replaced is not None:
                         result = replaced
                 except Exception as error:
-                    warnings.warn(
+                    warn(
                         f"{kind} forward hook with ``always_call=True`` raised an exception that was "
-                        f"silenced as another error was raised in forward: {error}",
-                        stacklevel=4,
+                        f"silenced as another error was raised in forward: {error}"
                     )
 
 

@@ -5,11 +5,11 @@ what one module stores of its own is in ``_save_to_state_dict`` and ``_load_from
 subclasses may override.
 """
 
-import warnings
 from collections import OrderedDict, namedtuple
 
 import rushlight
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.nn._call import _HookTable, _register
 from rushlight.nn.parameter import Parameter
 
@@ -73,12 +73,11 @@ class ModuleState:
         ['weight', 'bias']
         """
         if args:
-            warnings.warn(
+            warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
                 "details.",
                 FutureWarning,
-                stacklevel=2,
             )
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
@@ -228,12 +227,11 @@ class ModuleState:
             )
             return
         if current.is_meta and not loaded.is_meta and not assign:
-            warnings.warn(
+            warn(
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
                 "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
                 "state dictionary to their corresponding key in the module instead of copying them in "
-                "place?)",
-                stacklevel=2,
+                "place?)"
             )
         try:
             with rushlight.no_grad():

@@ -1,8 +1,7 @@
 """Activations as modules, around the functions of ``nn.functional``."""
 
-import warnings
-
 import rushlight
+from rushlight._warn import warn
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
@@ -155,10 +154,8 @@ class Hardtanh(Module):
         super().__init__()
         for old, value in (("min", min_value), ("max", max_value)):
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}_value` is deprecated and renamed to `{old}_val`",
-                    FutureWarning,
-                    stacklevel=2,
+                warn(
+                    f"keyword argument `{old}_value` is deprecated and renamed to `{old}_val`", FutureWarning
                 )
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value

@@ -1,12 +1,12 @@
 """Modules that hold other modules, or parameters, in order or by name."""
 
 import operator
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.nn.module import Module, _addindent, typename
 from rushlight.nn.parameter import Parameter
 
@@ -26,11 +26,10 @@ class Container(Module):
 
     def __init__(self, **kwargs):
         super().__init__()
-        warnings.warn(
+        warn(
             "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. "
             "Subclass that instead.",
             FutureWarning,
-            stacklevel=2,
         )
         for key, value in kwargs.items():
             self.add_module(key, value)

@@ -1,7 +1,6 @@
 """Losses as modules, around the functions of ``nn.functional``."""
 
-import warnings
-
+from rushlight._warn import warn
 from rushlight.nn import functional as F
 from rushlight.nn.distance import PairwiseDistance
 from rushlight.nn.functional._reduction import reduction_of
@@ -37,7 +36,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        self.reduction = reduction_of(size_average, reduce, reduction, stacklevel=4)
+        self.reduction = reduction_of(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -114,11 +113,10 @@ class NLLLoss2d(NLLLoss):
     """NLLLoss under its old name."""
 
     def __init__(self, *args, **kwargs):
-        warnings.warn(
+        warn(
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__(*args, **kwargs)
 

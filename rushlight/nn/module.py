@@ -5,11 +5,11 @@ assigned values into them and ``__getattr__`` finds them again. Calling and hook
 and loading in ``_state.py``.
 """
 
-import warnings
 from collections import OrderedDict
 
 import rushlight
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.nn._call import (  # noqa: F401
     ModuleCall,
     _global_backward_hooks,
@@ -478,13 +478,12 @@ class Module(ModuleCall, ModuleState):
                     f"dtype={dtype}"
                 )
             if dtype.is_complex:
-                warnings.warn(
+                warn(
                     "Complex modules are a new feature under active development whose design may change, and "
                     "some modules might not work as expected when using complex tensors as parameters or "
                     "buffers. Please file an issue at "
                     "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex "
-                    "module does not work as expected.",
-                    stacklevel=2,
+                    "module does not work as expected."
                 )
 
         def convert(tensor):

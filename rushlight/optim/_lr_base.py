@@ -1,10 +1,10 @@
 """What all learning-rate schedulers share. Start at ``LRScheduler.step``."""
 
 import functools
-import warnings
 import weakref
 
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.optim.optimizer import Optimizer, as_number
 
 EPOCH_DEPRECATION_WARNING = (
@@ -134,26 +134,22 @@ class LRScheduler:
             self._warn_of_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING)
         self._update_lr(epoch)
 
     def _warn_of_order(self):
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn(
+            warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
                 "initialization. Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. "
-                "" + _ORDER_HINT,
-                UserWarning,
-                stacklevel=3,
+                "" + _ORDER_HINT
             )
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and "
                 "later, you should call them in the opposite order: `optimizer.step()` before "
                 "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first value "
-                "of the learning rate schedule. " + _ORDER_HINT,
-                UserWarning,
-                stacklevel=3,
+                "of the learning rate schedule. " + _ORDER_HINT
             )
 
     def _update_lr(self, epoch=None):
@@ -177,11 +173,7 @@ class LRScheduler:
 
     def _warn_if_called_directly(self):
         if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
 
     def _kept(self):
         """The rates as they are."""

@@ -3,8 +3,8 @@
 import functools
 import math
 import types
-import warnings
 
+from rushlight._warn import warn
 from rushlight.optim._lr_base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
@@ -94,7 +94,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING)
         self.last_epoch = epoch
         if self._is_better(value, self.best):
             self.best = value

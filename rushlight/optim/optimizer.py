@@ -5,12 +5,12 @@ parameters moves; a user's own may derive from ``Optimizer`` and define ``step``
 """
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 
 import rushlight
 from rushlight import Tensor
+from rushlight._warn import warn
 from rushlight.nn.module import typename
 from rushlight.utils.hooks import RemovableHandle
 
@@ -226,10 +226,9 @@ class Optimizer:
                 )
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause "
-                "an error; see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
+                "an error; see github.com/pytorch/pytorch/issues/40967 for more information"
             )
         known = {param for group in self.param_groups for param in group["params"]}
         if not known.isdisjoint(params):

@@ -1,8 +1,9 @@
 """Handles that take a hook away again, and the plumbing of a module's backward hooks."""
 
-import warnings
 import weakref
 from collections import OrderedDict
+
+from rushlight._warn import warn
 
 __all__ = ["RemovableHandle", "BackwardHook", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -66,10 +67,9 @@ def warn_if_has_hooks(tensor):
     """Say which hooks of ``tensor`` are lost when it is pickled."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
-                f"decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
+                f"decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning"
             )
 
 
@@ -122,11 +122,10 @@ class BackwardHook:
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def _fire_without_grad_input(self):
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since "
             "no inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-            "#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
+            "#torch.nn.Module.register_full_backward_hook for more details."
         )
         for hook in self.user_hooks:
             replaced = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)

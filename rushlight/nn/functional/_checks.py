@@ -1,28 +1,12 @@
 """Argument checks that the functions of this package share, worded as torch words them."""
 
 from rushlight import Tensor
-
-# How torch's messages call the dtypes.
-_SCALAR_TYPE = {
-    "float32": "Float",
-    "float64": "Double",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "bool": "Bool",
-}
+from rushlight.ops._public import public, type_name
 
 
-def scalar_type(dtype):
-    """``torch.int64`` is "Long" in messages."""
-    name = str(dtype).rpartition(".")[2]
-    return _SCALAR_TYPE.get(name, name)
+def functional(function):
+    """A function of this package: tensor-like arguments are asked for ``__torch_function__`` first."""
+    return public(function, method=False, namespace=False)
 
 
 def require_tensor(function, value, position=1, name="input"):
@@ -38,9 +22,4 @@ def require_floating(function, kernel, value):
     if not isinstance(value, Tensor):
         require_tensor(function, value)
     if not value.is_floating_point():
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_type(value.dtype)}'")
-
-
-def assign(input, function):
-    """The in-place form of a composed function: what it saves must not be the memory that is overwritten."""
-    return input.copy_(function(input.clone()))
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(value.dtype)}'")

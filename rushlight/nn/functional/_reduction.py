@@ -1,19 +1,16 @@
 """The ``reduction`` argument of losses, and the two older arguments it replaced."""
 
-import warnings
+from rushlight._warn import warn
 
 
-def reduction_of(size_average, reduce, reduction, stacklevel=3):
+def reduction_of(size_average, reduce, reduction):
     """What ``size_average`` and ``reduce`` meant, if given; else ``reduction``."""
     if size_average is None and reduce is None:
         return reduction
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     meant = "none" if not reduce else "mean" if size_average else "sum"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
-        stacklevel=stacklevel,
-    )
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant
 
 

@@ -1,20 +1,23 @@
-"""Activations, composed of tensor operations.
+"""Activations.
 
-Where torch fixes the derivative at a kink, the composition selects branches with ``where`` so that ours is
-the same: the branch that is not taken contributes exactly zero, and its argument is replaced first where it
-could overflow.
+Most are fused primitives. In the composed ones branches are selected with ``where``: the derivative at a kink
+is torch's and the branch that is not taken contributes exactly zero.
 """
 
-import math
-import warnings
-
 import rushlight
-from rushlight.nn.functional._checks import assign, require_floating, require_tensor, scalar_type
+from rushlight import _C
+from rushlight._warn import warn
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.ops._public import type_name
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
+ops = _C.ops
+_in_place = _C.in_place
 
+
+@functional
 def relu(input, inplace=False):
     """``max(0, input)``.
 
@@ -22,14 +25,16 @@ def relu(input, inplace=False):
     >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return rushlight.relu_(input) if inplace else rushlight.relu(input)
+    return input.relu_() if inplace else ops.relu(input)
 
 
+@functional
 def relu_(input):
     """In-place ``relu``."""
-    return rushlight.relu_(input)
+    return input.relu_()
 
 
+@functional
 def threshold(input, threshold, value, inplace=False):
     """``input`` where it exceeds ``threshold``, elsewhere ``value``.
 
@@ -39,15 +44,17 @@ def threshold(input, threshold, value, inplace=False):
     """
     require_tensor("threshold", input)
     if inplace:
-        return threshold_(input, threshold, value)
-    return rushlight.where(input <= threshold, input.new_tensor(value), input)
+        return _in_place(ops.threshold, input, threshold, value)
+    return ops.threshold(input, threshold, value)
 
 
-def threshold_(input, threshold_value, value):
+@functional
+def threshold_(input, threshold, value):
     """In-place ``threshold``."""
-    return assign(input, lambda x: threshold(x, threshold_value, value))
+    return _in_place(ops.threshold, input, threshold, value)
 
 
+@functional
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """``input`` limited to [min_val, max_val].
 
@@ -66,18 +73,25 @@ def _hardtanh(input, low, high, inplace):
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.is_complex():
         raise NotImplementedError("clamp is not supported for complex types")
-    if inplace:
-        return assign(input, lambda x: _hardtanh(x, low, high, False))
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
     limited = rushlight.where(input <= low, input.new_tensor(low), input)
-    return rushlight.where(input >= high, input.new_tensor(high), limited)
+    limited = rushlight.where(input >= high, input.new_tensor(high), limited)
+    return _taken_over(input, limited) if inplace else limited
 
 
+def _taken_over(input, result):
+    """The in-place form of a composed function: ``input`` becomes ``result``, with its history."""
+    _C.check_inplace(input)
+    return _C.become(input, result)
+
+
+@functional
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
     """In-place ``hardtanh``."""
     return hardtanh(input, min_val, max_val, inplace=True)
 
 
+@functional
 def relu6(input, inplace=False):
     """``min(max(0, input), 6)``.
 
@@ -89,13 +103,14 @@ def relu6(input, inplace=False):
     return _hardtanh(input, 0, 6, inplace)
 
 
-def _elu(input, positive, negative, alpha):
-    """``positive * x`` above zero, ``alpha * (exp(negative * x) - 1)`` below."""
-    below = input <= 0
-    curve = rushlight.expm1(rushlight.where(below, input, 0.0) * negative) * alpha
-    return rushlight.where(below, curve, input * positive if positive != 1 else input)
+def _elu(input, alpha, scale, input_scale, inplace):
+    """``scale * x`` above zero, ``alpha * scale * (exp(input_scale * x) - 1)`` below."""
+    if inplace:
+        return _in_place(ops.elu, input, alpha, scale, input_scale)
+    return ops.elu(input, alpha, scale, input_scale)
 
 
+@functional
 def elu(input, alpha=1.0, inplace=False):
     """``input`` above zero, ``alpha * (exp(input) - 1)`` below.
 
@@ -103,15 +118,17 @@ def elu(input, alpha=1.0, inplace=False):
     >>> torch.nn.functional.elu(torch.tensor([-1.0, 1.0]))
     tensor([-0.6321,  1.0000])
     """
-    require_floating("elu", "elu_cpu", input)
-    return assign(input, lambda x: _elu(x, 1, 1, alpha)) if inplace else _elu(input, 1, 1, alpha)
+    require_tensor("elu", input)
+    return _elu(input, alpha, 1, 1, inplace)
 
 
+@functional
 def elu_(input, alpha=1.0):
     """In-place ``elu``."""
     return elu(input, alpha, inplace=True)
 
 
+@functional
 def selu(input, inplace=False):
     """The self-normalising ``elu``.
 
@@ -119,17 +136,17 @@ def selu(input, inplace=False):
     >>> torch.nn.functional.selu(torch.tensor([-1.0, 1.0]))
     tensor([-1.1113,  1.0507])
     """
-    require_floating("selu", "elu_cpu", input)
-    if inplace:
-        return assign(input, selu)
-    return _elu(input, _SELU_SCALE, 1, _SELU_SCALE * _SELU_ALPHA)
+    require_tensor("selu", input)
+    return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1, inplace)
 
 
+@functional
 def selu_(input):
     """In-place ``selu``."""
     return selu(input, inplace=True)
 
 
+@functional
 def celu(input, alpha=1.0, inplace=False):
     """``elu`` with a continuous derivative: ``alpha * (exp(input / alpha) - 1)`` below zero.
 
@@ -137,19 +154,19 @@ def celu(input, alpha=1.0, inplace=False):
     >>> torch.nn.functional.celu(torch.tensor([-1.0, 1.0]), alpha=2.0)
     tensor([-0.7869,  1.0000])
     """
-    require_floating("celu", "elu_cpu", input)
+    require_tensor("celu", input)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return (
-        assign(input, lambda x: _elu(x, 1, 1 / alpha, alpha)) if inplace else _elu(input, 1, 1 / alpha, alpha)
-    )
+    return _elu(input, alpha, 1, 1 / alpha, inplace)
 
 
+@functional
 def celu_(input, alpha=1.0):
     """In-place ``celu``."""
     return celu(input, alpha, inplace=True)
 
 
+@functional
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """``input`` above zero, ``negative_slope * input`` below.
 
@@ -157,17 +174,19 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 1.0]), 0.1)
     tensor([-0.1000,  1.0000])
     """
-    require_floating("leaky_relu", "leaky_relu_cpu", input)
+    require_tensor("leaky_relu", input)
     if inplace:
-        return assign(input, lambda x: leaky_relu(x, negative_slope))
-    return rushlight.where(input > 0, input, input * negative_slope)
+        return _in_place(ops.leaky_relu, input, negative_slope)
+    return ops.leaky_relu(input, negative_slope)
 
 
+@functional
 def leaky_relu_(input, negative_slope=0.01):
     """In-place ``leaky_relu``."""
     return leaky_relu(input, negative_slope, inplace=True)
 
 
+@functional
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """``leaky_relu`` with a slope drawn for every negative element while training, their mean otherwise.
 
@@ -179,22 +198,22 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
-    if inplace:
-        return assign(input, lambda x: rrelu(x, lower, upper, True))
     with rushlight.no_grad():
         below = input <= 0
         # torch draws only for these, one after the other, in double precision.
         drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64).uniform_(lower, upper)
         slope = rushlight.ones_like(input)
         slope[below] = drawn.to(input.dtype)
-    return input * slope
+    return input.mul_(slope) if inplace else input * slope
 
 
+@functional
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
     """In-place ``rrelu``."""
     return rrelu(input, lower, upper, training, inplace=True)
 
 
+@functional
 def prelu(input, weight):
     """``leaky_relu`` with learned slopes: one, or one per channel (dimension 1).
 
@@ -206,8 +225,7 @@ def prelu(input, weight):
     require_tensor("prelu", weight, 2, "weight")
     if input.dtype != weight.dtype:
         raise RuntimeError(
-            f"prelu: Type promoting not supported. Got {scalar_type(input.dtype)} and "
-            f"{scalar_type(weight.dtype)}"
+            f"prelu: Type promoting not supported. Got {type_name(input.dtype)} and {type_name(weight.dtype)}"
         )
     if weight.numel() != 1:
         if input.dim() == 0:
@@ -228,6 +246,7 @@ def prelu(input, weight):
     return rushlight.where(input > 0, input, input * weight.reshape(shape))
 
 
+@functional
 def glu(input, dim=-1):
     """The first half along ``dim`` times the sigmoid of the second half.
 
@@ -251,6 +270,7 @@ def glu(input, dim=-1):
     return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()
 
 
+@functional
 def logsigmoid(input):
     """``log(sigmoid(input))`` without overflow.
 
@@ -258,13 +278,11 @@ def logsigmoid(input):
     >>> torch.nn.functional.logsigmoid(torch.tensor([0.0, -200.0]))
     tensor([  -0.6931, -200.0000])
     """
-    require_floating("log_sigmoid", "log_sigmoid_cpu", input)
-    below = input < 0
-    # -|x|, selected rather than abs so that the derivative at 0 is one half.
-    falling = rushlight.where(below, input, -input)
-    return rushlight.where(below, input, 0.0) - rushlight.log1p(falling.exp())
+    require_tensor("log_sigmoid", input)
+    return ops.log_sigmoid(input)
 
 
+@functional
 def softplus(input, beta=1.0, threshold=20.0):
     """``log(1 + exp(beta * input)) / beta``, and the identity where ``beta * input`` exceeds ``threshold``.
 
@@ -272,12 +290,11 @@ def softplus(input, beta=1.0, threshold=20.0):
     >>> torch.nn.functional.softplus(torch.tensor([0.0, 30.0]))
     tensor([ 0.6931, 30.0000])
     """
-    require_floating("softplus", "softplus_cpu", input)
-    scaled = input * beta
-    linear = scaled > threshold
-    return rushlight.where(linear, input, rushlight.log1p(rushlight.where(linear, 0.0, scaled).exp()) / beta)
+    require_tensor("softplus", input)
+    return ops.softplus(input, beta, threshold)
 
 
+@functional
 def softsign(input):
     """``input / (1 + |input|)``.
 
@@ -288,6 +305,7 @@ def softsign(input):
     return input / (input.abs() + 1)
 
 
+@functional
 def tanhshrink(input):
     """``input - tanh(input)``.
 
@@ -298,6 +316,7 @@ def tanhshrink(input):
     return input - input.tanh()
 
 
+@functional
 def hardshrink(input, lambd=0.5):
     """``input``, but 0 within [-lambd, lambd].
 
@@ -309,6 +328,7 @@ def hardshrink(input, lambd=0.5):
     return rushlight.where((input >= -lambd) & (input <= lambd), 0.0, input)
 
 
+@functional
 def softshrink(input, lambd=0.5):
     """``input`` moved towards 0 by ``lambd``, and 0 within [-lambd, lambd].
 
@@ -320,7 +340,7 @@ def softshrink(input, lambd=0.5):
     if lambd < 0:
         largest = float(rushlight.finfo(input.dtype).max)
         raise RuntimeError(
-            f"lambda must be in range [0, {largest:g}] for input dtype {scalar_type(input.dtype)}, "
+            f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
             f"but found {lambd:g}"
         )
     moved = rushlight.where(
@@ -329,6 +349,7 @@ def softshrink(input, lambd=0.5):
     return rushlight.where((input >= -lambd) & (input <= lambd), 0.0, moved)
 
 
+@functional
 def hardsigmoid(input, inplace=False):
     """``relu6(input + 3) / 6``.
 
@@ -336,12 +357,11 @@ def hardsigmoid(input, inplace=False):
     >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 4.0]))
     tensor([0.0000, 0.5000, 1.0000])
     """
-    require_floating("hardsigmoid", "hardsigmoid_cpu", input)
-    if inplace:
-        return assign(input, hardsigmoid)
-    return _hardtanh(input + 3, 0, 6, False) / 6
+    require_tensor("hardsigmoid", input)
+    return _in_place(ops.hardsigmoid, input) if inplace else ops.hardsigmoid(input)
 
 
+@functional
 def hardswish(input, inplace=False):
     """``input * relu6(input + 3) / 6``.
 
@@ -349,22 +369,23 @@ def hardswish(input, inplace=False):
     >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
     """
-    require_floating("hardswish", "hardswish_cpu", input)
-    if inplace:
-        return assign(input, hardswish)
-    return input * _hardtanh(input + 3, 0, 6, False) / 6
+    require_tensor("hardswish", input)
+    return _in_place(ops.hardswish, input) if inplace else ops.hardswish(input)
 
 
+@functional
 def sigmoid(input):
     """``1 / (1 + exp(-input))``."""
     return input.sigmoid()
 
 
+@functional
 def tanh(input):
     """The hyperbolic tangent."""
     return input.tanh()
 
 
+@functional
 def silu(input, inplace=False):
     """``input * sigmoid(input)``.
 
@@ -373,11 +394,10 @@ def silu(input, inplace=False):
     tensor([0.0000, 0.7311])
     """
     require_tensor("silu", input)
-    if not input.is_complex():
-        require_floating("silu", "silu_cpu", input)
-    return assign(input, silu) if inplace else input * input.sigmoid()
+    return _in_place(ops.silu, input) if inplace else ops.silu(input)
 
 
+@functional
 def mish(input, inplace=False):
     """``input * tanh(softplus(input))``.
 
@@ -385,10 +405,11 @@ def mish(input, inplace=False):
     >>> torch.nn.functional.mish(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8651])
     """
-    require_floating("mish", "mish_cpu", input)
-    return assign(input, mish) if inplace else input * softplus(input).tanh()
+    require_tensor("mish", input)
+    return _in_place(ops.mish, input) if inplace else ops.mish(input)
 
 
+@functional
 def gelu(input, approximate="none"):
     """``input`` times the normal distribution function of it; "tanh" is the cheaper approximation.
 
@@ -396,25 +417,21 @@ def gelu(input, approximate="none"):
     >>> torch.nn.functional.gelu(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8413])
     """
-    require_tensor("gelu", input)
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     require_floating("gelu", "GeluKernelImpl", input)
-    if approximate == "none":
-        return input * 0.5 * (1 + rushlight.erf(input * math.sqrt(0.5)))
-    inner = math.sqrt(2 / math.pi) * (input + 0.044715 * input * input * input)
-    return 0.5 * input * (1 + inner.tanh())
+    return ops.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
 
 
 def _implicit_dim(name, ndim):
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-        "argument.",
-        stacklevel=3,
+        "argument."
     )
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@functional
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """Exponentials along ``dim`` divided by their sum.
 
@@ -427,6 +444,7 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
+@functional
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """``softmax(-input)``."""
     if dim is None:
@@ -434,6 +452,7 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return softmax(-input, dim, dtype=dtype)
 
 
+@functional
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of ``softmax``, without overflow.
 
@@ -446,6 +465,7 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
+@functional
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A random one-hot vector, softened; with ``hard`` one-hot in value and soft in gradient.
 
@@ -454,7 +474,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     1.0
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -rushlight.empty_like(logits).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

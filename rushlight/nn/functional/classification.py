@@ -1,8 +1,9 @@
 """Losses that compare scores of classes with class indices or probabilities."""
 
 import rushlight
-from rushlight.nn.functional._checks import require_floating, require_tensor, scalar_type
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+from rushlight.ops._public import type_name
 
 
 def _check_class_target(input, target, weight):
@@ -30,7 +31,7 @@ def _check_class_target(input, target, weight):
                 )
             raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
     if target.dtype not in (rushlight.int64, rushlight.uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_type(target.dtype)}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
     classes = input.size(0 if input.dim() == 1 else 1)
     if weight is not None:
         if weight.dim() != 1 or weight.numel() != classes:
@@ -40,7 +41,7 @@ def _check_class_target(input, target, weight):
             )
         if weight.dtype != input.dtype:
             raise RuntimeError(
-                f"expected scalar type {scalar_type(input.dtype)} but found {scalar_type(weight.dtype)}"
+                f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
             )
 
 
@@ -56,6 +57,7 @@ def _known(target, ignore_index, classes):
     return safe, counted
 
 
+@functional
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Minus the log probability that ``input`` gives to each target class, weighted by the class's weight.
 
@@ -80,6 +82,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return reduced(loss, reduction)
 
 
+@functional
 def cross_entropy(
     input,
     target,
@@ -130,8 +133,7 @@ def _along(weight, dim, ndim):
 def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing):
     if not target.is_floating_point():
         raise RuntimeError(
-            "Expected floating point type for target with class probabilities, got "
-            f"{scalar_type(target.dtype)}"
+            f"Expected floating point type for target with class probabilities, got {type_name(target.dtype)}"
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
@@ -161,6 +163,7 @@ def _check_scores(input):
         )
 
 
+@functional
 def multi_margin_loss(
     input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
 ):
@@ -187,7 +190,7 @@ def multi_margin_loss(
     if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if target.dtype != rushlight.int64:
-        raise RuntimeError(f"expected scalar type Long but found {scalar_type(target.dtype)}")
+        raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
     require_floating("multi_margin_loss", "multi_margin_loss_out_frame", input)
     index = target.reshape(batch, 1)
     if not target.is_meta and ((index < 0) | (index >= classes)).any():
@@ -204,6 +207,7 @@ def multi_margin_loss(
     return reduced(loss, reduction)
 
 
+@functional
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinge loss between every class named by the target (up to its first -1) and every other class.
 
@@ -222,7 +226,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         )
     require_floating("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
-        raise RuntimeError(f"expected scalar type Long but found {scalar_type(target.dtype)}")
+        raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
     classes = input.size(-1)
     if not target.is_meta and ((target < -1) | (target >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")

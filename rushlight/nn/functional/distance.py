@@ -1,10 +1,12 @@
 """Similarity of vectors, and losses made of it."""
 
 import rushlight
-from rushlight.nn.functional._checks import require_tensor, scalar_type
+from rushlight.nn.functional._checks import functional, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+from rushlight.ops._public import type_name
 
 
+@functional
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between vectors along ``dim``; norms below ``eps`` count as ``eps``.
 
@@ -15,7 +17,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     common = rushlight.result_type(x1, x2)
     if not common.is_floating_point:
         raise RuntimeError(
-            f"expected common dtype to be floating point, yet common dtype is {scalar_type(common)}"
+            f"expected common dtype to be floating point, yet common dtype is {type_name(common)}"
         )
     x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
@@ -27,6 +29,7 @@ def _unit(x, dim, eps):
     return x / (norm + (norm.clamp(min=eps) - norm).detach())
 
 
+@functional
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """The p-norm of ``x1 - x2 + eps`` along the last dimension.
 
@@ -37,6 +40,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return rushlight.norm(x1 - x2 + eps, p, -1, keepdim=keepdim)
 
 
+@functional
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``1 - cosine`` where the target is 1, ``max(0, cosine - margin)`` where it is -1.
 
@@ -64,6 +68,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return reduced(loss, reduction)
 
 
+@functional
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -target * (input1 - input2) + margin)``.
 
@@ -100,6 +105,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
     return reduced((margin + near - far).clamp(min=0), reduction)
 
 
+@functional
 def triplet_margin_loss(
     anchor,
     positive,
@@ -130,6 +136,7 @@ def triplet_margin_loss(
     return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
 
 
+@functional
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):

@@ -1,10 +1,11 @@
 """Dropout in all its forms. The masks are drawn as torch draws them."""
 
 import math
-import warnings
 
 import rushlight
-from rushlight.nn.functional._checks import scalar_type
+from rushlight._warn import warn
+from rushlight.nn.functional._checks import functional
+from rushlight.ops._public import type_name
 
 
 def _check_probability(p):
@@ -24,7 +25,7 @@ def _dropout(input, p, training, inplace, by_channel=False):
         return input
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {scalar_type(input.dtype)}"
+            f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
     if p == 1:
         noise = rushlight.zeros((), dtype=input.dtype, device=input.device)
@@ -47,6 +48,7 @@ def _alpha_dropout(input, p, training, inplace, by_channel=False):
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
+@functional
 def dropout(input, p=0.5, training=True, inplace=False):
     """Zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``.
 
@@ -58,18 +60,21 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return _dropout(input, p, training, inplace)
 
 
+@functional
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """Dropout that keeps mean and variance of SELU networks."""
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace)
 
 
+@functional
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """``alpha_dropout`` of whole channels."""
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, by_channel=True)
 
 
+@functional
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of a (N, C, L) or (C, L) input.
 
@@ -88,33 +93,33 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
 
 def _warn_of_dimensions(name, input, spatial):
-    warnings.warn(
+    warn(
         f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an "
         "error in a future release. To retain the behavior and silence this warning, please use dropout "
         f"instead. Note that {name} exists to provide channel-wise dropout on inputs with {spatial} spatial "
         f"dimensions, a channel dimension, and an optional batch dimension (i.e. {spatial + 1}D or "
-        f"{spatial + 2}D inputs).",
-        stacklevel=3,
+        f"{spatial + 2}D inputs)."
     )
 
 
+@functional
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of a (N, C, H, W) input."""
     _check_probability(p)
     if input.dim() not in (3, 4):
         _warn_of_dimensions("dropout2d", input, 2)
     if input.dim() == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
             "is desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior "
             "will change in a future release to interpret the input as one without a batch dimension, i.e. "
             "shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
-            "dropout1d instead.",
-            stacklevel=2,
+            "dropout1d instead."
         )
     return _dropout(input, p, training, inplace, by_channel=True)
 
 
+@functional
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of a (N, C, D, H, W) or (C, D, H, W) input."""
     _check_probability(p)

@@ -1,8 +1,7 @@
 """linear and bilinear."""
 
-from rushlight.ops.matmul import linear
-
 import rushlight
+from rushlight.ops.matmul import linear
 
 __all__ = ["bilinear", "linear"]
 

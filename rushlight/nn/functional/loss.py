@@ -2,21 +2,21 @@
 
 import functools
 import math
-import warnings
 
 import rushlight
-from rushlight.nn.functional._checks import require_floating, require_tensor, scalar_type
+from rushlight._warn import warn
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
+from rushlight.ops._public import type_name
 
 
 def _warn_of_broadcasting(input, target):
     if target.size() != input.size():
-        warnings.warn(
+        warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
             "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
-            "same size.",
-            stacklevel=3,
+            "same size."
         )
 
 
@@ -32,6 +32,7 @@ def _weighted(loss, weight, input, reduction, mean_over_weight):
     return reduced(loss, reduction)
 
 
+@functional
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The squared difference.
 
@@ -49,6 +50,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
 
 
+@functional
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The absolute difference.
 
@@ -63,6 +65,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, input, reduction, mean_over_weight=True)
 
 
+@functional
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """Squared below ``beta``, absolute above it.
 
@@ -84,6 +87,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return reduced(loss, reduction)
 
 
+@functional
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Half the square below ``delta``, ``delta`` times the absolute difference above it.
 
@@ -102,6 +106,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
 
 
+@functional
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Minus the log likelihood of outcomes ``target`` under probabilities ``input``; logarithms end at -100.
 
@@ -118,7 +123,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     check_reduction(reduction)
     require_floating("binary_cross_entropy", "binary_cross_entropy", input)
     if target.dtype != input.dtype:
-        raise RuntimeError(f"Found dtype {scalar_type(target.dtype)} but expected {scalar_type(input.dtype)}")
+        raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     if not input.is_meta and ((input < 0) | (input > 1)).any():
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = _bce_function().apply(input, target)
@@ -151,6 +156,7 @@ def _bce_function():
     return BinaryCrossEntropy
 
 
+@functional
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
@@ -171,6 +177,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@functional
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """The Kullback-Leibler divergence of ``target`` from ``input``, which holds logarithms.
 
@@ -180,11 +187,10 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     """
     reduction = reduction_of(size_average, reduce, reduction)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support "
             "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
-            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release."
         )
     if reduction != "batchmean":
         check_reduction(reduction)
@@ -202,6 +208,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return reduced(loss, reduction)
 
 
+@functional
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):
@@ -223,6 +230,7 @@ def poisson_nll_loss(
     return reduced(loss, reduction)
 
 
+@functional
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """The negative log likelihood of ``target`` under normals of mean ``input`` and variance ``var``.
 
@@ -251,6 +259,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return reduced(loss, reduction)
 
 
+@functional
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-target * input))`` for targets of 1 and -1.
 
@@ -263,11 +272,12 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     require_tensor("soft_margin_loss", input)
     if not input.is_floating_point():
         raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {scalar_type(input.dtype)}"
+            f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
     return reduced(rushlight.log1p((-target * input).exp()).to(input.dtype), reduction)
 
 
+@functional
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
 
@@ -283,6 +293,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 
+@functional
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over classes (the last dimension) of the binary cross entropy of each.
 

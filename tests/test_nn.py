@@ -1,0 +1,242 @@
+"""Modules on their own: what a user relies on, with the numbers written down."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("scratch", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        return self.layers(x - self.mean)
+
+
+def test_default_initialisation_is_torchs():
+    torch.manual_seed(0)
+    layer = nn.Linear(2, 2)
+    assert layer.weight.flatten().tolist() == pytest.approx([-0.0053, 0.3793, -0.5820, -0.5204], abs=1e-4)
+    assert layer.bias.tolist() == pytest.approx([-0.2723, 0.1896], abs=1e-4)
+
+
+def test_names():
+    net = Net()
+    assert list(net.state_dict()) == [
+        "mean",
+        "layers.0.weight",
+        "layers.0.bias",
+        "layers.2.weight",
+        "layers.2.bias",
+    ]
+    assert [name for name, _ in net.named_modules()] == ["", "layers", "layers.0", "layers.1", "layers.2"]
+    assert [name for name, _ in net.named_buffers()] == ["mean", "scratch"]
+    assert net.get_submodule("layers.2") is net.layers[2]
+    assert net.get_parameter("layers.0.bias") is net.layers[0].bias
+
+
+def test_gradients_reach_the_parameters():
+    net = Net()
+    net(torch.ones(5, 3)).sum().backward()
+    assert all(p.grad is not None and p.grad.shape == p.shape for p in net.parameters())
+    assert net.layers[2].bias.grad.tolist() == [5.0]
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+
+
+def test_an_error_names_the_module():
+    net = Net()
+    with pytest.raises(RuntimeError) as caught:
+        net.layers[0:1](torch.ones(2, 7))
+    assert caught.value.__notes__ == ["In module Sequential.0 (Linear)"]
+    with pytest.raises(RuntimeError) as caught:
+        net.mean = torch.zeros(7)
+        net(torch.ones(2, 7))
+    assert caught.value.__notes__ == ["In module Net.layers.0 (Linear)"]
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+
+
+def test_the_broadcast_warning_names_the_users_line():
+    loss = nn.MSELoss()
+    with pytest.warns(UserWarning, match=r"torch.Size\(\[3\]\).*torch.Size\(\[3, 1\]\)") as caught:
+        loss(torch.ones(3, 1), torch.ones(3))
+    assert caught[0].filename == __file__
+
+
+def test_save_and_load():
+    torch.manual_seed(0)
+    one, other = Net(), Net()
+    x = torch.ones(2, 3)
+    assert one(x).tolist() != other(x).tolist()
+    assert str(other.load_state_dict(one.state_dict())) == "<All keys matched successfully>"
+    assert one(x).tolist() == other(x).tolist()
+    assert other.layers[0].weight is not one.layers[0].weight
+    with pytest.raises(RuntimeError, match="Missing key"):
+        other.load_state_dict({})
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_are_independent(again):
+    net = Net()
+    net.layers.register_forward_hook(_double)
+    other = again(net)
+    x = torch.ones(2, 3)
+    assert other(x).tolist() == net(x).tolist()
+    with torch.no_grad():
+        other.layers[0].weight.zero_()
+    assert other(x).tolist() != net(x).tolist()
+    assert isinstance(other.layers[0].weight, nn.Parameter)
+
+
+def _double(module, args, output):
+    return output * 2
+
+
+def test_conversion_keeps_the_parameter_objects():
+    net = Net()
+    weight = net.layers[0].weight
+    net(torch.ones(1, 3)).sum().backward()
+    net.double()
+    assert net.layers[0].weight is weight
+    assert weight.dtype == weight.grad.dtype == net.mean.dtype == torch.float64
+    assert net(torch.ones(1, 3, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_hooks_come_and_go():
+    layer = nn.Linear(2, 2)
+    calls = []
+    handle = layer.register_forward_hook(lambda module, args, output: calls.append("hook"))
+    layer(torch.ones(2))
+    with layer.register_forward_pre_hook(lambda module, args: calls.append("pre")):
+        layer(torch.ones(2))
+    handle.remove()
+    layer(torch.ones(2))
+    assert calls == ["hook", "pre", "hook"]
+
+
+def test_global_hooks():
+    calls = []
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: calls.append(module))
+    try:
+        layer = nn.Identity()
+        layer(torch.ones(1))
+    finally:
+        handle.remove()
+    layer(torch.ones(1))
+    assert calls == [layer]
+
+
+def test_registration_hooks():
+    seen = []
+    handle = nn.modules.module.register_module_parameter_registration_hook(
+        lambda module, name, value: seen.append(name)
+    )
+    try:
+        nn.Linear(1, 1)
+    finally:
+        handle.remove()
+    assert seen == ["weight", "bias"]
+
+
+def test_a_module_is_freed():
+    net = Net()
+    net(torch.ones(1, 3)).sum().backward()
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_call_passes_everything_on():
+    class Echo(nn.Module):
+        def forward(self, *args, **kwargs):
+            return args, kwargs
+
+    echo = Echo()
+    assert echo() == ((), {})
+    assert echo(1) == ((1,), {})
+    assert echo(1, 2, a=3) == ((1, 2), {"a": 3})
+    assert echo(input=1) == ((), {"input": 1})
+    echo.register_forward_hook(lambda *args: None)
+    assert echo() == ((), {})
+    assert echo(1, 2, a=3) == ((1, 2), {"a": 3})
+
+
+def test_inplace_activations_differentiate():
+    for name in (
+        "relu",
+        "elu",
+        "selu",
+        "celu",
+        "silu",
+        "mish",
+        "hardswish",
+        "hardsigmoid",
+        "hardtanh",
+        "relu6",
+    ):
+        function = getattr(F, name)
+        x = torch.tensor([-4.0, -0.5, 0.25, 7.0], requires_grad=True)
+        y = x * 1
+        assert function(y, inplace=True) is y
+        y.sum().backward()
+        z = torch.tensor([-4.0, -0.5, 0.25, 7.0], requires_grad=True)
+        function(z * 1).sum().backward()
+        assert x.grad.tolist() == z.grad.tolist(), name
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            function(z, inplace=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "slope"),
+    [
+        ("relu", 0.0, 0.0),
+        ("relu6", 6.0, 0.0),
+        ("relu6", 0.0, 0.0),
+        ("hardtanh", 1.0, 0.0),
+        ("hardtanh", -1.0, 0.0),
+        ("elu", 0.0, 1.0),
+        ("leaky_relu", 0.0, 0.01),
+        ("logsigmoid", 0.0, 0.5),
+        ("softshrink", 0.5, 0.0),
+        ("hardshrink", 0.5, 0.0),
+        ("hardsigmoid", 3.0, 0.0),
+        ("softsign", 0.0, 1.0),
+    ],
+)
+def test_derivative_at_the_kink(name, at, slope):
+    x = torch.tensor(at, requires_grad=True)
+    getattr(F, name)(x).backward()
+    assert x.grad.item() == pytest.approx(slope)
+
+
+def test_losses_far_from_overflow():
+    big = torch.tensor([1000.0, -1000.0], requires_grad=True)
+    F.binary_cross_entropy_with_logits(big, torch.tensor([1.0, 0.0])).backward()
+    assert big.grad.tolist() == [0.0, 0.0]
+    logits = torch.tensor([[1000.0, 0.0]], requires_grad=True)
+    loss = F.cross_entropy(logits, torch.tensor([0]))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert logits.grad.tolist() == [[0.0, 0.0]]
+
+
+def test_torchs_import_paths():
+    from rushlight.nn.modules.container import Sequential
+    from rushlight.nn.modules.linear import Linear
+    from rushlight.nn.modules.module import Module
+
+    from rushlight.nn.parameter import Parameter
+
+    assert (Sequential, Linear, Module, Parameter) == (nn.Sequential, nn.Linear, nn.Module, nn.Parameter)
+    assert nn.modules.Linear is nn.Linear
