@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import rushlight
+from rushlight import _C
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -176,11 +177,11 @@ def _append(text: str, suffixes: list[str], indent: int) -> str:
 def _contents(tensor: Any, shape: Any, dtype: Any, summarize: bool, indent: int) -> str:
     if summarize and not _options.edgeitems:
         return "[...]"
-    values = tensor.detach()
+    # Past any subclass, whose __torch_function__ may do anything.
+    values = _C.detach(tensor)
     if type(values) is not rushlight.Tensor:
-        # A subclass may override what the next lines rely on.
-        values = values.as_subclass(rushlight.Tensor)
-    nested = _corners(values, shape) if summarize else values.tolist()
+        values = _C.as_subclass(values, rushlight.Tensor)
+    nested = _corners(values, shape) if summarize else _C.tolist(values)
     flat: list[Any] = [nested]
     for _ in shape:
         flat = list(chain.from_iterable(flat))
@@ -205,9 +206,11 @@ def _corners(tensor: Any, shape: Any) -> list[Any]:
     size = shape[0]
     long = size > 2 * edge
     if len(shape) == 1:
-        return tensor[:edge].tolist() + tensor[size - edge :].tolist() if long else tensor.tolist()
+        if long:
+            return _C.tolist(tensor.narrow(0, 0, edge)) + _C.tolist(tensor.narrow(0, size - edge, edge))
+        return _C.tolist(tensor)
     rows = chain(range(edge), range(size - edge, size)) if long else range(size)
-    return [_corners(tensor[row], shape[1:]) for row in rows]
+    return [_corners(tensor.select(0, row), shape[1:]) for row in rows]
 
 
 def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, indent: int, width: int) -> str:

@@ -11,7 +11,7 @@ from sampling import DTYPES, INTEGERS, nest
 import rushlight
 from rushlight._printing import printoptions
 
-many = settings(max_examples=1000)
+many = settings(max_examples=300)
 edges = [
     0.0,
     -0.0,
@@ -87,7 +87,7 @@ def test_floats(dtype, shape, pool, chosen, wide_default, variant):
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(shapes, st.data(), options)
 def test_integers(dtype, shape, data, chosen):
     if dtype == "bool":
