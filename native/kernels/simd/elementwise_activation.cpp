@@ -1,6 +1,5 @@
 // Activation functions of networks and their fused gradients. In a gradient x is the incoming one and y what
 // the function's input or output was.
-#include "../vecmath.h"
 #include "complex_math.h"
 #include "loops.h"
 
@@ -16,8 +15,11 @@ inline X sigmoid(X x) {
     X one = constant<X>(1), e = exp(select(x.re < 0, x, -x));
     return select(x.re < 0, e, one) / (e + one);
   } else {
-    X e = exp(-magnitude(x));
-    return (x < 0 ? e : constant<X>(1)) / (e + 1);
+    // What the sum loses in rounding is taken off the quotient; a rough 1 / sum (it lies in [1, 2]) will do
+    // for that.
+    X e = exp(-magnitude(x)), sum = e + 1, lost = e - (sum - 1);
+    X quotient = (x < 0 ? e : constant<X>(1)) / sum;
+    return quotient - quotient * lost * (constant<X>(1.4571) - sum * constant<X>(0.5));
   }
 }
 // max(x, 0) + log(1 + e^-|x|)

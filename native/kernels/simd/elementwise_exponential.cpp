@@ -1,5 +1,4 @@
 // Exponentials and logarithms.
-#include "../vecmath.h"
 #include "complex_math.h"
 #include "loops.h"
 

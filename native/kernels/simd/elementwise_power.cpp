@@ -1,5 +1,4 @@
 // Powers.
-#include "../vecmath.h"
 #include "complex_math.h"
 #include "loops.h"
 

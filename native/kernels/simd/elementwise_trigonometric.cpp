@@ -1,5 +1,4 @@
 // Trigonometric and hyperbolic functions, and angles.
-#include "../vecmath.h"
 #include "complex_math.h"
 #include "loops.h"
 

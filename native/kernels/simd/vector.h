@@ -189,6 +189,43 @@ inline f32v to_float(i32v x) { return __builtin_convertvector(x, f32v); }
 inline i64v to_int(f64v x) { return bits(x + 0x1.8p52) - bits(splat<f64v>(0x1.8p52)); }
 inline f64v to_float(i64v x) { return from_bits(x + bits(splat<f64v>(0x1.8p52))) - 0x1.8p52; }
 
+inline bool all(i32v mask) { return !any(~mask); }
+inline bool all(i64v mask) { return !any(~mask); }
+
+// The smaller or larger of a limit and x; NaN stays NaN.
+#if defined(__AVX2__)
+inline f32v at_most(float limit, f32v x) { return (f32v)_mm256_min_ps(_mm256_set1_ps(limit), (__m256)x); }
+inline f32v at_least(float limit, f32v x) { return (f32v)_mm256_max_ps(_mm256_set1_ps(limit), (__m256)x); }
+inline f64v at_most(double limit, f64v x) { return (f64v)_mm256_min_pd(_mm256_set1_pd(limit), (__m256d)x); }
+inline f64v at_least(double limit, f64v x) { return (f64v)_mm256_max_pd(_mm256_set1_pd(limit), (__m256d)x); }
+#elif defined(__x86_64__)
+inline f32v at_most(float limit, f32v x) { return (f32v)_mm_min_ps(_mm_set1_ps(limit), (__m128)x); }
+inline f32v at_least(float limit, f32v x) { return (f32v)_mm_max_ps(_mm_set1_ps(limit), (__m128)x); }
+inline f64v at_most(double limit, f64v x) { return (f64v)_mm_min_pd(_mm_set1_pd(limit), (__m128d)x); }
+inline f64v at_least(double limit, f64v x) { return (f64v)_mm_max_pd(_mm_set1_pd(limit), (__m128d)x); }
+#else
+inline f32v at_most(float limit, f32v x) { return x > limit ? splat<f32v>(limit) : x; }
+inline f32v at_least(float limit, f32v x) { return x < limit ? splat<f32v>(limit) : x; }
+inline f64v at_most(double limit, f64v x) { return x > limit ? splat<f64v>(limit) : x; }
+inline f64v at_least(double limit, f64v x) { return x < limit ? splat<f64v>(limit) : x; }
+#endif
+
+// x c rounded to a whole number, which is also in the low bits of `bits`: adding 1.5 * 2^23 (2^52) pushes the
+// fraction out. For |x c| < 2^22 (2^51).
+template <class V>
+struct Whole {
+  V n;
+  bits_t<V> bits;
+};
+inline Whole<f32v> whole_multiple(f32v x, float c) {
+  f32v t = fma(x, splat<f32v>(c), splat<f32v>(0x1.8p23f));
+  return {t - 0x1.8p23f, bits(t)};
+}
+inline Whole<f64v> whole_multiple(f64v x, double c) {
+  f64v t = fma(x, splat<f64v>(c), splat<f64v>(0x1.8p52));
+  return {t - 0x1.8p52, bits(t)};
+}
+
 // The lower and the upper half of the lanes in double precision, and back.
 struct f64pair {
   f64v low, high;
