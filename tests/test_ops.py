@@ -180,5 +180,8 @@ def test_views_share_memory(op):
 def test_every_primitive_has_samples():
     covered = {op.name.rpartition(".")[2].strip("_") for op in OPS.values()}
     covered |= {name for op in OPS.values() for name in op.covers}
-    missing = [name for name in dir(rushlight._C.ops) if not name.startswith("_") and name not in covered]
+    primitives = {name: op for name, op in vars(rushlight._C.ops).items() if not name.startswith("_")}
+    # What draws from a generator has no fixed result to compare: test_random.py sees to those.
+    covered |= {name for name, op in primitives.items() if "generator" in op.args}
+    missing = [name for name in primitives if name not in covered]
     assert not missing, f"primitives without samples: {missing}"

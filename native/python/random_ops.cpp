@@ -563,12 +563,12 @@ PyObject* multinomial_forward(const Primitive& op, PyObject* const* args, Tensor
 PyObject* py_sample_into(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n < 2 || !is_tensor(args[1])) fail(PyExc_TypeError, "sample_into(primitive, tensor, ...) expected");
-    Ref<PyObject> name = checked(PyObject_GetAttrString(args[0], "__name__"));
-    const char* text = PyUnicode_AsUTF8(name.get());
-    if (!text) throw PythonError{};
-    Primitive& op = primitive(text);
-    if (!(op.options & Primitive::IN_PLACE) || size_t(n - 1) != op.args.size()) {
-      failf(PyExc_TypeError, "sample_into() cannot call %s", text);
+    static PyTypeObject* type = Py_TYPE(primitive("uniform").object());
+    if (Py_TYPE(args[0]) != type) fail(PyExc_TypeError, "sample_into(primitive, tensor, ...) expected");
+    auto& op = *reinterpret_cast<Primitive*>(args[0]);
+    if (op.args.back() != "generator" || !(op.options & Primitive::IN_PLACE) ||
+        size_t(n - 1) != op.args.size()) {
+      failf(PyExc_TypeError, "sample_into() cannot call %s", op.name.c_str());
     }
     return op.forward(op, args + 1, as_tensor(args[1]));
   });

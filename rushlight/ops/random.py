@@ -145,8 +145,11 @@ def randint(*args, generator=None, out=None, dtype=None, layout=None, device=Non
     >>> rushlight.randint(10, (4,), generator=generator)
     tensor([4, 9, 3, 0])
     """
-    low, high, size = _bounds("randint", args, named, ("size",))
-    if not isinstance(size, (tuple, list)) or not named.keys() <= {"low", "high", "size"}:
+    if len(args) == 2 and not named and type(args[0]) is int:
+        low, (high, size) = 0, args
+    else:
+        low, high, size = _bounds("randint", args, named, ("size",))
+    if not isinstance(size, (tuple, list)) or (named and not named.keys() <= {"low", "high", "size"}):
         raise _wrong_arguments("randint", args, named)
     if out is None and dtype is None:
         dtype = _C.int64
