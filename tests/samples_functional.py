@@ -67,7 +67,9 @@ functional(
         call(x(3), x(2, 3), x(2)),
         call(x(2, 2, 3), x(2, 3), x(2)),
         call(x(0, 3), x(2, 3), x(2)),
+        call(x(2, 2, 3), x(4, 3)),
     ],
+    covers=("linear_unbiased", "linear_nd", "linear_nd_unbiased"),
     **LINEAR,
 )
 functional(

@@ -283,5 +283,10 @@ op(
     method=False,
 )
 op("diff", [call(x(5)), call(x(3, 4), 1, 0), call(x(5), 2)], dtypes="fcib")
-op("cross", [call(x(2, 3), x(2, 3), dim=-1), call(x(3, 2), x(3, 2), dim=0)], dtypes="fci", method=True)
+op(
+    "cross",
+    [call(x(2, 3), x(2, 3), dim=-1), call(x(3, 2), x(3, 2), dim=0)],
+    dtypes="fci",
+    covers=("linalg_cross",),
+)
 op("cov", [call(x(2, 4)), call(x(4))], dtypes="fci", tolerance=10)

@@ -257,6 +257,7 @@ op(
         call(x(2, 0, 3), x(3, 2)),
         call(x(2, 2, 0), x(2, 0, 3)),
     ],
+    covers=("matmul_nd", "matmul_nd_nh", "matmul_nd_hn", "vecmat"),
     **PRODUCT,
 )
 op(
@@ -268,6 +269,7 @@ op(
         call(x(2, 0), x(0, 2)),
         call(x(5, 4), x(4, 1)),
     ],
+    covers=("mm_nh", "mm_hn"),
     **PRODUCT,
 )
 op(
@@ -278,6 +280,7 @@ op(
         call(x(0, 2, 3), x(0, 3, 2)),
         call(x(2, 2, 0), x(2, 0, 3)),
     ],
+    covers=("bmm_nh", "bmm_hn"),
     **PRODUCT,
 )
 op("mv", [call(x(2, 3), x(3)), call(x(0, 3), x(3)), call(x(2, 0), x(0))], **PRODUCT)

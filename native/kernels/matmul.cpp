@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "../tensor/parallel.h"
 #include "blas.h"
+#include "elementwise.h"
 
 namespace rl {
 namespace {
@@ -26,8 +28,7 @@ constexpr int64_t PIECE = int64_t(1) << 30;
 
 const MatmulLoops& loops() {
 #if defined(RL_HAVE_AVX2)
-  static const bool has_avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
   if (has_avx2) return avx2::matmul_loops;
 #endif
   return baseline::matmul_loops;
@@ -172,8 +173,7 @@ struct Operand {
     transpose = NO_TRANS;
     ld = int(cols);
   }
-  const T* row(int64_t i) const { return data + (transpose == TRANS ? i : i * ld); }
-  const T* column(int64_t j) const { return data + (transpose == TRANS ? j * ld : j); }
+  const T* at(int64_t i, int64_t j) const { return data + (transpose == TRANS ? j * ld + i : i * ld + j); }
 };
 
 // The number of row bands that, with threads / bands column bands, makes the squarest blocks.
@@ -189,13 +189,15 @@ int row_bands(int64_t m, int64_t n, int threads) {
 }
 
 // Note [unpacked products]
-// For AVX-512 OpenBLAS has kernels that read both operands in place. They run at 170-190 GF/s (float, one
-// core) where the packing ones reach 110-140 at sizes around 128, but OpenBLAS takes them only up to a
-// million multiply-adds and their form for a @ b.T is slow. So a product of up to UNPACKED is handed over in
-// tiles of 64 columns small enough to take that path, and a transposed b is first turned round (measured,
-// float: 128x128x128 30 -> 24 us; x @ w.T with 32x32x32 1.6 -> 0.8 us).
-constexpr double UNPACKED = 2e7;
-constexpr int64_t TILE_TERMS = 1000000, TILE_COLS = 64, TILE_DEPTH = TILE_TERMS / TILE_COLS / 32;
+// For AVX-512 OpenBLAS has kernels that read both operands in place. They reach 150-190 GF/s (float, one
+// core) where the packing ones reach 110-140 at sizes around 128 and 20-60 with few rows, but OpenBLAS takes
+// them only up to a million multiply-adds, and their form for a @ b.T needs many terms to be fast. So
+// products of up to UNPACKED or of few rows are handed over in tiles small enough to take that path, and with
+// few terms a transposed b is first turned round (measured, float, one core: 128x128x128 30 -> 24 us;
+// 8x512x512 120 -> 28 us; x @ w.T with 32x32x32 1.6 -> 0.8 us).
+constexpr double UNPACKED = 3.5e7;
+constexpr int64_t FEW_ROWS = 32, FEW_TERMS = 400;
+constexpr int64_t TILE_TERMS = 1000000, TILE_AREA = 1200, TILE_COLS = 64, TILE_DEPTH = 384, ROW_DEPTH = 960;
 
 template <class T>
 constexpr bool HAS_UNPACKED = std::is_same_v<T, float> || std::is_same_v<T, double>;
@@ -204,21 +206,33 @@ constexpr bool HAS_UNPACKED = std::is_same_v<T, float> || std::is_same_v<T, doub
 template <class T>
 void blas_blocks(const Blas* blas, const Matrix& c, int ldc, const Operand<T>& a, const Operand<T>& b,
                  int64_t k, T alpha, T beta) {
-  auto call = [&](int64_t i, int64_t j, int64_t rows, int64_t cols) {
-    (blas->*Routines<T>::gemm)(ROW_MAJOR, a.transpose, b.transpose, int(rows), int(cols), int(k),
-                               scalar(alpha), a.row(i), a.ld, b.column(j), b.ld, scalar(beta),
+  // Adds the terms [p, p + depth) of a block of c.
+  auto call = [&](int64_t i, int64_t j, int64_t rows, int64_t cols, int64_t p, int64_t depth) {
+    T keep = p == 0 ? beta : T(1);
+    (blas->*Routines<T>::gemm)(ROW_MAJOR, a.transpose, b.transpose, int(rows), int(cols), int(depth),
+                               scalar(alpha), a.at(i, p), a.ld, b.at(p, j), b.ld, scalar(keep),
                                static_cast<T*>(c.data) + i * ldc + j, ldc);
   };
   auto block = [&](int64_t i, int64_t j, int64_t rows, int64_t cols) {
     if (rows <= 0 || cols <= 0) return;
     double size = double(rows) * double(cols) * double(k);
-    bool tiled = HAS_UNPACKED<T> && blas->has_unpacked_kernels && size > TILE_TERMS && size <= UNPACKED &&
-                 k <= TILE_DEPTH && !(a.transpose == NO_TRANS && b.transpose == TRANS);
-    if (!tiled) return call(i, j, rows, cols);
-    int64_t tile_rows = std::min<int64_t>(64, TILE_TERMS / (TILE_COLS * k) / 16 * 16);
-    for (int64_t row = 0; row < rows; row += tile_rows)
-      for (int64_t col = 0; col < cols; col += TILE_COLS)
-        call(i + row, j + col, std::min(tile_rows, rows - row), std::min(TILE_COLS, cols - col));
+    bool tiled = HAS_UNPACKED<T> && blas->has_unpacked_kernels && size > TILE_TERMS &&
+                 (size <= UNPACKED || rows <= FEW_ROWS);
+    if (!tiled) return call(i, j, rows, cols, 0, k);
+    bool by_rows = a.transpose == NO_TRANS && b.transpose == TRANS;
+    int64_t limit = by_rows ? ROW_DEPTH : TILE_DEPTH, pieces = (k + limit - 1) / limit,
+            depth = (k + pieces - 1) / pieces;
+    int64_t area = by_rows ? std::min(TILE_AREA, TILE_TERMS / depth) : TILE_TERMS / depth;
+    int64_t width = std::min(TILE_COLS, cols), height = std::min<int64_t>(64, area / width / 16 * 16);
+    if (rows < height) {
+      height = rows;
+      width = std::min(cols, std::max(TILE_COLS, area / rows / 16 * 16));
+    }
+    for (int64_t col = 0; col < cols; col += width)
+      for (int64_t p = 0; p < k; p += depth)
+        for (int64_t row = 0; row < rows; row += height)
+          call(i + row, j + col, std::min(height, rows - row), std::min(width, cols - col), p,
+               std::min(depth, k - p));
   };
   int threads = product_size(c, k) * (is_complex_v<T> ? 4 : 1) < THREADED ? 1 : num_threads();
   if (threads == 1) return block(0, 0, c.rows, c.cols);
@@ -260,7 +274,7 @@ void blas_gemm(const Blas* blas, Matrix c, Matrix a, Matrix b, T alpha, T beta) 
   Operand<T> left(a), right(b);
   if constexpr (HAS_UNPACKED<T>) {
     if (blas->has_unpacked_kernels && left.transpose == NO_TRANS && right.transpose == TRANS &&
-        c.rows >= 16 && product_size(c, k) <= UNPACKED)
+        c.rows >= 16 && k < FEW_TERMS && product_size(c, k) <= UNPACKED)
       right.turn_round(k, c.cols);
   }
   if (ldc) return blas_blocks<T>(blas, c, int(ldc), left, right, k, alpha, beta);

@@ -1,0 +1,481 @@
+// The products themselves: mm, bmm, mv, dot, vdot, matmul, linear. Start at `matmul`, which picks one by
+// dimensions.
+//
+// mm, bmm and matmul_nd come in three forms, plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each one's
+// derivatives are the other two, so backward makes no transposed views: the transposition is a stride for the
+// kernel. linear is x @ weight.T + bias in one step, recorded as one node named as torch names what it
+// computes there.
+#include "matmul_ops.h"
+
+#include "../tensor/iterate.h"
+
+namespace rl {
+
+Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i) {
+  if (!is_tensor(args[i])) {
+    failf(PyExc_TypeError, "%s(): argument '%s' (position %d) must be Tensor, not %s", op.name.c_str(),
+          op.args[size_t(i)].c_str(), i + 1, Py_TYPE(args[i])->tp_name);
+  }
+  return as_tensor(args[i]);
+}
+
+void check_same_device(const Tensor* a, const Tensor* b) {
+  if (a->device() == b->device()) return;
+  fail(PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, " +
+                               device_name(a->device()) + " and " + device_name(b->device()) + "!");
+}
+
+void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n) {
+  failf(PyExc_RuntimeError, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+        (long long)m, (long long)k1, (long long)k2, (long long)n);
+}
+
+void fail_unsupported(const char* kernel, DType dtype) {
+  failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
+}
+
+void check_scalar_type(const Tensor* a, const Tensor* b) {
+  if (a->dtype == b->dtype) return;
+  failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(a->dtype),
+        dtype_class_name(b->dtype));
+}
+
+Coefficients::Coefficients(DType dtype, double beta_value) : beta_is_zero(beta_value == 0) {
+  DType compute = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  visit(compute, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *reinterpret_cast<T*>(alpha) = T(1);
+    *reinterpret_cast<T*>(beta) = T(beta_value);
+  });
+}
+
+Coefficients::Coefficients(DType dtype, PyObject* beta_object, PyObject* alpha_object, const char* function) {
+  DType compute = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  store_checked(scalar_argument(alpha_object, function, "alpha"), compute, alpha);
+  Scalar given = scalar_argument(beta_object, function, "beta");
+  store_checked(given, compute, beta);
+  beta_is_zero = given.real_value() == 0 && given.imag == 0;
+}
+
+namespace {
+
+// torch spells the C++ types in the error of mm.
+const char* cpp_name(DType t) {
+  static const char* names[] = {"unsigned char",
+                                "signed char",
+                                "short int",
+                                "int",
+                                "long int",
+                                "c10::Half",
+                                "float",
+                                "double",
+                                "c10::complex<float>",
+                                "c10::complex<double>",
+                                "bool",
+                                "c10::BFloat16"};
+  return names[int(t)];
+}
+
+void check_mm_dtypes(const Tensor* a, const Tensor* b) {
+  if (a->dtype != b->dtype) {
+    failf(PyExc_RuntimeError, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+          cpp_name(a->dtype), cpp_name(b->dtype));
+  }
+  if (a->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", a->dtype);
+}
+
+TensorRef conjugated(Tensor* t) {
+  TensorRef copy = clone(t);
+  // A clone is dense, so its elements can be visited in the order of memory.
+  if (t->dtype == DType::c64) {
+    for (int64_t i = 0; i < copy->numel; i++) copy->data_as<float>()[2 * i + 1] *= -1;
+  } else {
+    for (int64_t i = 0; i < copy->numel; i++) copy->data_as<double>()[2 * i + 1] *= -1;
+  }
+  return copy;
+}
+
+// Releases the GIL while a product of this many multiply-adds runs.
+class ProductNoGil : MaybeNoGil {
+ public:
+  explicit ProductNoGil(double multiply_adds) : MaybeNoGil(is_long_product(multiply_adds) ? INT64_MAX : 0) {}
+};
+
+}  // namespace
+
+Matrix matrix_of(Tensor* t, bool adjoint, TensorRef& hold) {
+  if (adjoint && is_complex(t->dtype)) {
+    hold = conjugated(t);
+    t = hold.get();
+  }
+  int d = t->ndim - 2;
+  Matrix m{t->data(), t->size(d), t->size(d + 1), t->stride(d), t->stride(d + 1)};
+  return adjoint ? m.transposed() : m;
+}
+
+namespace {
+
+PyObject* mm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
+  auto& form = *static_cast<const Form*>(op.payload);
+  if (a->ndim != 2) fail(PyExc_RuntimeError, "self must be a matrix");
+  if (b->ndim != 2) fail(PyExc_RuntimeError, "mat2 must be a matrix");
+  check_same_device(a, b);
+  int64_t m = a->size(form.adjoint_a), k = a->size(!form.adjoint_a);
+  int64_t n = b->size(!form.adjoint_b), terms = b->size(form.adjoint_b);
+  if (k != terms) fail_product_shapes(m, k, terms, n);
+  check_mm_dtypes(a, b);
+  int64_t sizes[] = {m, n};
+  TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  if (a->is_meta()) return result.release_object();
+  TensorRef hold_a, hold_b;
+  Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);
+  Coefficients one(a->dtype);
+  ProductNoGil release(double(m) * double(n) * double(k));
+  gemm(a->dtype, {result->data(), m, n, n, 1}, ma, mb, one.alpha, one.beta);
+  return result.release_object();
+}
+
+// One of three operands of a batched product: the geometry it is read or written with.
+struct Batched {
+  int ndim = 0;
+  int64_t sizes[MAX_DIMS + 2], strides[MAX_DIMS + 2];
+  void* data = nullptr;
+  Span span(DType dtype) const { return {data, dtype, ndim, sizes, strides}; }
+};
+
+// t's leading dimensions broadcast to `batch`, then the matrix.
+Batched batched_operand(const Tensor* t, int matrix_dims, Sizes batch, const Matrix& m) {
+  Batched result;
+  int leading = t->ndim - matrix_dims, missing = int(batch.size()) - leading;
+  for (int d = 0; d < int(batch.size()); d++) {
+    int own = d - missing;
+    result.sizes[d] = batch[size_t(d)];
+    result.strides[d] = own < 0 || t->size(own) == 1 ? 0 : t->stride(own);
+  }
+  int n = int(batch.size());
+  result.ndim = n + 2;
+  result.sizes[n] = m.rows, result.sizes[n + 1] = m.cols;
+  result.strides[n] = m.row_stride, result.strides[n + 1] = m.col_stride;
+  result.data = m.data;
+  return result;
+}
+
+void multiply_batches(Tensor* result, Sizes batch, const Batched& a, const Batched& b,
+                      const Coefficients& factors) {
+  int n = int(batch.size());
+  int64_t rows = a.sizes[n], cols = b.sizes[n + 1], k = a.sizes[n + 1];
+  Batched c;
+  c.ndim = n + 2;
+  std::copy(batch.begin(), batch.end(), c.sizes);
+  c.sizes[n] = rows, c.sizes[n + 1] = cols;
+  contiguous_strides({c.sizes, size_t(c.ndim)}, c.strides);
+  c.data = result->data();
+  ProductNoGil release(double(result->numel) * double(k));
+  batched_gemm(c.span(result->dtype), a.span(result->dtype), b.span(result->dtype), factors.alpha,
+               factors.beta);
+}
+
+PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
+  auto& form = *static_cast<const Form*>(op.payload);
+  if (a->ndim != 3) fail(PyExc_RuntimeError, "batch1 must be a 3D tensor");
+  if (b->ndim != 3) fail(PyExc_RuntimeError, "batch2 must be a 3D tensor");
+  check_same_device(a, b);
+  int64_t batch = a->size(0), m = a->size(1 + form.adjoint_a), k = a->size(2 - form.adjoint_a);
+  int64_t terms = b->size(1 + form.adjoint_b), n = b->size(2 - form.adjoint_b);
+  if (b->size(0) != batch || terms != k) {
+    failf(
+        PyExc_RuntimeError,
+        "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+        (long long)batch, (long long)k, (long long)b->size(0), (long long)terms);
+  }
+  check_scalar_type(a, b);
+  if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
+  int64_t sizes[] = {batch, m, n};
+  TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  if (a->is_meta()) return result.release_object();
+  TensorRef hold_a, hold_b;
+  Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);
+  Sizes leading(sizes, 1);
+  multiply_batches(result.get(), leading, batched_operand(hold_a ? hold_a.get() : a, 2, leading, ma),
+                   batched_operand(hold_b ? hold_b.get() : b, 2, leading, mb), Coefficients(a->dtype));
+  return result.release_object();
+}
+
+// The words torch uses when matmul's inner dimensions differ: those of the function it would have called.
+[[noreturn]] void fail_matmul_shapes(Tensor* a, Tensor* b, int64_t m, int64_t k, int64_t terms, int64_t n,
+                                     const Shape& batch) {
+  auto rows = [](Tensor* t, int64_t last) {
+    for (int d = 0; d < t->ndim - 2; d++) last *= t->size(d);
+    return (long long)last;
+  };
+  if (a->ndim == 1 || b->ndim == 1) {
+    long long count = b->ndim == 1 ? rows(a, m) : rows(b, n);
+    long long inner = b->ndim == 1 ? k : terms, vector = b->ndim == 1 ? terms : k;
+    failf(PyExc_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", count, count,
+          inner, vector);
+  }
+  if (b->ndim == 2) fail_product_shapes(rows(a, m), k, terms, n);
+  if (a->ndim == 2) fail_product_shapes(rows(b, n), terms, k, m);
+  long long count = 1;
+  for (int d = 0; d < batch.ndim; d++) count *= batch.sizes[d];
+  failf(PyExc_RuntimeError,
+        "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+        count, (long long)k, count, (long long)terms);
+}
+
+[[noreturn]] void fail_vector_dtypes(const Tensor* mat, const Tensor* vec) {
+  failf(PyExc_RuntimeError, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+        dtype_class_name(vec->dtype), dtype_class_name(mat->dtype), dtype_class_name(vec->dtype));
+}
+
+// Products where an operand has more than two dimensions; a vector counts as one row of a or one column of b.
+PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
+  auto& form = *static_cast<const Form*>(op.payload);
+  check_same_device(a, b);
+  if (a->dtype != b->dtype) {
+    if (a->ndim == 1) fail_vector_dtypes(b, a);
+    if (b->ndim == 1) fail_vector_dtypes(a, b);
+    if (a->ndim == 2 || b->ndim == 2) check_mm_dtypes(a, b);
+    check_scalar_type(a, b);
+  }
+  if (a->dtype == DType::b1) {
+    bool vector = a->ndim == 1 || b->ndim == 1, folded = a->ndim == 2 || b->ndim == 2;
+    fail_unsupported(vector ? "addmv_impl_cpu" : folded ? "addmm_impl_cpu_" : "bmm", a->dtype);
+  }
+  auto dims = [](Tensor* t) { return t->ndim == 1 ? 1 : 2; };
+  Shape batch;
+  batch.assign(a->sizes().first(size_t(a->ndim - dims(a))));
+  broadcast_into(batch, b->sizes().first(size_t(b->ndim - dims(b))));
+  TensorRef hold_a, hold_b;
+  auto matrix = [](Tensor* t, bool adjoint, bool row, TensorRef& hold) {
+    if (t->ndim > 1) {
+      if (t->is_meta()) {
+        Matrix m{nullptr, t->size(t->ndim - 2), t->size(t->ndim - 1), 0, 0};
+        return adjoint ? m.transposed() : m;
+      }
+      return matrix_of(t, adjoint, hold);
+    }
+    Matrix m{t->is_meta() ? nullptr : t->data(), 1, t->size(0), 1, t->stride(0)};
+    return row ? m : m.transposed();
+  };
+  Matrix ma = matrix(a, form.adjoint_a, true, hold_a), mb = matrix(b, form.adjoint_b, false, hold_b);
+  if (ma.cols != mb.rows) fail_matmul_shapes(a, b, ma.rows, ma.cols, mb.rows, mb.cols, batch);
+  Shape shape = batch;
+  if (a->ndim > 1) shape.sizes[shape.ndim++] = ma.rows;
+  if (b->ndim > 1) shape.sizes[shape.ndim++] = mb.cols;
+  TensorRef result = new_tensor(shape, a->dtype, a->device());
+  if (a->is_meta()) return result.release_object();
+  multiply_batches(result.get(), batch, batched_operand(hold_a ? hold_a.get() : a, dims(a), batch, ma),
+                   batched_operand(hold_b ? hold_b.get() : b, dims(b), batch, mb), Coefficients(a->dtype));
+  return result.release_object();
+}
+
+TensorRef multiply_vector(Tensor* mat, Tensor* vec, bool transposed) {
+  int64_t rows = mat->size(transposed), cols = mat->size(!transposed);
+  if (mat->dtype != vec->dtype) fail_vector_dtypes(mat, vec);
+  if (mat->dtype == DType::b1) fail_unsupported("addmv_impl_cpu", mat->dtype);
+  TensorRef result = new_tensor({&rows, 1}, mat->dtype, mat->device());
+  if (mat->is_meta()) return result;
+  Matrix m{mat->data(), mat->size(0), mat->size(1), mat->stride(0), mat->stride(1)};
+  Coefficients one(mat->dtype);
+  ProductNoGil release(double(rows) * double(cols));
+  gemv(mat->dtype, vector_of(result.get()), transposed ? m.transposed() : m, vector_of(vec), one.alpha,
+       one.beta);
+  return result;
+}
+
+PyObject* mv_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *mat = tensor_argument(op, args, 0), *vec = tensor_argument(op, args, 1);
+  if (mat->ndim != 2 || vec->ndim != 1) {
+    failf(PyExc_RuntimeError, "vector + matrix @ vector expected, got 1, %d, %d", mat->ndim, vec->ndim);
+  }
+  check_same_device(mat, vec);
+  if (mat->size(1) != vec->size(0)) {
+    failf(PyExc_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+          (long long)mat->size(0), (long long)mat->size(0), (long long)mat->size(1), (long long)vec->size(0));
+  }
+  return multiply_vector(mat, vec, false).release_object();
+}
+
+// vecmat(a, b): a vector times a matrix.
+PyObject* vecmat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
+  check_same_device(a, b);
+  if (a->size(0) != b->size(0)) fail_product_shapes(1, a->size(0), b->size(0), b->size(1));
+  check_mm_dtypes(a, b);
+  return multiply_vector(b, a, true).release_object();
+}
+
+PyObject* dot_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
+  auto& form = *static_cast<const Form*>(op.payload);
+  if (a->ndim != 1 || b->ndim != 1) {
+    failf(PyExc_RuntimeError, "1D tensors expected, but got %dD and %dD tensors", a->ndim, b->ndim);
+  }
+  check_same_device(a, b);
+  if (a->dtype != b->dtype) {
+    failf(PyExc_RuntimeError, "dot : expected both vectors to have same dtype, but found %s and %s",
+          dtype_class_name(a->dtype), dtype_class_name(b->dtype));
+  }
+  if (a->numel != b->numel) {
+    failf(PyExc_RuntimeError,
+          "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of "
+          "elements, but "
+          "got %lld and %lld elements respectively",
+          (long long)a->numel, (long long)b->numel, (long long)a->numel, (long long)b->numel);
+  }
+  if (a->dtype == DType::b1) fail_unsupported("dot", a->dtype);
+  TensorRef result = new_tensor({}, a->dtype, a->device());
+  if (a->is_meta()) return result.release_object();
+  ProductNoGil release(double(a->numel));
+  dot(a->dtype, result->data(), vector_of(a), vector_of(b), form.adjoint_a);
+  return result.release_object();
+}
+
+// linear(bias, x, weight) and linear(x, weight): x may have any number of dimensions from one.
+PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  bool biased = op.input_count == 3;
+  Tensor* bias = biased ? tensor_argument(op, args, 0) : nullptr;
+  Tensor *x = tensor_argument(op, args, biased), *weight = tensor_argument(op, args, biased + 1);
+  check_same_device(x, weight);
+  if (biased) check_same_device(x, bias);
+  int64_t k = x->size(x->ndim - 1), n = weight->size(0), rows = 1;
+  for (int d = 0; d < x->ndim - 1; d++) rows *= x->size(d);
+  if (k != weight->size(1)) fail_product_shapes(rows, k, weight->size(1), n);
+  if (!biased) {
+    check_mm_dtypes(x, weight);
+  } else if (bias->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
+          dtype_class_name(bias->dtype), dtype_class_name(weight->dtype));
+  } else if (x->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "mat1 and mat2 must have the same dtype, but got %s and %s",
+          dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
+  }
+  if (x->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", x->dtype);
+  if (biased && bias->size(0) != n) {
+    failf(PyExc_RuntimeError,
+          "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
+          "dimension 1.  "
+          "Target sizes: [%lld, %lld].  Tensor sizes: [%lld]",
+          (long long)n, (long long)bias->size(0), (long long)rows, (long long)n, (long long)bias->size(0));
+  }
+  Shape shape;
+  shape.assign(x->sizes());
+  shape.sizes[shape.ndim - 1] = n;
+  TensorRef result = new_tensor(shape, x->dtype, x->device());
+  if (x->is_meta()) return result.release_object();
+  size_t row_bytes = size_t(n) * size_t(x->itemsize());
+  if (biased && rows && n) {
+    TensorRef dense = contiguous(bias);
+    char* to = result->data();
+    for (int64_t i = 0; i < rows; i++) std::memcpy(to + size_t(i) * row_bytes, dense->data(), row_bytes);
+  }
+  // All leading dimensions but the last are the batch, so that x is read where it lies, however it is
+  // strided.
+  int lead = std::max(0, x->ndim - 2);
+  Matrix mx{x->data(), x->ndim > 1 ? x->size(lead) : 1, k, x->ndim > 1 ? x->stride(lead) : k,
+            x->stride(x->ndim - 1)};
+  Matrix mw{weight->data(), k, n, weight->stride(1), weight->stride(0)};
+  Sizes batch = x->sizes().first(size_t(lead));
+  multiply_batches(result.get(), batch, batched_operand(x, x->ndim - lead, batch, mx),
+                   batched_operand(weight, 2, batch, mw), Coefficients(x->dtype, biased ? 1 : 0));
+  return result.release_object();
+}
+
+struct Products {
+  Primitive *mm, *mv, *vecmat, *dot, *matmul_nd;
+  Primitive *linear, *linear_nd, *linear_unbiased, *linear_nd_unbiased;
+} products;
+
+PyObject* py_matmul(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) failf(PyExc_TypeError, "matmul() takes 2 positional arguments but %zd were given", n);
+    static const char* names[] = {"input", "other"};
+    for (int i = 0; i < 2; i++) {
+      if (!is_tensor(args[i])) {
+        failf(PyExc_TypeError, "matmul(): argument '%s' (position %d) must be Tensor, not %s", names[i],
+              i + 1, Py_TYPE(args[i])->tp_name);
+      }
+    }
+    return matmul(as_tensor(args[0]), as_tensor(args[1]));
+  });
+}
+
+// linear(input, weight, bias or None); None where the bias is not one row, which Python composes of other
+// functions.
+PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3) failf(PyExc_TypeError, "linear() takes 3 positional arguments but %zd were given", n);
+    static const char* names[] = {"input", "weight", "bias"};
+    for (int i = 0; i < 3; i++) {
+      if (is_tensor(args[i]) || (i == 2 && args[i] == Py_None)) continue;
+      failf(PyExc_TypeError, "linear(): argument '%s' (position %d) must be Tensor, not %s", names[i], i + 1,
+            Py_TYPE(args[i])->tp_name);
+    }
+    Tensor *x = as_tensor(args[0]), *weight = as_tensor(args[1]);
+    Tensor* bias = args[2] == Py_None ? nullptr : as_tensor(args[2]);
+    if (x->ndim == 0 || weight->ndim == 0) {
+      failf(PyExc_RuntimeError, "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+            x->ndim, weight->ndim);
+    }
+    if (weight->ndim > 2) {
+      failf(PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->ndim);
+    }
+    if (weight->ndim == 1) {
+      if (bias) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
+      return matmul(x, weight);
+    }
+    if (!bias) return call(x->ndim == 2 ? *products.linear_unbiased : *products.linear_nd_unbiased, args);
+    if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) Py_RETURN_NONE;
+    PyObject* reordered[] = {args[2], args[0], args[1]};
+    return call(x->ndim == 2 ? *products.linear : *products.linear_nd, reordered);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"matmul", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_matmul)), METH_FASTCALL,
+     "matmul(input, other): the product torch.matmul defines, by the operands' dimensions."},
+    {"linear", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_linear)), METH_FASTCALL,
+     "linear(input, weight, bias): input @ weight.T + bias, or None if bias has to be broadcast otherwise."},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  static const Form plain{false, false}, nh{false, true}, hn{true, false};
+  products.mm = &define("mm(input, mat2)", mm_forward, 0, &plain);
+  define("mm_nh(a, b)", mm_forward, 0, &nh);
+  define("mm_hn(a, b)", mm_forward, 0, &hn);
+  define("bmm(input, mat2)", bmm_forward, 0, &plain);
+  define("bmm_nh(a, b)", bmm_forward, 0, &nh);
+  define("bmm_hn(a, b)", bmm_forward, 0, &hn);
+  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, 0, &plain);
+  define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
+  define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
+  products.mv = &define("mv(input, vec)", mv_forward);
+  products.vecmat = &define("vecmat(a, b)", vecmat_forward);
+  products.dot = &define("dot(input, tensor)", dot_forward, 0, &plain);
+  define("vdot(input, other)", dot_forward, 0, &hn);
+  products.linear = &define("linear(bias, x, weight)", linear_forward);
+  products.linear_nd = &define("linear_nd(bias, x, weight)", linear_forward);
+  products.linear_unbiased = &define("linear_unbiased(x, weight)", linear_forward);
+  products.linear_nd_unbiased = &define("linear_nd_unbiased(x, weight)", linear_forward);
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+});
+
+}  // namespace
+
+PyObject* matmul(Tensor* a, Tensor* b) {
+  PyObject* args[] = {a->object(), b->object()};
+  if (a->ndim == 2 && b->ndim == 2) return call(*products.mm, args);
+  if (a->ndim == 0 || b->ndim == 0) {
+    failf(PyExc_RuntimeError, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+          a->ndim, b->ndim);
+  }
+  if (a->ndim > 2 || b->ndim > 2) return call(*products.matmul_nd, args);
+  if (a->ndim == 2) return call(*products.mv, args);
+  return call(b->ndim == 2 ? *products.vecmat : *products.dot, args);
+}
+
+}  // namespace rl

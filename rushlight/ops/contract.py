@@ -1,0 +1,283 @@
+"""Products over chosen dimensions: inner, outer, tensordot, einsum, chains of matrices, kron and cross.
+
+All are composed of mm, bmm, mul and views, except the cross product, whose derivative stands in matmul.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from rushlight import _C
+
+from ._public import Tensor, function, public, wrap_dim, write_out
+from .einsum import einsum as _einsum
+from .matmul import C_NAMES, finish
+
+ops = _C.ops
+
+
+@public
+def inner(input, other, *, out=None):
+    """The sums of products over the last dimensions of two tensors.
+
+    Example::
+
+        >>> rushlight.inner(rushlight.tensor([1, 2, 3]), rushlight.tensor([0, 2, 1]))
+        tensor(7)
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        result = input * other
+        return result if out is None else write_out(out, result)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(input.shape)} and {list(other.shape)}"
+        )
+    return finish(_contract(input, other, [-1], [-1]), out)
+
+
+@public(aliases=("ger",))
+def outer(input, vec2, *, out=None):
+    """The matrix of all products of an element of one vector with one of the other.
+
+    Example::
+
+        >>> rushlight.outer(rushlight.tensor([1, 2]), rushlight.tensor([3, 4, 5]))
+        tensor([[ 3,  4,  5],
+                [ 6,  8, 10]])
+    """
+    if input.ndim != 1:
+        raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D")
+    if vec2.ndim != 1:
+        raise RuntimeError(f"outer: Expected 1-D argument vec2, but got {vec2.ndim}-D")
+    result = input.unsqueeze(-1) * vec2
+    return result if out is None else write_out(out, result)
+
+
+def _contract(a, b, dims_a, dims_b):
+    """Sums products over pairs of dimensions; one of size 1 is broadcast against its partner."""
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype != b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    for d, e in zip(dims_a, dims_b):
+        m, n = a.shape[wrap_dim(d, a.ndim)], b.shape[wrap_dim(e, b.ndim)]
+        if m == n:
+            continue
+        if n == 1:
+            a = a.sum(dim=d, keepdim=True)
+        elif m == 1:
+            b = b.sum(dim=e, keepdim=True)
+        else:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {m} in dim {d} "
+                f"and second has size {n} in dim {e}"
+            )
+    inner_a, inner_b = ([wrap_dim(d, x.ndim) for d in dims] for x, dims in ((a, dims_a), (b, dims_b)))
+    for inner in (inner_a, inner_b):
+        for d in inner:
+            if inner.count(d) > 1:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    outer_a = [d for d in range(a.ndim) if d not in inner_a]
+    outer_b = [d for d in range(b.ndim) if d not in inner_b]
+    shape = [a.shape[d] for d in outer_a] + [b.shape[d] for d in outer_b]
+    terms = 1
+    for d in inner_a:
+        terms *= a.shape[d]
+    rows, cols = (_count(x, dims) for x, dims in ((a, outer_a), (b, outer_b)))
+    product = ops.mm(
+        a.permute(outer_a + inner_a).reshape(rows, terms), b.permute(inner_b + outer_b).reshape(terms, cols)
+    )
+    return product.view(shape)
+
+
+def _count(x, dims):
+    n = 1
+    for d in dims:
+        n *= x.shape[d]
+    return n
+
+
+@function
+def tensordot(a, b, dims=2, out=None):
+    """Sums products of two tensors' elements over pairs of dimensions.
+
+    `dims` is how many of a's last dimensions meet b's first ones, or the two lists of dimensions that meet.
+
+    Example::
+
+        >>> a, b = rushlight.ones(3, 4, 5), rushlight.ones(4, 3, 2)
+        >>> rushlight.tensordot(a, b, dims=([1, 0], [0, 1])).shape
+        torch.Size([5, 2])
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, (tuple, list)):
+        dims_a, dims_b = dims
+        for number, (given, which) in enumerate(((dims_a, "dims_self"), (dims_b, "dims_other"))):
+            if not isinstance(given, (tuple, list)):
+                raise TypeError(
+                    f"tensordot(): argument '{which}' (position {number + 3}) must be tuple of ints, "
+                    f"not {type(given).__name__}"
+                )
+    elif isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims_a, dims_b = range(-dims, 0), range(dims)
+    else:
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing "
+            f"two lists, but got dims={dims}"
+        )
+    return finish(_contract(a, b, list(dims_a), list(dims_b)), out)
+
+
+einsum = function(_einsum)
+
+
+@public(namespace=False, method=False)
+def multi_dot(tensors, *, out=None):
+    """The product of two or more matrices, multiplied in the order that needs the fewest operations.
+
+    The first and the last may be vectors.
+
+    Example::
+
+        >>> multi_dot([rushlight.ones(10, 100), rushlight.ones(100, 5), rushlight.ones(5, 50)]).shape
+        torch.Size([10, 50])
+    """
+    tensors = list(tensors)
+    n = len(tensors)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    first, last = tensors[0], tensors[-1]
+    for x, which in ((first, "first"), (last, "last")):
+        if x.ndim not in (1, 2):
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {x.ndim}D")
+    if first.ndim == 1:
+        tensors[0] = first.unsqueeze(0)
+    if last.ndim == 1:
+        tensors[-1] = last.unsqueeze(-1)
+    for i, x in enumerate(tensors):
+        if x.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+        if x.dtype != first.dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype "
+                f"but tensor 0 is {C_NAMES[first.dtype]} and tensor {i} {C_NAMES[x.dtype]}"
+            )
+    for i in range(n - 1):
+        if tensors[i].shape[1] != tensors[i + 1].shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].shape)} and "
+                f"{list(tensors[i + 1].shape)} cannot be multiplied"
+            )
+    shape = [first.shape[0]] * (first.ndim - 1) + [last.shape[-1]] * (last.ndim - 1)
+    result = _multiply_chain(tensors).view(shape)
+    if out is not None and out.dtype != result.dtype:
+        raise RuntimeError(
+            f"multi_dot(): expected out tensor to have dtype {C_NAMES[result.dtype]} "
+            f"but got {C_NAMES[out.dtype]}"
+        )
+    return result if out is None else write_out(out, result)
+
+
+def _multiply_chain(matrices):
+    sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    n = len(matrices)
+    cost = [[0] * n for _ in range(n)]
+    cut = [[0] * n for _ in range(n)]
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            cost[i][j], cut[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i, j):
+        if i == j:
+            return matrices[i]
+        return ops.mm(product(i, cut[i][j]), product(cut[i][j] + 1, j))
+
+    return product(0, n - 1)
+
+
+@function
+def chain_matmul(*matrices, out=None):
+    """The product of matrices; the older name of :func:`rushlight.linalg.multi_dot`.
+
+    Example::
+
+        >>> rushlight.chain_matmul(rushlight.ones(2, 3), rushlight.ones(3, 4)).shape
+        torch.Size([2, 4])
+    """
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. "
+        "Use torch.linalg.multi_dot instead, which accepts a list of two or more tensors "
+        "rather than multiple parameters.",
+        stacklevel=2,
+    )
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for m in matrices:
+        if m.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
+    if len(matrices) == 1:
+        return finish(matrices[0].clone(), out)
+    return multi_dot(matrices, out=out)
+
+
+@public
+def kron(input, other, *, out=None):
+    """The Kronecker product: every element of input times the whole of other.
+
+    Example::
+
+        >>> rushlight.kron(rushlight.tensor([1, 2]), rushlight.tensor([1, 10]))
+        tensor([ 1, 10,  2, 20])
+    """
+    ndim = max(input.ndim, other.ndim)
+    a, b = ([1] * (ndim - x.ndim) + list(x.shape) for x in (input, other))
+    left = input.reshape([size for m in a for size in (m, 1)])
+    right = other.reshape([size for n in b for size in (1, n)])
+    result = (left * right).reshape([m * n for m, n in zip(a, b)])
+    return result if out is None else write_out(out, result)
+
+
+@public(namespace=False, method=False, name="cross")
+def linalg_cross(input, other, *, dim=-1, out=None):
+    """The cross product of vectors of three elements along `dim`.
+
+    Example::
+
+        >>> linalg_cross(rushlight.tensor([1, 0, 0]), rushlight.tensor([0, 1, 0]))
+        tensor([0, 0, 1])
+    """
+    return finish(ops.linalg_cross(input, other, dim), out)
+
+
+@public
+def cross(input, other, dim=None, *, out=None):
+    """The cross product of vectors of three elements along `dim`, by default the first dimension of size 3.
+
+    Example::
+
+        >>> rushlight.cross(rushlight.tensor([1, 0, 0]), rushlight.tensor([0, 1, 0]), dim=0)
+        tensor([0, 0, 1])
+    """
+    if dim is None:
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\n"
+            "Please either pass the dim explicitly or simply use torch.linalg.cross.\n"
+            "The default value of dim will change to agree with that of linalg.cross in a future release.",
+            stacklevel=2,
+        )
+        for d, size in enumerate(input.shape):
+            if size == 3:
+                dim = d
+                break
+        else:
+            raise RuntimeError("no dimension of size 3 in input")
+    return finish(ops.linalg_cross(input, other, dim), out)

@@ -1,0 +1,336 @@
+"""Matrix products: their derivatives, then mm, bmm, mv, dot, matmul, linear, addmm and their relatives.
+
+The products mm, bmm and matmul_nd exist in three forms: plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each
+form's derivatives are the other two, so backward makes no transposed views, and conjugates in one place.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+from ._public import Tensor, public, write_out
+from ._rules import derivative
+
+ops = _C.ops
+_matmul = _C.matmul
+
+
+def _conj(x):
+    return x.conj() if x.dtype.is_complex else x
+
+
+def _times(g, factor):
+    """g times the conjugate of a Python number."""
+    if factor == 1:
+        return g
+    return g * (factor.conjugate() if isinstance(factor, complex) else factor)
+
+
+def _outer(a, b):
+    return a.unsqueeze(-1) * _conj(b)
+
+
+def _rows(x):
+    """x as a matrix whose rows are all dimensions but the last."""
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+
+
+derivative("mm", input=lambda g, mat2: ops.mm_nh(g, mat2), mat2=lambda g, input: ops.mm_hn(input, g))
+derivative("mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a))
+derivative("mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g))
+
+derivative("bmm", input=lambda g, mat2: ops.bmm_nh(g, mat2), mat2=lambda g, input: ops.bmm_hn(input, g))
+derivative("bmm_nh", node="BmmBackward0", a=lambda g, b: ops.bmm(g, b), b=lambda g, a: ops.bmm_hn(g, a))
+derivative("bmm_hn", node="BmmBackward0", a=lambda g, b: ops.bmm_nh(b, g), b=lambda g, a: ops.bmm(a, g))
+
+derivative("mv", input=lambda g, vec: _outer(g, vec), vec=lambda g, input: ops.vecmat(g, _conj(input)))
+derivative(
+    "vecmat",
+    node="SqueezeBackward4",
+    a=lambda g, b: ops.mv(_conj(b), g),
+    b=lambda g, a: _outer(_conj(a), _conj(g)),
+)
+derivative("dot", input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
+derivative("vdot", input=lambda g, other: _conj(g) * other, other=lambda g, input: g * input)
+
+
+# The engine sums a gradient over the batch dimensions in which its operand was broadcast. One matrix b under
+# many rows of a is the exception: summing inside the product needs no memory for the terms.
+def _matmul_nd_a(g, b, a_shape):
+    if len(a_shape) == 1:
+        return _matmul(_conj(b), g.unsqueeze(-1)).squeeze(-1)
+    if b.ndim == 1:
+        return _outer(g, b)
+    return ops.matmul_nd_nh(g, b)
+
+
+def _matmul_nd_b(g, a, b_shape):
+    if len(b_shape) == 1:
+        return ops.vecmat(g.reshape(-1), _conj(_rows(a)))
+    if a.ndim == 1:
+        return _outer(_conj(a), _conj(g.unsqueeze(-2)))
+    if len(b_shape) == 2:
+        return ops.mm_hn(_rows(a), _rows(g))
+    return ops.matmul_nd_hn(a, g)
+
+
+derivative("matmul_nd", node="UnsafeViewBackward0", a=_matmul_nd_a, b=_matmul_nd_b)
+derivative(
+    "matmul_nd_nh",
+    node="UnsafeViewBackward0",
+    a=lambda g, b: _matmul(g, b),
+    b=lambda g, a, b_shape: _matmul_nd_b(a, g, b_shape),
+)
+derivative(
+    "matmul_nd_hn",
+    node="UnsafeViewBackward0",
+    a=lambda g, b: ops.matmul_nd_nh(b, g),
+    b=lambda g, a: _matmul(a, g),
+)
+
+# Printed tensors show torch's node names, which tell what torch computes linear with.
+for _linear, _node in {"linear": "AddmmBackward0", "linear_nd": "ViewBackward0"}.items():
+    derivative(
+        _linear,
+        node=_node,
+        bias=lambda g: g,
+        x=lambda g, weight: _matmul(g, _conj(weight)),
+        weight=lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
+    )
+for _linear, _node in {"linear_unbiased": "MmBackward0", "linear_nd_unbiased": "UnsafeViewBackward0"}.items():
+    derivative(
+        _linear,
+        node=_node,
+        x=lambda g, weight: _matmul(g, _conj(weight)),
+        weight=lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
+    )
+
+derivative(
+    "addmm",
+    input=lambda g, beta: _times(g, beta),
+    mat1=lambda g, mat2, alpha: _times(ops.mm_nh(g, mat2), alpha),
+    mat2=lambda g, mat1, alpha: _times(ops.mm_hn(mat1, g), alpha),
+)
+derivative(
+    "addmv",
+    input=lambda g, beta: _times(g, beta),
+    mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
+    vec=lambda g, mat, alpha: _times(ops.vecmat(g, _conj(mat)), alpha),
+)
+derivative(
+    "addr",
+    input=lambda g, beta: _times(g, beta),
+    vec1=lambda g, vec2, alpha: _times(ops.mv(g, _conj(vec2).to(g.dtype)), alpha),
+    vec2=lambda g, vec1, alpha: _times(ops.vecmat(_conj(vec1).to(g.dtype), g), alpha),
+)
+derivative(
+    "baddbmm",
+    input=lambda g, beta: _times(g, beta),
+    batch1=lambda g, batch2, alpha: _times(ops.bmm_nh(g, batch2), alpha),
+    batch2=lambda g, batch1, alpha: _times(ops.bmm_hn(batch1, g), alpha),
+)
+derivative(
+    "addbmm",
+    input=lambda g, beta: _times(g, beta),
+    batch1=lambda g, batch2, alpha: _times(ops.matmul_nd_nh(g, batch2), alpha),
+    batch2=lambda g, batch1, alpha: _times(ops.matmul_nd_hn(batch1, g), alpha),
+)
+derivative(
+    "linalg_cross",
+    input=lambda g, other, dim: ops.linalg_cross(_conj(other), g, dim),
+    other=lambda g, input, dim: ops.linalg_cross(g, _conj(input), dim),
+)
+
+
+C_NAMES = {
+    _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
+    _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
+    _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
+    _C.bfloat16: "c10::BFloat16",
+}  # fmt: skip
+
+
+def finish(result, out):
+    """`result`, or `out` filled with it. Products do not cast to the dtype of `out`."""
+    if out is None:
+        return result
+    if out.dtype != result.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {C_NAMES[result.dtype]}, but got {C_NAMES[out.dtype]} instead"
+        )
+    return write_out(out, result)
+
+
+def _number(value):
+    return value.item() if isinstance(value, Tensor) else value
+
+
+@public
+def mm(input, mat2, *, out=None):
+    """The product of two matrices.
+
+    Example::
+
+        >>> rushlight.mm(rushlight.ones(2, 3), rushlight.ones(3, 1))
+        tensor([[3.],
+                [3.]])
+    """
+    return finish(ops.mm(input, mat2), out)
+
+
+@public
+def bmm(input, mat2, *, out=None):
+    """The products of the matrices in two batches of the same length.
+
+    Example::
+
+        >>> rushlight.bmm(rushlight.ones(5, 2, 3), rushlight.ones(5, 3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
+    return finish(ops.bmm(input, mat2), out)
+
+
+@public
+def mv(input, vec, *, out=None):
+    """The product of a matrix and a vector.
+
+    Example::
+
+        >>> rushlight.mv(rushlight.ones(2, 3), rushlight.ones(3))
+        tensor([3., 3.])
+    """
+    return finish(ops.mv(input, vec), out)
+
+
+@public
+def dot(input, tensor, *, out=None):
+    """The sum of the products of two vectors' elements; vdot conjugates the first.
+
+    Example::
+
+        >>> rushlight.dot(rushlight.tensor([2, 3]), rushlight.tensor([2, 1]))
+        tensor(7)
+    """
+    return finish(ops.dot(input, tensor), out)
+
+
+@public
+def vdot(input, other, *, out=None):
+    """The sum of the products of the conjugated first vector's elements and the second's.
+
+    Example::
+
+        >>> rushlight.vdot(rushlight.tensor([1 + 2j]), rushlight.tensor([1j]))
+        tensor(2.+1.j)
+    """
+    return finish(ops.vdot(input, other), out)
+
+
+@public
+def matmul(input, other, *, out=None):
+    """The matrix product of two tensors, as the operator ``@`` computes it.
+
+    Vectors give a dot product, or count as one row or column; further dimensions are a batch, broadcast.
+
+    Example::
+
+        >>> rushlight.matmul(rushlight.ones(5, 1, 2, 3), rushlight.ones(4, 3, 6)).shape
+        torch.Size([5, 4, 2, 6])
+    """
+    return finish(_matmul(input, other), out)
+
+
+@public(namespace=False, method=False)
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias``.
+
+    Example::
+
+        >>> linear(rushlight.ones(2, 3), rushlight.ones(4, 3), rushlight.zeros(4)).shape
+        torch.Size([2, 4])
+    """
+    result = _C.linear(input, weight, bias)
+    if result is not None:
+        return result
+    # A bias that is not one row: what torch adds by broadcasting.
+    if input.ndim == 2:
+        return ops.addmm(bias, input, weight.t(), 1, 1)
+    product = _C.linear(input, weight, None)
+    return product.add_(bias)
+
+
+@public
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * (mat1 @ mat2)``, input being broadcast. With beta == 0 it is not read.
+
+    Example::
+
+        >>> rushlight.addmm(rushlight.ones(2), rushlight.ones(1, 3), rushlight.ones(3, 2), alpha=2)
+        tensor([[7., 7.]])
+    """
+    return finish(ops.addmm(input, mat1, mat2, _number(beta), _number(alpha)), out)
+
+
+@public
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * (mat @ vec)``, input being broadcast.
+
+    Example::
+
+        >>> rushlight.addmv(rushlight.ones(2), rushlight.ones(2, 3), rushlight.ones(3))
+        tensor([4., 4.])
+    """
+    return finish(ops.addmv(input, mat, vec, _number(beta), _number(alpha)), out)
+
+
+@public
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * outer(vec1, vec2)``, input being broadcast.
+
+    Example::
+
+        >>> rushlight.addr(rushlight.zeros(2, 2), rushlight.tensor([1.0, 2.0]), rushlight.ones(2))
+        tensor([[1., 1.],
+                [2., 2.]])
+    """
+    result = ops.addr(input, vec1, vec2, _number(beta), _number(alpha))
+    return result if out is None else write_out(out, result)
+
+
+@public
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * (sum of batch1[i] @ batch2[i])``, input being broadcast.
+
+    Example::
+
+        >>> rushlight.addbmm(rushlight.zeros(1), rushlight.ones(5, 1, 3), rushlight.ones(5, 3, 1))
+        tensor([[15.]])
+    """
+    return finish(ops.addbmm(input, batch1, batch2, _number(beta), _number(alpha)), out)
+
+
+@public
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * (batch1 @ batch2)`` for every matrix of a batch, input being broadcast.
+
+    Example::
+
+        >>> rushlight.baddbmm(rushlight.ones(1), rushlight.ones(2, 1, 3), rushlight.ones(2, 3, 1)).shape
+        torch.Size([2, 1, 1])
+    """
+    return finish(ops.baddbmm(input, batch1, batch2, _number(beta), _number(alpha)), out)
+
+
+def _in_place_sum(name):
+    primitive = getattr(ops, name)
+
+    def method(self, a, b, *, beta=1, alpha=1):
+        return _C.in_place(primitive, self, a, b, _number(beta), _number(alpha))
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In-place version of :meth:`{name}`."
+    setattr(Tensor, f"{name}_", _C.Function(method))
+
+
+for _name in ("addmm", "addmv", "addr", "addbmm", "baddbmm"):
+    _in_place_sum(_name)
