@@ -51,6 +51,7 @@ unary("erfinv", None, **INSIDE, inplace=True, dtypes="fib", grad="f")
 unary("lgamma", math.lgamma, **POSITIVE, inplace=True, dtypes="fib", grad="f")
 unary("digamma", None, **POSITIVE, inplace=True, dtypes="fib", grad="f")
 unary("sinc", None, low=0.2, high=0.9, inplace=True)
+unary("i0", None, inplace=True, dtypes="fib", grad="f")
 unary("deg2rad", math.radians, inplace=True, dtypes="fib", grad="f")
 unary("rad2deg", math.degrees, inplace=True, dtypes="fib", grad="f")
 unary("floor", math.floor, avoid=(-1, 0, 1), inplace=True, dtypes="fi", grad="f")
@@ -91,20 +92,29 @@ unary(
 )
 unary("conj", lambda v: complex(v).conjugate(), view=True)
 unary("resolve_conj")
+unary("resolve_neg")
 unary("conj_physical", lambda v: complex(v).conjugate(), inplace=True)
 unary("real", view=True, method=False)
 unary("imag", dtypes="c", grad="c", view=True, method=False)
 unary("view_as_real", dtypes="c", grad="c", view=True, method=False)
+# There is no complex number of half floats here.
+REAL = "scib"
 op(
     "view_as_complex",
-    [call(x(3, 2)), call(x(2, 2, 2)), call(x(0, 2))],
-    dtypes="sh",
+    [call(x(*shape), only=REAL) for shape in ((3, 2), (2, 2, 2), (0, 2))],
+    dtypes="s",
     grad="f",
     method=False,
     view=True,
     layouts=(),
 )
-op("complex", [call(x(3), x(3)), call(x(2, 1), x(3))], dtypes="sh", grad="f", method=False)
+op(
+    "complex",
+    [call(x(3), x(3), only=REAL), call(x(2, 1), x(3), only=REAL)],
+    dtypes="s",
+    grad="f",
+    method=False,
+)
 op("polar", [call(x(3, low=0.5, high=2.0), x(3))], dtypes="s", grad="f", method=False)
 unary("angle", None, avoid=(0.0,))
 unary("clone", lambda v: v)
@@ -190,6 +200,7 @@ binary(
         call(x(3, avoid=(0.0,)), 2),
         call(x(3, **AWAY), -1.5, only="fc"),
     ],
+    same_strides=False,
 )
 binary("float_power", None, left={"low": 0.4, "high": 2.0}, right={"low": 0.3, "high": 2.0}, scalars=(2, 0.5))
 binary(
@@ -325,7 +336,13 @@ op(
     dtypes="fci",
     grad="fc",
 )
-op("Tensor.__rpow__", [call(x(3, low=0.0), 2), call(x(2, 2), 1.5)], dtypes="fcib", grad="fc")
+op(
+    "Tensor.__rpow__",
+    [call(x(3, low=0.0), 2), call(x(2, 2), 1.5)],
+    dtypes="fcib",
+    grad="fc",
+    same_strides=False,
+)
 op("Tensor.__matmul__", [call(x(2, 3), x(3, 2)), call(x(3), x(3))], dtypes="fci", grad="fc")
 op("Tensor.__rmatmul__", [call(x(3, 2), x(2, 3))], dtypes="fci", grad="fc")
 op("Tensor.__neg__", [call(x(3))], dtypes="fci")
@@ -405,6 +422,15 @@ op(
     dtypes="fc",
     inplace=True,
 )
+op(
+    "threshold",
+    [call(x(5, avoid=(0.5,)), 0.5, 0.0), call(x(2, 3, avoid=(1,)), 1, 7)],
+    dtypes="fi",
+    grad="f",
+    inplace=False,
+    method=False,
+)
+op("fill", [call(x(2, 3), 1), call(x(2), x()), call(x(), 0)], method=False)
 op(
     "lerp",
     [call(x(3), x(3), 0.3), call(x(2, 3), x(3), x(2, 1)), call(x(3), x(3), 0.8)],

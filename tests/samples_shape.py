@@ -68,6 +68,7 @@ op(
 )
 op("select", [call(x(2, 3), 0, 1), call(x(2, 3), -1, -1), call(x(3), 0, 2)], **VIEW)
 op("split", [call(x(5, 2), 2), call(x(5, 2), [1, 4]), call(x(2, 3), 1, dim=1), call(x(0, 2), 2)], **VIEW)
+op("split_with_sizes", [call(x(5, 2), [1, 4]), call(x(2, 3), (1, 0, 2), 1)], **VIEW)
 op("tensor_split", [call(x(5, 2), 3), call(x(5, 2), (1, 3)), call(x(2, 4), 2, dim=1)], **VIEW)
 op("chunk", [call(x(5, 2), 2), call(x(2, 6), 3, 1), call(x(2), 5)], **VIEW)
 op("hsplit", [call(x(2, 4), 2)], **VIEW)

@@ -242,9 +242,13 @@ def make_tensor(lib: Any, item: Input, dtype: str, layout: str = "contiguous") -
     if layout == "strided":
         return lib.empty((*item.shape, 2), dtype=tensor.dtype).select(-1, 0).copy_(tensor)
     if layout == "offset":
-        return lib.empty((item.shape[0] + 1, *item.shape[1:]), dtype=tensor.dtype)[1:].copy_(tensor)
+        return (
+            lib.empty((item.shape[0] + 1, *item.shape[1:]), dtype=tensor.dtype)
+            .narrow(0, 1, item.shape[0])
+            .copy_(tensor)
+        )
     if layout == "expanded":
-        return tensor if item.dtype or not item.shape[0] else tensor[:1].expand(item.shape)
+        return tensor if item.dtype or not item.shape[0] else tensor.narrow(0, 0, 1).expand(item.shape)
     raise ValueError(f"no layout {layout!r}")
 
 
