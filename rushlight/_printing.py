@@ -145,7 +145,9 @@ def format_tensor(tensor: Any, format_spec: str) -> str:
     """`Tensor.__format__`: a zero-dimensional tensor formats as its number, any other only without a spec."""
     if tensor.dim() == 0 and type(tensor) is rushlight.Tensor and tensor.device.type != "meta":
         return format(tensor.item(), format_spec)
-    return object.__format__(tensor, format_spec)
+    if format_spec:
+        raise TypeError(f"unsupported format string passed to {type(tensor).__name__}.__format__")
+    return str(tensor)
 
 
 def _node_name(node: Any) -> str:

@@ -138,9 +138,9 @@ def _complex(self):
 
 
 def _format(self, spec):
-    if self.dim() == 0 and type(self) is Tensor:
-        return self.item().__format__(spec)
-    return object.__format__(self, spec)
+    from rushlight._printing import format_tensor
+
+    return format_tensor(self, spec)
 
 
 def _repr(self, *, tensor_contents=None):

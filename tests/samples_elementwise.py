@@ -37,14 +37,14 @@ unary("arccos", cmath.acos, **INSIDE, inplace=True)
 unary("arctan", cmath.atan, **INSIDE, inplace=True)
 unary("sinh", cmath.sinh, inplace=True)
 unary("cosh", cmath.cosh, inplace=True)
-unary("tanh", cmath.tanh, low=-1.2, high=1.2, inplace=True)
+unary("tanh", cmath.tanh, low=-1.2, high=1.2, inplace=True, covers=("tanh_backward",))
 unary("asinh", cmath.asinh, low=-0.9, high=0.9, inplace=True)
 unary("acosh", cmath.acosh, low=1.2, high=4.0, inplace=True)
 unary("atanh", cmath.atanh, **INSIDE, inplace=True)
 unary("arcsinh", cmath.asinh, **INSIDE, inplace=True)
 unary("arccosh", cmath.acosh, low=1.2, high=4.0, inplace=True)
 unary("arctanh", cmath.atanh, **INSIDE, inplace=True)
-unary("sigmoid", lambda v: 1 / (1 + cmath.exp(-v)), inplace=True)
+unary("sigmoid", lambda v: 1 / (1 + cmath.exp(-v)), inplace=True, covers=("sigmoid_backward",))
 unary("erf", math.erf, inplace=True, dtypes="fib", grad="f")
 unary("erfc", math.erfc, inplace=True, dtypes="fib", grad="f")
 unary("erfinv", None, **INSIDE, inplace=True, dtypes="fib", grad="f")
@@ -69,6 +69,7 @@ unary(
         call(Input((4,), values=(0.5, 1.5, 2.5, -0.5)), only="f", nograd=True),
         call(x(3), decimals=1, only="f", nograd=True),
     ],
+    covers=("round_decimals",),
 )
 unary("frac", lambda v: v - math.trunc(v), avoid=(-1, 0, 1), inplace=True, dtypes="f", grad="f")
 unary("relu", lambda v: max(v, 0), avoid=(0.0,), inplace=True, dtypes="fi", grad="f")
@@ -148,10 +149,25 @@ binary(
     lambda a, b: a + b,
     inplace=True,
     more=[call(x(3), x(3), alpha=2, only="fci"), call(x(3), 2.5, alpha=0.5, only="fc")],
+    covers=("add_alpha",),
 )
-binary("sub", lambda a, b: a - b, inplace=True, dtypes="fci", more=[call(x(2, 2), x(2), alpha=3)])
+binary(
+    "sub",
+    lambda a, b: a - b,
+    inplace=True,
+    dtypes="fci",
+    more=[call(x(2, 2), x(2), alpha=3)],
+    covers=("sub_alpha",),
+)
 binary("subtract", lambda a, b: a - b, inplace=True, dtypes="fci")
-binary("rsub", lambda a, b: b - a, dtypes="fci", method=False, more=[call(x(3), 1.0, alpha=2, only="fc")])
+binary(
+    "rsub",
+    lambda a, b: b - a,
+    dtypes="fci",
+    method=False,
+    more=[call(x(3), 1.0, alpha=2, only="fc")],
+    covers=("rsub_number",),
+)
 binary("mul", lambda a, b: a * b, inplace=True)
 binary("multiply", lambda a, b: a * b, inplace=True)
 binary(
@@ -164,6 +180,7 @@ binary(
         call(x(3, low=-5, high=5), x(3, **AWAY), rounding_mode="trunc", only="fi", nograd=True),
         call(x(3), 2, rounding_mode=None),
     ],
+    covers=("div_trunc",),
 )
 binary("divide", lambda a, b: a / b, inplace=True, right=AWAY)
 binary("true_divide", lambda a, b: a / b, inplace=True, right=AWAY)
@@ -201,6 +218,7 @@ binary(
         call(x(3, **AWAY), -1.5, only="fc"),
     ],
     same_strides=False,
+    covers=("pow_scalar", "scalar_pow"),
 )
 binary("float_power", None, left={"low": 0.4, "high": 2.0}, right={"low": 0.3, "high": 2.0}, scalars=(2, 0.5))
 binary(
@@ -390,6 +408,7 @@ op(
     dtypes="fib",
     grad="f",
     inplace=True,
+    covers=("clamp_scalar",),
 )
 op("clip", [call(x(3, 4, avoid=(-1, 1)), -1, 1)], dtypes="fib", grad="f", inplace=True)
 op(
@@ -398,6 +417,7 @@ op(
     dtypes="fib",
     grad="f",
     inplace=True,
+    covers=("clamp_min_scalar",),
 )
 op(
     "clamp_max",
@@ -405,6 +425,7 @@ op(
     dtypes="fib",
     grad="f",
     inplace=True,
+    covers=("clamp_max_scalar",),
 )
 op(
     "addcmul",
@@ -429,6 +450,7 @@ op(
     grad="f",
     inplace=False,
     method=False,
+    covers=("threshold_backward",),
 )
 op("fill", [call(x(2, 3), 1), call(x(2), x()), call(x(), 0)], method=False)
 op(
@@ -436,4 +458,5 @@ op(
     [call(x(3), x(3), 0.3), call(x(2, 3), x(3), x(2, 1)), call(x(3), x(3), 0.8)],
     dtypes="fc",
     inplace=True,
+    covers=("lerp_scalar",),
 )

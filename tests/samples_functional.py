@@ -27,14 +27,14 @@ activation("hardtanh", {"min_val": -0.5, "max_val": 0.7}, avoid=(-1, 1, -0.5, 0.
 activation("elu", {"alpha": 0.5}, avoid=(0.0,))
 activation("selu", avoid=(0.0,))
 activation("celu", {"alpha": 0.5}, avoid=(0.0,))
-activation("leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,))
+activation("leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,), covers=("leaky_relu_backward",))
 activation("rrelu", {"lower": 0.1, "upper": 0.1, "training": False}, avoid=(0.0,))
 functional(
     "prelu",
     [call(x(2, 3, avoid=(0.0,)), x(3)), call(x(2, 3, avoid=(0.0,)), x(1)), call(x(4, avoid=(0.0,)), x(1))],
 )
 functional("glu", [call(x(3, 4)), call(x(4, 3), 0), call(x(2, 4, 2), dim=1)])
-activation("logsigmoid")
+activation("logsigmoid", covers=("log_sigmoid",))
 activation("softplus", {"beta": 2.0}, {"beta": 1.0, "threshold": 1.0}, avoid=(1.0,))
 activation("softsign", avoid=(0.0,), dtypes="fci")
 activation("tanhshrink", dtypes="fci")
@@ -44,9 +44,9 @@ activation("hardsigmoid", avoid=(-3, 3))
 activation("hardswish", avoid=(-3, 3))
 activation("sigmoid", dtypes="fcib", grad="fc")
 activation("tanh", dtypes="fcib", grad="fc")
-activation("silu", dtypes="fc")
+activation("silu", dtypes="fc", covers=("silu_backward",))
 activation("mish")
-activation("gelu", {"approximate": "tanh"})
+activation("gelu", {"approximate": "tanh"}, covers=("gelu_tanh", "gelu_backward", "gelu_tanh_backward"))
 for _name in ("softmax", "softmin", "log_softmax"):
     functional(_name, [call(x(3, 4), dim=0), call(x(3, 4), dim=-1), call(x(2, 3, 2), dim=1)])
 for _name, _shape in {
@@ -120,6 +120,13 @@ loss(
     x(3, 4, low=-0.5, high=0.5),
     dtypes="fci",
     tolerance=4,
+)
+loss(
+    "triplet_margin_with_distance_loss",
+    x(3, 4),
+    x(3, 4, low=3.0, high=4.0),
+    x(3, 4, low=-0.5, high=0.5),
+    dtypes="fci",
 )
 loss("multilabel_soft_margin_loss", x(2, 3), const(2, 3, **UNIT))
 CLASSES = index(0, 3, 1)

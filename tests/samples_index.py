@@ -44,6 +44,7 @@ op(
         call(x(4), slice(3, 1)),
         call(x(3, 4), (index(0, 1), None)),
     ],
+    covers=("slice", "slice_backward", "alias"),
 )
 mutating(
     "Tensor.__setitem__",

@@ -311,6 +311,7 @@ op(
     [call(x(3, 2), x(3), x(2)), call(x(2), x(3), x(2), beta=2, alpha=3, only="fci")],
     **(PRODUCT | {"dtypes": "fcib"}),
 )
+op("chain_matmul", [call(x(2, 3), x(3, 4), x(4, 2)), call(x(2, 3))], method=False, **PRODUCT)
 op(
     "tensordot",
     [

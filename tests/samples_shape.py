@@ -43,7 +43,12 @@ op("swapaxes", [call(x(2, 3, 4), 0, 2)], inplace=True, **VIEW)
 op("swapdims", [call(x(2, 3, 4), 0, 2)], inplace=True, **VIEW)
 op("t", [call(x(2, 3)), call(x(3)), call(x())], inplace=True, **VIEW)
 op("adjoint", [call(x(2, 3)), call(x(2, 2, 3))], **VIEW)
-op("Tensor.expand", [call(x(3, 1), 3, 4), call(x(3, 1), (2, -1, 4)), call(x(), 2, 3), call(x(1), 0)], **VIEW)
+op(
+    "Tensor.expand",
+    [call(x(3, 1), 3, 4), call(x(3, 1), (2, -1, 4)), call(x(), 2, 3), call(x(1), 0)],
+    **VIEW,
+    covers=("sum_to",),
+)
 op("Tensor.expand_as", [call(x(3, 1), const(3, 4))], **VIEW)
 op("broadcast_to", [call(x(3, 1), (2, 3, 4)), call(x(), (2,))], **VIEW)
 op("broadcast_tensors", [call(x(3, 1), x(4))], method=False, **VIEW)
@@ -59,6 +64,7 @@ op(
     ],
     inplace=True,
     **VIEW,
+    covers=("squeeze_dim", "squeeze_dims"),
 )
 op("unsqueeze", [call(x(2, 3), 0), call(x(2, 3), -1), call(x(), 0), call(x(0), 1)], inplace=True, **VIEW)
 op(
@@ -66,7 +72,12 @@ op(
     [call(x(4, 3), 0, 1, 2), call(x(4, 3), -1, 0, 1), call(x(4), 0, 4, 0), call(x(4), 0, -2, 2)],
     **VIEW,
 )
-op("select", [call(x(2, 3), 0, 1), call(x(2, 3), -1, -1), call(x(3), 0, 2)], **VIEW)
+op(
+    "select",
+    [call(x(2, 3), 0, 1), call(x(2, 3), -1, -1), call(x(3), 0, 2)],
+    **VIEW,
+    covers=("select_backward",),
+)
 op("split", [call(x(5, 2), 2), call(x(5, 2), [1, 4]), call(x(2, 3), 1, dim=1), call(x(0, 2), 2)], **VIEW)
 op("split_with_sizes", [call(x(5, 2), [1, 4]), call(x(2, 3), (1, 0, 2), 1)], **VIEW)
 op("tensor_split", [call(x(5, 2), 3), call(x(5, 2), (1, 3)), call(x(2, 4), 2, dim=1)], **VIEW)
@@ -88,11 +99,13 @@ op(
     layouts=("offset",),
     inplace=True,
     **VIEW,
+    covers=("place", "pick", "replace"),
 )
 op(
     "diagonal",
     [call(x(3, 3)), call(x(3, 4), 1), call(x(3, 4), -1), call(x(2, 3, 3), 0, 1, 2), call(x(2, 2), 5)],
     **VIEW,
+    covers=("diagonal_backward",),
 )
 op("diag", [call(x(3, 3)), call(x(3)), call(x(3), 1), call(x(3, 4), -1)])
 op("diag_embed", [call(x(3)), call(x(2, 3), 1), call(x(2, 3), -1, 0, 2)])
@@ -102,7 +115,7 @@ op(
     **VIEW,
 )
 op("view_copy", [call(x(2, 6), (3, 4))], method=False)
-op("Tensor.contiguous", [call(x(2, 3)), call(x())], **VIEW)
+op("Tensor.contiguous", [call(x(2, 3)), call(x())], **VIEW, covers=("contiguous_copy",))
 op("flip", [call(x(3, 4), (0,)), call(x(3, 4), (0, 1)), call(x(3, 4), (-1,)), call(x(0, 2), (0,))])
 op("fliplr", [call(x(3, 4))])
 op("flipud", [call(x(3, 4))])
@@ -135,6 +148,7 @@ op(
         call(x(3), "cpu"),
         call(x(3), Of(lambda lib: lib.complex64), only="fib", nograd=True),
     ],
+    covers=("to_device", "to_dtype"),
 )
 op("Tensor.type_as", [call(x(3), const(2))])
 for _name in (
