@@ -167,7 +167,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
     >>> generator = rushlight.Generator().manual_seed(0)
     >>> rushlight.randperm(4, generator=generator)
-    tensor([2, 0, 1, 3])
+    tensor([0, 1, 3, 2])
     """
     if not _is_int(n):
         raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
