@@ -83,7 +83,7 @@ from math import e, inf, nan, pi  # noqa: E402
 newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
-_LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "testing", "utils"}
+_LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "special", "testing", "utils"}
 
 
 def __getattr__(name: str) -> object:

@@ -273,6 +273,7 @@ binary(
 binary("heaviside", None, scalars=(), inplace=True, dtypes="fib", grad="")
 binary("xlogy", lambda a, b: a * math.log(b), right=AWAY, inplace=True, dtypes="fib", grad="f")
 binary("logaddexp", lambda a, b: cmath.log(cmath.exp(a) + cmath.exp(b)), scalars=(), dtypes="fc", grad="fc")
+binary("special.xlog1py", lambda a, b: a * math.log1p(b), right=AWAY, dtypes="fib", grad="f", method=False)
 binary("logaddexp2", lambda a, b: math.log2(2**a + 2**b), scalars=(), dtypes="f", grad="f")
 binary("nextafter", math.nextafter, scalars=(), inplace=True, dtypes="f", grad="")
 binary("gcd", lambda a, b: math.gcd(a, b), scalars=(), inplace=True, dtypes="i", grad="")

@@ -118,7 +118,7 @@ derivative(
     b=lambda g, a, b: g * (-a / (a * a + b * b)),
 )
 derivative("hypot", a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out))
-derivative("sinc", x=lambda g, x: g * _sinc_slope(x))
+derivative("sinc", x=lambda g, x: g * _conj(_sinc_slope(x)))
 derivative("deg2rad", x=lambda g: g * (math.pi / 180))
 derivative("rad2deg", x=lambda g: g * (180 / math.pi))
 derivative("tanh_backward", a=lambda g, b: ops.tanh_backward(g, b), b=lambda g, a, b: g * _conj(a * b * -2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from rushlight import _C
 from rushlight.ops._public import Tensor, function, in_place, in_place_of, method, public, write_out
 
@@ -115,7 +117,6 @@ _binary("atan2", "The angle of the point (other, input).", "arctan2")
 _binary("hypot", "sqrt(input ** 2 + other ** 2).")
 _binary("copysign", "The size of input with the sign of other.")
 _binary("nextafter", "The next number after input in the direction of other.")
-_binary("logaddexp", "log(exp(input) + exp(other)).", inplace=False)
 _binary("logaddexp2", "log2(2 ** input + 2 ** other).", inplace=False)
 _binary("xlogy", "input * log(other), 0 where input is 0.")
 _binary("heaviside", "0 below zero, 1 above, other at zero.")
@@ -242,11 +243,11 @@ def pow_(self, exponent):
 def float_power(input, exponent, *, out=None):
     """input to the power of exponent, computed in double precision."""
     complex_ = any(
-        isinstance(x, complex) or (isinstance(x, Tensor) and x.is_complex()) for x in (input, exponent)
+        isinstance(x, builtins.complex) or (isinstance(x, Tensor) and x.is_complex()) for x in (input, exponent)
     )
     wide = _C.complex128 if complex_ else _C.float64
     input, exponent = (
-        x.to(wide) if isinstance(x, Tensor) else (complex(x) if complex_ else float(x))
+        x.to(wide) if isinstance(x, Tensor) else (builtins.complex(x) if complex_ else float(x))
         for x in (input, exponent)
     )
     result = input**exponent
@@ -254,6 +255,19 @@ def float_power(input, exponent, *, out=None):
 
 
 in_place_of(float_power, "float_power")
+
+
+@public
+def logaddexp(input, other, *, out=None):
+    """log(exp(input) + exp(other)), safe from overflow."""
+    if input.is_complex() or other.is_complex():
+        larger = ops.ge(real(input), real(other))
+        high, low = ops.where(larger, input, other), ops.where(larger, other, input)
+        infinite = ops.isinf(real(high))
+        result = ops.where(infinite, high, high + ops.log1p(ops.exp(low - high)))
+    else:
+        result = ops.logaddexp(input, other)
+    return result if out is None else write_out(out, result)
 
 
 @public
@@ -470,11 +484,14 @@ def conj(input):
 @public
 def conj_physical(input, *, out=None):
     """The complex conjugate, computed at once."""
-    result = ops.conj(input)
+    result = ops.conj(input) if input.is_complex() else input
     return result if out is None else write_out(out, result)
 
 
-in_place("conj_physical", ops.conj)
+@method
+def conj_physical_(self):
+    """In-place version of conj_physical."""
+    return _C.in_place(ops.conj, self) if self.is_complex() else self
 
 
 @public

@@ -193,8 +193,8 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @public
 def ravel(input):
-    """Returns the elements in one dimension."""
-    return reshape(input, (-1,))
+    """Returns the elements in one contiguous dimension, in place if they are."""
+    return input.contiguous().view(-1)
 
 
 @public
