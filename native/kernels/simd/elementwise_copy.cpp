@@ -23,8 +23,34 @@ template <class To, class From>
 void convert_contiguous(char* const* data, int64_t n, const void*) {
   To* to = reinterpret_cast<To*>(data[0]);
   const From* from = reinterpret_cast<const From*>(data[1]);
-  if constexpr (is_floating_v<To> && is_floating_v<From> && std::is_same_v<lane_t<To>, lane_t<From>>) {
-    for (; n >= lanes_v<To>; n -= lanes_v<To>, to += lanes_v<To>, from += lanes_v<To>) store(to, load(from));
+  // The compiler does not vectorise the half formats' conversions, so those between floating dtypes are
+  // spelled out.
+  if constexpr (is_floating_v<To> && is_floating_v<From> && (is_reduced_v<To> || is_reduced_v<From>)) {
+    for (; n >= F32_LANES; n -= F32_LANES, to += F32_LANES, from += F32_LANES) {
+      if constexpr (std::is_same_v<From, double>) {
+        store(to, narrow(load(from), load(from + F64_LANES)));
+      } else if constexpr (std::is_same_v<To, double>) {
+        auto [low, high] = widen(load(from));
+        store(to, low);
+        store(to + F64_LANES, high);
+      } else {
+        store(to, load(from));
+      }
+    }
+  }
+  // Nor floats to integers: what fits into 32 bits is converted by vectors.
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && sizeof(To) <= 4 &&
+                is_floating_v<From> && !std::is_same_v<From, double>) {
+    typedef To Narrow __attribute__((vector_size(F32_LANES * sizeof(To))));
+    for (; n >= F32_LANES; n -= F32_LANES, to += F32_LANES, from += F32_LANES) {
+      f32v x = load(from);
+      if (!all(magnitude(x) < 0x1p31f)) {
+        for (int i = 0; i < F32_LANES; i++) to[i] = convert<To>(from[i]);
+        continue;
+      }
+      Narrow y = __builtin_convertvector(__builtin_convertvector(x, i32v), Narrow);
+      std::memcpy(to, &y, sizeof y);
+    }
   }
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) to[i] = converted<To>(from[i]);

@@ -25,6 +25,12 @@ using ContiguousLoop = void (*)(char* const* data, int64_t n, const void* params
 
 template <class Word>
 inline void copy_strided(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  if (from_stride == 0 && to_stride == sizeof(Word)) {  // one element everywhere: vector stores
+    Word word;
+    std::memcpy(&word, from, sizeof(Word));
+    for (int64_t i = 0; i < n; i++) std::memcpy(to + i * int64_t(sizeof(Word)), &word, sizeof(Word));
+    return;
+  }
   for (int64_t i = 0; i < n; i++) {
     Word word;
     std::memcpy(&word, from + i * from_stride, sizeof(Word));
