@@ -124,7 +124,7 @@ def maps():
     with open("/proc/self/maps") as lines:
         return "openblas" in lines.read()
 assert not maps(), "opened at import"
-rushlight.manual_seed(0)
+
 for dtype in (rushlight.float32, rushlight.float64, rushlight.complex64, rushlight.float16, rushlight.int64):
     for n in (3, 40, 150):
         a = rushlight.arange(n * n).reshape(n, n).remainder(7).to(dtype)

@@ -203,21 +203,40 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return result.release_object();
 }
 
-// The words torch uses when matmul's inner dimensions differ: those of the function it would have called.
+// Whether torch computes the product of `large` and a matrix or vector as one over all rows (mm or mv), not
+// as a batch (bmm): that decides which words its errors have. The rows of `large` must follow one another in
+// memory, unless `small` requires grad.
+bool torch_folds(const Tensor* large, const Tensor* small, bool transposed) {
+  if (small->ndim > 2) return false;
+  if (small->requires_grad()) return true;
+  int last = large->ndim - 1;
+  auto dim = [&](int d) { return transposed && d == last - 1 ? last : d; };
+  for (int d = 0; d < last - 1; d++) {
+    if (large->stride(d) != large->stride(dim(d + 1)) * large->size(dim(d + 1))) return false;
+  }
+  return true;
+}
+
+bool torch_folds(const Tensor* a, const Tensor* b) {
+  return a->ndim > b->ndim ? torch_folds(a, b, false) : torch_folds(b, a, true);
+}
+
 [[noreturn]] void fail_matmul_shapes(Tensor* a, Tensor* b, int64_t m, int64_t k, int64_t terms, int64_t n,
                                      const Shape& batch) {
   auto rows = [](Tensor* t, int64_t last) {
     for (int d = 0; d < t->ndim - 2; d++) last *= t->size(d);
     return (long long)last;
   };
-  if (a->ndim == 1 || b->ndim == 1) {
-    long long count = b->ndim == 1 ? rows(a, m) : rows(b, n);
-    long long inner = b->ndim == 1 ? k : terms, vector = b->ndim == 1 ? terms : k;
-    failf(PyExc_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", count, count,
-          inner, vector);
+  if (torch_folds(a, b)) {
+    if (a->ndim == 1 || b->ndim == 1) {
+      long long count = b->ndim == 1 ? rows(a, m) : rows(b, n);
+      long long inner = b->ndim == 1 ? k : terms, vector = b->ndim == 1 ? terms : k;
+      failf(PyExc_RuntimeError, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", count, count,
+            inner, vector);
+    }
+    if (b->ndim == 2) fail_product_shapes(rows(a, m), k, terms, n);
+    fail_product_shapes(rows(b, n), terms, k, m);
   }
-  if (b->ndim == 2) fail_product_shapes(rows(a, m), k, terms, n);
-  if (a->ndim == 2) fail_product_shapes(rows(b, n), terms, k, m);
   long long count = 1;
   for (int d = 0; d < batch.ndim; d++) count *= batch.sizes[d];
   failf(PyExc_RuntimeError,
@@ -235,15 +254,17 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   check_same_device(a, b);
-  if (a->dtype != b->dtype) {
-    if (a->ndim == 1) fail_vector_dtypes(b, a);
-    if (b->ndim == 1) fail_vector_dtypes(a, b);
-    if (a->ndim == 2 || b->ndim == 2) check_mm_dtypes(a, b);
+  if (a->dtype != b->dtype || a->dtype == DType::b1) {
+    bool folds = torch_folds(a, b);
+    if (a->dtype == b->dtype) {
+      bool vector = a->ndim == 1 || b->ndim == 1;
+      fail_unsupported(!folds ? "bmm" : vector ? "addmv_impl_cpu" : "addmm_impl_cpu_", a->dtype);
+    }
+    if (folds && a->ndim == 1) fail_vector_dtypes(b, a);
+    if (folds && b->ndim == 1) fail_vector_dtypes(a, b);
+    if (folds && b->ndim == 2) check_mm_dtypes(a, b);
+    if (folds && a->ndim == 2) check_mm_dtypes(b, a);
     check_scalar_type(a, b);
-  }
-  if (a->dtype == DType::b1) {
-    bool vector = a->ndim == 1 || b->ndim == 1, folded = a->ndim == 2 || b->ndim == 2;
-    fail_unsupported(vector ? "addmv_impl_cpu" : folded ? "addmm_impl_cpu_" : "bmm", a->dtype);
   }
   auto dims = [](Tensor* t) { return t->ndim == 1 ? 1 : 2; };
   Shape batch;

@@ -30,7 +30,7 @@ def pair(rng, shape, dtype):
         if layout == 1 and len(shape) > 1:
             t = t.mT.contiguous().mT
         elif layout == 2 and shape:
-            t = lib.stack([t, t], -1)[..., 0]
+            t = lib.empty((*shape, 2), dtype=t.dtype).select(-1, 0).copy_(t)
         made.append(t)
     return made
 
@@ -82,7 +82,7 @@ def test_gradients_of_random_shapes(seed):
 
 
 def t(lib, *shape, dtype="float32"):
-    return lib.ones(*shape, dtype=getattr(lib, dtype))
+    return lib.ones(shape, dtype=getattr(lib, dtype))
 
 
 ERRORS = {
@@ -96,6 +96,15 @@ ERRORS = {
     "matmul 3d 2d": lambda lib: t(lib, 2, 3, 4) @ t(lib, 5, 6),
     "matmul 3d 1d": lambda lib: t(lib, 2, 3, 4) @ t(lib, 5),
     "matmul 1d 3d": lambda lib: t(lib, 2) @ t(lib, 2, 3, 5),
+    "matmul 2d 3d": lambda lib: t(lib, 2, 3) @ t(lib, 2, 4, 5),
+    "matmul 2d 3d requiring grad": lambda lib: t(lib, 2, 3).requires_grad_() @ t(lib, 2, 4, 5),
+    "matmul 1d 3d requiring grad": lambda lib: t(lib, 2).requires_grad_() @ t(lib, 2, 3, 5),
+    "matmul strided 3d 2d": lambda lib: t(lib, 3, 2, 4).transpose(0, 1) @ t(lib, 5, 6),
+    "matmul 2d 3d dtypes": lambda lib: t(lib, 2, 3) @ t(lib, 2, 3, 5, dtype="float64"),
+    "matmul 1d 3d dtypes": lambda lib: t(lib, 3) @ t(lib, 2, 3, 5, dtype="float64"),
+    "matmul 2d 3d requiring grad dtypes": lambda lib: (
+        t(lib, 2, 3).requires_grad_() @ t(lib, 2, 3, 5, dtype="float64")
+    ),
     "matmul 4d 3d": lambda lib: t(lib, 6, 2, 3, 4) @ t(lib, 3, 4, 5),
     "matmul dtypes": lambda lib: t(lib, 2, 3) @ t(lib, 3, 4, dtype="float64"),
     "matmul long": lambda lib: t(lib, 2, 3) @ t(lib, 3, 4, dtype="int64"),

@@ -94,6 +94,24 @@ inline Vec<A> load(const A* p) {
   return *reinterpret_cast<const Vec<A>*>(p);
 }
 
+// The next vector of elements, widened to their accumulator type.
+template <class T>
+inline Vec<acc_t<T>> load_widened(const T* p) {
+  using A = acc_t<T>;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<T, Half>) {
+    return (Vec<A>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return (Vec<A>)_mm256_slli_epi32(wide, 16);
+  }
+#endif
+  if constexpr (std::is_same_v<T, A>) return load<A>(p);
+  Vec<A> v;
+  for (int i = 0; i < LANES<A>; i++) v[i] = widened(p[i]);
+  return v;
+}
+
 // The first `count` lanes from memory, zeros above.
 template <class A>
 inline Vec<A> load_first(const A* p, int count) {
@@ -348,15 +366,19 @@ auto dot_block(const T* x, int64_t incx, const T* y, int64_t incy, int64_t n, bo
     return T((re[0] + re[1]) + (re[2] + re[3]), (im[0] + im[1]) + (im[2] + im[3]));
   } else {
     using A = acc_t<T>;
-    A sums[2 * LANES<A>] = {};
+    constexpr int L = LANES<A>;
+    Vec<A> low{}, high{};
     int64_t i = 0;
     if (incx == 1 && incy == 1) {
-      for (; i + 2 * LANES<A> <= n; i += 2 * LANES<A>)
-        for (int lane = 0; lane < 2 * LANES<A>; lane++)
-          sums[lane] += widened(x[i + lane]) * widened(y[i + lane]);
+      for (; i + 2 * L <= n; i += 2 * L) {
+        low += load_widened(x + i) * load_widened(y + i);
+        high += load_widened(x + i + L) * load_widened(y + i + L);
+      }
     }
-    for (; i < n; i++) sums[i % (2 * LANES<A>)] += widened(x[i * incx]) * widened(y[i * incy]);
-    for (int width = LANES<A>; width > 0; width /= 2)
+    A sums[L];
+    for (int lane = 0; lane < L; lane++) sums[lane] = low[lane] + high[lane];
+    for (; i < n; i++) sums[i % L] += widened(x[i * incx]) * widened(y[i * incy]);
+    for (int width = L / 2; width > 0; width /= 2)
       for (int lane = 0; lane < width; lane++) sums[lane] += sums[lane + width];
     return sums[0];
   }
@@ -379,14 +401,53 @@ void loops_dot(DType dtype, void* result, const Vector& x, const Vector& y, bool
   });
 }
 
+// y = alpha * a @ x + beta * y where a's columns lie together: sums of scaled columns, a stretch of rows at a
+// time.
+template <class T>
+void gemv_by_columns(const Vector& y, const Matrix& a, const Vector& x, acc_t<T> alpha, acc_t<T> beta) {
+  using A = acc_t<T>;
+  constexpr int64_t STRETCH = 256;
+  constexpr int L = LANES<A>;
+  int64_t stretches = (a.rows + STRETCH - 1) / STRETCH;
+  int64_t grain = std::max<int64_t>(16, 100000 / (STRETCH * std::max<int64_t>(1, a.cols)));
+  parallel_for(stretches, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t stretch = begin; stretch < end; stretch++) {
+      int64_t first = stretch * STRETCH, count = std::min(STRETCH, a.rows - first);
+      alignas(32) A sums[STRETCH] = {}, block[STRETCH];
+      const T* column = static_cast<const T*>(a.data) + first;
+      for (int64_t p0 = 0; p0 < a.cols; p0 += K_BLOCK) {
+        std::fill(block, block + count, A(0));
+        for (int64_t p = p0; p < std::min(a.cols, p0 + K_BLOCK); p++) {
+          const T* from = column + p * a.col_stride;
+          A factor = widened(static_cast<const T*>(x.data)[p * x.stride]);
+          int64_t i = 0;
+          for (; i + L <= count; i += L)
+            *reinterpret_cast<Vec<A>*>(block + i) += factor * load_widened(from + i);
+          for (; i < count; i++) block[i] += factor * widened(from[i]);
+        }
+        for (int64_t i = 0; i < count; i++) sums[i] += block[i];
+      }
+      for (int64_t i = 0; i < count; i++) {
+        T* to = static_cast<T*>(y.data) + (first + i) * y.stride;
+        A value = alpha * sums[i];
+        if (beta != A(0)) value += beta * widened(*to);
+        *to = T(value);
+      }
+    }
+  });
+}
+
 void loops_gemv(DType dtype, const Vector& y, const Matrix& a, const Vector& x, const void* alpha,
                 const void* beta) {
-  if (a.col_stride > a.row_stride && a.rows > 1) {  // columns lie together: a product with few columns
-    Matrix column{y.data, y.size, 1, y.stride, 1}, operand{x.data, x.size, 1, x.stride, 1};
-    return loops_gemm(dtype, column.transposed(), operand.transposed(), a.transposed(), alpha, beta);
-  }
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if constexpr (!is_complex_v<T>) {
+      if (a.row_stride == 1 && a.rows > 1 && a.cols > 1) {
+        using A = acc_t<T>;
+        return gemv_by_columns<T>(y, a, x, A(*static_cast<const compute_t<T>*>(alpha)),
+                                  A(*static_cast<const compute_t<T>*>(beta)));
+      }
+    }
     using S = std::conditional_t<is_complex_v<T>, T, acc_t<T>>;
     S factor = S(*static_cast<const compute_t<T>*>(alpha)), keep = S(*static_cast<const compute_t<T>*>(beta));
     int64_t grain = std::max<int64_t>(1, 100000 / std::max<int64_t>(1, a.cols));
