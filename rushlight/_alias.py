@@ -57,5 +57,5 @@ def explain(error: BaseException) -> None:
             missing = f"no torch{owner.__name__.removeprefix('rushlight')}.{error.name}"
         elif isinstance(owner, rushlight.Tensor):
             missing = f"no Tensor.{error.name}"
-    if missing is not None:
+    if missing is not None and "Rushlight" not in str(error):
         error.add_note(f"Rushlight, which runs in torch's place here, has {missing}.")
