@@ -1,5 +1,6 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
 // the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+#include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"
 
@@ -41,27 +42,15 @@ PyObject* sum_to_forward(const Primitive&, PyObject* const* args, Tensor*) {
   }
   TensorRef result = zeros(shape, t->dtype, t->device());
   if (t->is_meta() || t->numel == 0) return result.release_object();
-  TensorRef dense = contiguous(t);
+  uint64_t dims = 0;
+  for (int d = 0; d < t->ndim; d++) {
+    if (kept.sizes[d] != t->size(d)) dims |= uint64_t(1) << d;
+  }
   int64_t strides[MAX_DIMS];
   contiguous_strides(kept, strides);
-  for (int d = 0; d < t->ndim; d++)
-    if (kept.sizes[d] == 1) strides[d] = 0;
-  visit(t->dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* from = dense->data_as<T>();
-    T* to = result->data_as<T>();
-    int64_t index[MAX_DIMS] = {}, at = 0;
-    for (int64_t i = 0; i < dense->numel; i++) {
-      if constexpr (std::is_same_v<T, bool>) to[at] = to[at] || from[i];
-      else to[at] = T(to[at] + from[i]);
-      for (int d = t->ndim - 1; d >= 0; d--) {
-        at += strides[d];
-        if (++index[d] < t->size(d)) break;
-        at -= strides[d] * t->size(d);
-        index[d] = 0;
-      }
-    }
-  });
+  Span out = {result->data(), result->dtype, kept.ndim, kept.sizes, strides};
+  MaybeNoGil released(t->numel);
+  reduce(ReduceOp::sum, out, t->span(), dims);
   return result.release_object();
 }
 

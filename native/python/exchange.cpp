@@ -1,0 +1,331 @@
+// Sharing memory with other libraries: the buffer protocol (NumPy and anything else that exports one) and DLPack.
+//
+// `from_buffer` makes a tensor on memory that stays somebody else's: the storage holds the Py_buffer and releases it
+// with the last tensor. `Buffer` is the other direction: an object that exports a tensor's memory, keeping its
+// storage alive, from which NumPy builds its array. DLPack capsules carry the same both ways.
+#include <cstddef>
+
+#include "../tensor/iterate.h"
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+// ---- buffers coming in
+
+int dtype_of_format(const char* format, Py_ssize_t itemsize) {
+  if (!format) return int(DType::u8);
+  if (*format == '<' || *format == '=' || *format == '@' || (*format == '|')) format++;
+  std::string_view f = format;
+  if (f == "?") return int(DType::b1);
+  if (f == "e") return int(DType::f16);
+  if (f == "f") return int(DType::f32);
+  if (f == "d") return int(DType::f64);
+  if (f == "Zf") return int(DType::c64);
+  if (f == "Zd") return int(DType::c128);
+  if (f == "B" || f == "c") return int(DType::u8);
+  if (f == "b") return int(DType::i8);
+  if (f.size() == 1 && std::strchr("hilqn", f[0])) {
+    switch (itemsize) {
+      case 2: return int(DType::i16);
+      case 4: return int(DType::i32);
+      case 8: return int(DType::i64);
+    }
+  }
+  return -1;
+}
+
+void release_buffer(void* owner) {
+  auto* view = static_cast<Py_buffer*>(owner);
+  PyBuffer_Release(view);
+  delete view;
+}
+
+// from_buffer(object): a tensor on its memory, and whether it may be written to: (tensor, writable)
+PyObject* py_from_buffer(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    auto* view = new Py_buffer;
+    bool writable = PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) == 0;
+    if (!writable) {
+      PyErr_Clear();
+      if (PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+        delete view;
+        return nullptr;
+      }
+    }
+    Storage* storage = nullptr;
+    try {
+      int dtype = dtype_of_format(view->format, view->itemsize);
+      if (dtype < 0 || dtype_size(DType(dtype)) != view->itemsize) {
+        failf(PyExc_TypeError,
+              "can't convert an array of format '%s'. The only supported types are: float64, float32, float16, "
+              "complex64, complex128, int64, int32, int16, int8, uint8, and bool.",
+              view->format ? view->format : "B");
+      }
+      Shape sizes, strides;
+      if (view->ndim > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
+      sizes.ndim = strides.ndim = view->ndim;
+      int64_t last = 0;
+      bool empty = false;
+      for (int d = 0; d < view->ndim; d++) {
+        sizes.sizes[d] = view->shape[d];
+        empty |= view->shape[d] == 0;
+        if (view->strides[d] < 0) {
+          fail(PyExc_ValueError,
+               "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+               "currently supported. (You can probably work around this by making a copy of your array  with "
+               "array.copy().) ");
+        }
+        if (view->strides[d] % view->itemsize) {
+          fail(PyExc_ValueError,
+               "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate "
+               "the memory.");
+        }
+        strides.sizes[d] = view->strides[d] / view->itemsize;
+        last += (view->shape[d] - 1) * strides.sizes[d];
+      }
+      size_t nbytes = empty ? 0 : size_t(last + 1) * size_t(view->itemsize);
+      storage = new_external_storage(view->buf, nbytes, view, release_buffer);
+      view = nullptr;  // the storage's now
+      TensorRef t(allocate_tensor());
+      t->dtype = DType(dtype);
+      t->storage = storage;
+      set_geometry(t.get(), sizes, strides);
+      t->storage->written = keep(current_source());
+      return Py_BuildValue("(NO)", t.release_object(), writable ? Py_True : Py_False);
+    } catch (...) {
+      if (view) release_buffer(view);
+      throw;
+    }
+  });
+}
+
+// ---- buffers going out
+
+struct Buffer {
+  PyObject_HEAD
+  Tensor* tensor;  // an alias: keeps the storage
+  Py_ssize_t shape[MAX_DIMS], strides[MAX_DIMS];
+};
+PyTypeObject* BufferType = nullptr;
+
+const char* format_of(DType dtype) {
+  constexpr const char* formats[] = {"B", "b", "h", "i", "q", "e", "f", "d", "Zf", "Zd", "?", nullptr};
+  return formats[int(dtype)];
+}
+
+int buffer_get(PyObject* self, Py_buffer* view, int) {
+  auto* b = reinterpret_cast<Buffer*>(self);
+  Tensor* t = b->tensor;
+  view->obj = Py_NewRef(self);
+  view->buf = t->data();
+  view->len = t->numel * t->itemsize();
+  view->itemsize = t->itemsize();
+  view->readonly = 0;
+  view->ndim = t->ndim;
+  view->format = const_cast<char*>(format_of(t->dtype));
+  view->shape = b->shape;
+  view->strides = b->strides;
+  view->suboffsets = nullptr;
+  view->internal = nullptr;
+  return 0;
+}
+void buffer_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<PyObject*>(reinterpret_cast<Buffer*>(self)->tensor));
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+PyType_Slot buffer_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)},
+                              {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)},
+                              {0, nullptr}};
+PyType_Spec buffer_spec = {"rushlight._C.Buffer", sizeof(Buffer), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, buffer_slots};
+
+// export_buffer(tensor): an object that exports its memory.
+PyObject* py_export(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail(PyExc_TypeError, "export_buffer(): expected a Tensor");
+    Tensor* t = as_tensor(o);
+    if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (!format_of(t->dtype)) {
+      failf(PyExc_TypeError, "Got unsupported ScalarType %s", dtype_class_name(t->dtype));
+    }
+    TensorRef alias = new_alias(t);
+    auto* b = PyObject_New(Buffer, BufferType);
+    if (!b) throw PythonError{};
+    for (int d = 0; d < t->ndim; d++) {
+      b->shape[d] = t->size(d);
+      b->strides[d] = t->stride(d) * t->itemsize();
+    }
+    b->tensor = alias.release();
+    return reinterpret_cast<PyObject*>(b);
+  });
+}
+
+// ---- DLPack (the structs of its ABI, version 0 and 1)
+
+struct DLDevice {
+  int32_t type, id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6, DL_CPU = 1 };
+
+DLDataType dl_dtype(DType t) {
+  uint8_t bits = uint8_t(dtype_size(t) * 8);
+  if (t == DType::b1) return {DL_BOOL, bits, 1};
+  if (t == DType::u8) return {DL_UINT, bits, 1};
+  if (t == DType::bf16) return {DL_BFLOAT, bits, 1};
+  if (is_complex(t)) return {DL_COMPLEX, bits, 1};
+  return {uint8_t(is_floating(t) ? DL_FLOAT : DL_INT), bits, 1};
+}
+int dtype_of_dl(DLDataType t) {
+  for (int i = 0; i < DTYPE_COUNT; i++) {
+    DLDataType mine = dl_dtype(DType(i));
+    if (t.lanes == 1 && t.code == mine.code && t.bits == mine.bits) return i;
+  }
+  return -1;
+}
+
+template <class Managed> struct Exported {
+  Managed managed;
+  Tensor* tensor;
+  int64_t geometry[2 * MAX_DIMS];
+};
+
+template <class Managed> void delete_exported(Managed* managed) {
+  auto* e = static_cast<Exported<Managed>*>(managed->context);
+  PyGILState_STATE state = PyGILState_Ensure();
+  Py_DECREF(e->tensor->object());
+  PyGILState_Release(state);
+  delete e;
+}
+
+template <class Managed> constexpr const char* capsule_name = "dltensor";
+template <> constexpr const char* capsule_name<DLManagedTensorVersioned> = "dltensor_versioned";
+template <class Managed> constexpr const char* used_name = "used_dltensor";
+template <> constexpr const char* used_name<DLManagedTensorVersioned> = "used_dltensor_versioned";
+
+// A capsule that nobody consumed deletes what it carries.
+template <class Managed> void capsule_destructor(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, capsule_name<Managed>)) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
+  if (managed && managed->deleter) managed->deleter(managed);
+}
+
+template <class Managed> PyObject* export_dlpack(Tensor* t) {
+  auto* e = new Exported<Managed>{};
+  TensorRef alias = new_alias(t);
+  std::copy_n(t->geometry, 2 * t->ndim, e->geometry);
+  DLTensor& out = e->managed.tensor;
+  out = {t->data(), {DL_CPU, 0}, t->ndim, dl_dtype(t->dtype), e->geometry, e->geometry + t->ndim, 0};
+  e->managed.context = e;
+  e->managed.deleter = delete_exported<Managed>;
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) e->managed.major = 1;
+  e->tensor = alias.release();
+  PyObject* capsule = PyCapsule_New(&e->managed, capsule_name<Managed>, capsule_destructor<Managed>);
+  if (!capsule) {
+    delete_exported(&e->managed);
+    throw PythonError{};
+  }
+  return capsule;
+}
+
+// to_dlpack(tensor, versioned)
+PyObject* py_to_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "to_dlpack(tensor, versioned) expected");
+    Tensor* t = as_tensor(args[0]);
+    if (t->is_meta()) fail(PyExc_BufferError, "Cannot pack tensors on meta");
+    return args[1] == Py_True ? export_dlpack<DLManagedTensorVersioned>(t) : export_dlpack<DLManagedTensor>(t);
+  });
+}
+
+template <class Managed> void release_managed(void* owner) {
+  auto* managed = static_cast<Managed*>(owner);
+  if (managed->deleter) managed->deleter(managed);
+}
+
+template <class Managed> PyObject* import_dlpack(PyObject* capsule) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
+  if (!managed) throw PythonError{};
+  const DLTensor& in = managed->tensor;
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    if (managed->major != 1) fail(PyExc_BufferError, "unsupported DLPack version");
+  }
+  int dtype = dtype_of_dl(in.dtype);
+  if (in.device.type != DL_CPU) fail(PyExc_BufferError, "only DLPack tensors in main memory can be imported");
+  if (dtype < 0) {
+    failf(PyExc_RuntimeError, "Unsupported DLPack dtype: code %d, %d bits, %d lanes", in.dtype.code, in.dtype.bits, in.dtype.lanes);
+  }
+  if (in.ndim < 0 || in.ndim > MAX_DIMS || (in.ndim && !in.shape)) fail(PyExc_RuntimeError, "bad DLPack geometry");
+  Shape sizes, strides;
+  sizes.assign({in.shape, size_t(in.ndim)});
+  int64_t count = numel_of(sizes), last = 0;
+  if (in.strides) strides.assign({in.strides, size_t(in.ndim)});
+  else {
+    strides.ndim = in.ndim;
+    contiguous_strides(sizes, strides.sizes);
+  }
+  for (int d = 0; d < in.ndim; d++) {
+    if (strides.sizes[d] < 0) fail(PyExc_ValueError, "tensors with negative strides are not supported");
+    last += (sizes.sizes[d] - 1) * strides.sizes[d];
+  }
+  size_t nbytes = count ? size_t(last + 1) * size_t(dtype_size(DType(dtype))) : 0;
+  if (PyCapsule_SetName(capsule, used_name<Managed>) < 0) throw PythonError{};
+  Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed, release_managed<Managed>);
+  TensorRef t(allocate_tensor());
+  t->dtype = DType(dtype);
+  t->storage = storage;
+  set_geometry(t.get(), sizes, strides);
+  t->storage->written = keep(current_source());
+  return t.release_object();
+}
+
+PyObject* py_from_dlpack(PyObject*, PyObject* capsule) {
+  return guarded([&]() -> PyObject* {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return import_dlpack<DLManagedTensorVersioned>(capsule);
+    if (PyCapsule_IsValid(capsule, "dltensor")) return import_dlpack<DLManagedTensor>(capsule);
+    fail(PyExc_RuntimeError,
+         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+         "might have already constructed a tensor from it once.");
+  });
+}
+
+PyMethodDef functions[] = {
+    {"from_buffer", py_from_buffer, METH_O, nullptr},
+    {"export_buffer", py_export, METH_O, nullptr},
+    {"to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_to_dlpack)), METH_FASTCALL, nullptr},
+    {"from_dlpack", py_from_dlpack, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  BufferType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&buffer_spec)).release());
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,156 @@
+"""Exchanging data with NumPy and others: from_numpy, numpy(), __array__, DLPack, buffers. NumPy is imported on use."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops._public import Tensor, function, method
+
+
+def _shared(array: Any) -> tuple[Tensor, bool]:
+    """A tensor on the array's memory, and whether it may be written to."""
+    if array.dtype.byteorder == ">":
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+            "is currently not supported."
+        )
+    if array.dtype.kind not in "fciub" or array.dtype.name in ("uint16", "uint32", "uint64", "float128", "longdouble"):
+        raise TypeError(
+            f"can't convert np.ndarray of type {array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
+            "supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+            "uint64, uint32, uint16, uint8, and bool."
+        )
+    return _C.from_buffer(array)
+
+
+_READ_ONLY = (
+    "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
+    "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
+    "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
+)
+_warned = False
+
+
+@function
+def from_numpy(ndarray):
+    """A tensor on the memory of a NumPy array: writing to one changes the other."""
+    import numpy
+
+    if not isinstance(ndarray, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    tensor, writable = _shared(ndarray)
+    global _warned
+    if not writable and not _warned:
+        _warned = True
+        warnings.warn(_READ_ONLY, stacklevel=3)
+    return tensor
+
+
+def from_array(data: Any) -> Tensor:
+    """A tensor on the memory of any array: NumPy's, one with `__dlpack__`, or one with `__array__`."""
+    import sys
+
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+        return _shared(numpy.asarray(data))[0] if data.dtype.kind in "fciub" else _C.from_data(data.tolist(), None, None)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__"):
+        return from_dlpack(data)
+    import numpy
+
+    return _shared(numpy.asarray(data))[0]
+
+
+@method
+def numpy(self, *, force=False):
+    """A NumPy array on this tensor's memory; force=True copies or detaches where it must."""
+    if self.requires_grad and not force:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if self.device.type != "cpu" and not force:
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+    import numpy
+
+    return numpy.asarray(_C.export_buffer(self.detach()))
+
+
+def _array(self, dtype=None, copy=None):
+    array = self.numpy()
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _array_wrap(self, array, context=None, return_scalar=False):
+    if array.dtype == bool:
+        array = array.astype("uint8")
+        return from_numpy(array).bool()
+    return from_numpy(array) if array.ndim else _C.from_data(array.item(), None, None)
+
+
+def _dlpack_device(self):
+    if self.device.type != "cpu":
+        raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
+    return (1, 0)
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if self.requires_grad:
+        raise BufferError(
+            "Can't export tensors that require gradient, use tensor.detach()"
+        )
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError(f"cannot export to device {dl_device}")
+    source = self.clone() if copy else self
+    return _C.to_dlpack(source, max_version is not None and max_version[0] >= 1)
+
+
+@function
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of an object with `__dlpack__`, or of a DLPack capsule."""
+    if hasattr(ext_tensor, "__dlpack__"):
+        try:
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            capsule = ext_tensor.__dlpack__()
+    else:
+        capsule = ext_tensor
+    tensor = _C.from_dlpack(capsule)
+    tensor = tensor.clone() if copy else tensor
+    return tensor if device is None else tensor.to(device)
+
+
+@function
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A 1-dim tensor on the memory of a buffer, from `offset` bytes on."""
+    whole, writable = _C.from_buffer(memoryview(buffer).cast("B"))
+    size, item = whole.numel(), dtype.itemsize
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    if count < 0:
+        if (size - offset) % item:
+            raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})")
+        count = (size - offset) // item
+    if offset + count * item > size:
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)")
+    global _warned
+    if not writable and not _warned:
+        _warned = True
+        warnings.warn(_READ_ONLY.replace("NumPy array", "buffer").replace("array", "buffer"), stacklevel=3)
+    part = whole[offset : offset + count * item]
+    result = _C.detach(part.clone() if offset % item else part)
+    result = _C.view_dtype(result, dtype)
+    return _C.requires_grad_(_C.detach(result), True) if requires_grad else _C.detach(result)
+
+
+Tensor.__array__ = _array
+Tensor.__array_wrap__ = _array_wrap
+Tensor.__dlpack__ = _dlpack
+Tensor.__dlpack_device__ = _dlpack_device
