@@ -375,7 +375,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   result->offset = t->offset;
   result->storage = t->storage;
   incref(t->storage);
-  result->flags |= t->flags & (Tensor::DATA_ALIAS | Tensor::INFERENCE);
+  result->flags |= t->flags & Tensor::INFERENCE;
   return result;
 }
 
@@ -395,7 +395,8 @@ void set_requires_grad(Tensor* t, bool on) {
          "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   }
   if (t->grad_fn) return;
-  if (on) t->flags |= Tensor::REQUIRES_GRAD;
+  // From here on writes to it matter to autograd, also if it came from `.data`.
+  if (on) t->flags = uint16_t((t->flags | Tensor::REQUIRES_GRAD) & ~Tensor::DATA_ALIAS);
   else t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
 }
 

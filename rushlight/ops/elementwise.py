@@ -13,6 +13,7 @@ from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
 Tensor = _C.Tensor
+_zeros = _C.zeros_like
 
 
 def _conj(x):
@@ -43,12 +44,12 @@ derivative("square", x=lambda g, x: g * (2 * _conj(x)), node="PowBackward0")
 derivative("sqrt", x=lambda g, out: g / (2 * _conj(out)))
 derivative("rsqrt", x=lambda g, out: -0.5 * g * _conj(out * out * out))
 derivative("abs", x=lambda g, x: g * ops.sgn(x))
-derivative("sign", x=lambda g: g * 0)
+derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
-derivative("floor_divide", a=lambda g: g * 0, b=lambda g: g * 0, node="DivBackward1")
-derivative("div_trunc", a=lambda g: g * 0, b=lambda g: g * 0, node="DivBackward1")
+derivative("floor_divide", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward1")
+derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward1")
 derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
 derivative(
     "addcdiv",
@@ -132,15 +133,15 @@ derivative("digamma", x=lambda g, x: g * _function("polygamma")(1, x))
 derivative("i0", x=lambda g, x: g * _function("special_i1")(x))
 
 # ---- rounding
-derivative("floor", x=lambda g: g * 0)
-derivative("ceil", x=lambda g: g * 0)
-derivative("round", x=lambda g: g * 0)
-derivative("round_decimals", x=lambda g: g * 0, node="RoundBackward1")
-derivative("trunc", x=lambda g: g * 0)
+derivative("floor", x=lambda g: _zeros(g))
+derivative("ceil", x=lambda g: _zeros(g))
+derivative("round", x=lambda g: _zeros(g))
+derivative("round_decimals", x=lambda g: _zeros(g), node="RoundBackward1")
+derivative("trunc", x=lambda g: _zeros(g))
 derivative("frac", x=lambda g: g)
 derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
 derivative(
-    "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: g * 0
+    "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
 )
 
 # ---- choosing
@@ -193,7 +194,7 @@ derivative("angle", x=lambda g, x: _angle_rule(g, x))
 # ---- activations
 derivative("relu", x=lambda g, out: ops.threshold_backward(g, out, 0))
 derivative("threshold", x=lambda g, x, s: ops.threshold_backward(g, x, s))
-derivative("threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, s), b=lambda g: g * 0)
+derivative("threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, s), b=lambda g: _zeros(g))
 derivative("sigmoid", x=lambda g, out: ops.sigmoid_backward(g, out))
 derivative(
     "sigmoid_backward",
@@ -217,7 +218,7 @@ derivative(
     "hardswish", x=lambda g, x: ops.where(ops.lt(x, -3), 0, ops.where(ops.le(x, 3), g * (x / 3 + 0.5), g))
 )
 derivative("leaky_relu", x=lambda g, x, s: ops.leaky_relu_backward(g, x, s))
-derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: g * 0)
+derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: _zeros(g))
 derivative("elu", x=lambda g, x, s, t, u: ops.where(ops.gt(x, 0), g * t, g * (s * u) * ops.exp(x * u)))
 derivative("softplus", x=lambda g, x, s, t: ops.where(ops.gt(x * s, t), g, g * ops.sigmoid(x * s)))
 
@@ -255,7 +256,7 @@ def _pow_base(g, x, exponent):
         slope = g * _conj(exponent * x ** (exponent - 1))
         return ops.where(_is_zero(exponent), 0, slope)
     if exponent == 0:
-        return g * 0
+        return _zeros(g)
     if exponent == 2:
         return g * (2 * _conj(x))
     return g * (_conj(exponent) * _conj(x ** (exponent - 1)))
@@ -264,7 +265,7 @@ def _pow_base(g, x, exponent):
 def _pow_exponent(g, base, exponent, out):
     if not isinstance(base, Tensor):
         if base == 0:
-            return ops.where(ops.ne(out, out), out, g * 0)
+            return ops.where(ops.ne(out, out), out, _zeros(g))
         log = math.log(base) if not isinstance(base, complex) and base > 0 else complex(base)
         if isinstance(log, complex):
             import cmath
@@ -294,14 +295,14 @@ def _xlogy_rule(g, x, y, log):
 
 def _sgn_rule(g, x, out):
     if not x.is_complex():
-        return g * 0
+        return _zeros(g)
     size = ops.abs(x)
     return ops.where(ops.eq(size, 0), 0, (g - ops.real(_conj(out) * g) * out) / size)
 
 
 def _angle_rule(g, x):
     if not x.is_complex():
-        return g * 0
+        return _zeros(g)
     size = ops.abs(x)
     return ops.where(ops.eq(size, 0), 0, g * 1j * x / (size * size))
 

@@ -84,8 +84,8 @@ derivative("contiguous_copy", x=lambda g: g, node="CloneBackward0")
 derivative("to_dtype", x=lambda g: g, node="ToCopyBackward0")
 derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
 derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
-derivative("copy", x=lambda g: g * 0, source=lambda g: g, node="CopyBackwards")
-derivative("fill", x=lambda g: g * 0, value=lambda g: g.sum())
+derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="CopyBackwards")
+derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum())
 
 
 def _unfold_backward(g, x_shape, dim, size, step):
