@@ -16,7 +16,13 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
             "given numpy array has byte order different from the native byte order. Conversion between byte orders "
             "is currently not supported."
         )
-    if array.dtype.kind not in "fciub" or array.dtype.name in ("uint16", "uint32", "uint64", "float128", "longdouble"):
+    if array.dtype.kind not in "fciub" or array.dtype.name in (
+        "uint16",
+        "uint32",
+        "uint64",
+        "float128",
+        "longdouble",
+    ):
         raise TypeError(
             f"can't convert np.ndarray of type {array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
             "supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
@@ -54,7 +60,11 @@ def from_array(data: Any) -> Tensor:
 
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
-        return _shared(numpy.asarray(data))[0] if data.dtype.kind in "fciub" else _C.from_data(data.tolist(), None, None)
+        return (
+            _shared(numpy.asarray(data))[0]
+            if data.dtype.kind in "fciub"
+            else _C.from_data(data.tolist(), None, None)
+        )
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__"):
         return from_dlpack(data)
     import numpy
@@ -101,9 +111,7 @@ def _dlpack_device(self):
 
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
-        raise BufferError(
-            "Can't export tensors that require gradient, use tensor.detach()"
-        )
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if dl_device is not None and tuple(dl_device) != (1, 0):
         raise BufferError(f"cannot export to device {dl_device}")
     source = self.clone() if copy else self
@@ -133,13 +141,19 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
     if count < 0:
         if (size - offset) % item:
-            raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})")
+            raise ValueError(
+                f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})"
+            )
         count = (size - offset) // item
     if offset + count * item > size:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)")
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
+        )
     global _warned
     if not writable and not _warned:
         _warned = True

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "../python/primitive.h"
+#include "../python/tensor_type.h"
 #include "errors.h"
 #include "modes.h"
 #include "rules.h"
@@ -300,6 +301,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
                     : grad->is_contiguous();
     if (create_graph) {
       extra->grad = grad.release();
+      if (extra->grad->grad_fn) track_graph(leaf);  // leads back to the leaf: only the collector can free it
     } else if (fits && owned_alone(grad.get()) && Py_TYPE(grad.get()) == TensorType) {
       extra->grad = grad.release();
     } else {
@@ -316,6 +318,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   }
   Tensor* sum = as_tensor(call(plus, args));
   Py_SETREF(extra->grad, sum);
+  if (sum->grad_fn) track_graph(leaf);
 }
 
 }  // namespace rl

@@ -159,18 +159,19 @@ PyObject* node_variable(PyObject* self, void*) {
 }
 
 PyObject* node_hooks(PyObject* self, PyObject* which) {
-  // The dict (or list) that holds one kind of hooks, made at first use; rushlight/autograd/graph.py fills it.
-  const char* name = PyUnicode_AsUTF8(which);
-  if (!name) return nullptr;
-  NodeExtra* extra = extra_of(self_node(self));
-  std::string_view kind = name;
-  PyObject** slot = kind == "pre"    ? &extra->prehooks
-                    : kind == "post" ? &extra->posthooks
-                                     : &extra->tensor_hooks;
-  if (!*slot) *slot = slot == &extra->tensor_hooks ? PyList_New(0) : PyDict_New();
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  Py_XINCREF(*slot);
-  return *slot;
+  return guarded([&]() -> PyObject* {
+    // The dict (or list) that holds one kind of hooks, made at first use; rushlight/autograd/graph.py fills
+    // it.
+    const char* name = PyUnicode_AsUTF8(which);
+    if (!name) return nullptr;
+    NodeExtra* extra = extra_of(self_node(self));
+    std::string_view kind = name;
+    PyObject** slot = kind == "pre"    ? &extra->prehooks
+                      : kind == "post" ? &extra->posthooks
+                                       : &extra->tensor_hooks;
+    if (!*slot) *slot = slot == &extra->tensor_hooks ? checked(PyList_New(0)).release() : new_hook_dict();
+    return Py_NewRef(*slot);
+  });
 }
 
 PyMethodDef node_methods[] = {

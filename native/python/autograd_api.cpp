@@ -107,9 +107,17 @@ PyObject* py_leaf_hooks(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = tensor_argument(args[0], "register_hook");
     Extra* extra = extra_of(t);
     PyObject*& slot = args[1] == Py_True ? extra->post_hooks : extra->hooks;
-    if (!slot) slot = checked(PyDict_New()).release();
+    if (!slot) slot = new_hook_dict();
     track_graph(t);
     return Py_NewRef(slot);
+  });
+}
+
+// track(tensor): a hook on it may refer back to it, so the collector must see its graph.
+PyObject* py_track(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    track_graph(tensor_argument(o, "register_hook"));
+    Py_RETURN_NONE;
   });
 }
 
@@ -239,6 +247,7 @@ PyMethodDef functions[] = {
     {"requires_grad_", FAST(py_requires_grad), nullptr},
     {"retain_grad", py_retain_grad, METH_O, nullptr},
     {"leaf_hooks", FAST(py_leaf_hooks), nullptr},
+    {"track", py_track, METH_O, nullptr},
     {"origin", py_origin, METH_O, nullptr},
     {"stamp", py_stamp, METH_O, nullptr},
     {"current_source", py_source, METH_NOARGS, nullptr},

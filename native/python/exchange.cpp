@@ -1,8 +1,10 @@
-// Sharing memory with other libraries: the buffer protocol (NumPy and anything else that exports one) and DLPack.
+// Sharing memory with other libraries: the buffer protocol (NumPy and anything else that exports one) and
+// DLPack.
 //
-// `from_buffer` makes a tensor on memory that stays somebody else's: the storage holds the Py_buffer and releases it
-// with the last tensor. `Buffer` is the other direction: an object that exports a tensor's memory, keeping its
-// storage alive, from which NumPy builds its array. DLPack capsules carry the same both ways.
+// `from_buffer` makes a tensor on memory that stays somebody else's: the storage holds the Py_buffer and
+// releases it with the last tensor. `Buffer` is the other direction: an object that exports a tensor's
+// memory, keeping its storage alive, from which NumPy builds its array. DLPack capsules carry the same both
+// ways.
 #include <cstddef>
 
 #include "../tensor/iterate.h"
@@ -57,10 +59,11 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
     try {
       int dtype = dtype_of_format(view->format, view->itemsize);
       if (dtype < 0 || dtype_size(DType(dtype)) != view->itemsize) {
-        failf(PyExc_TypeError,
-              "can't convert an array of format '%s'. The only supported types are: float64, float32, float16, "
-              "complex64, complex128, int64, int32, int16, int8, uint8, and bool.",
-              view->format ? view->format : "B");
+        failf(
+            PyExc_TypeError,
+            "can't convert an array of format '%s'. The only supported types are: float64, float32, float16, "
+            "complex64, complex128, int64, int32, int16, int8, uint8, and bool.",
+            view->format ? view->format : "B");
       }
       Shape sizes, strides;
       if (view->ndim > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
@@ -72,13 +75,15 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
         empty |= view->shape[d] == 0;
         if (view->strides[d] < 0) {
           fail(PyExc_ValueError,
-               "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+               "At least one stride in the given numpy array is negative, and tensors with negative strides "
+               "are not "
                "currently supported. (You can probably work around this by making a copy of your array  with "
                "array.copy().) ");
         }
         if (view->strides[d] % view->itemsize) {
           fail(PyExc_ValueError,
-               "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate "
+               "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+               "reallocate "
                "the memory.");
         }
         strides.sizes[d] = view->strides[d] / view->itemsize;
@@ -103,8 +108,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
 // ---- buffers going out
 
 struct Buffer {
-  PyObject_HEAD
-  Tensor* tensor;  // an alias: keeps the storage
+  PyObject_HEAD Tensor* tensor;  // an alias: keeps the storage
   Py_ssize_t shape[MAX_DIMS], strides[MAX_DIMS];
 };
 PyTypeObject* BufferType = nullptr;
@@ -210,13 +214,15 @@ int dtype_of_dl(DLDataType t) {
   return -1;
 }
 
-template <class Managed> struct Exported {
+template <class Managed>
+struct Exported {
   Managed managed;
   Tensor* tensor;
   int64_t geometry[2 * MAX_DIMS];
 };
 
-template <class Managed> void delete_exported(Managed* managed) {
+template <class Managed>
+void delete_exported(Managed* managed) {
   auto* e = static_cast<Exported<Managed>*>(managed->context);
   PyGILState_STATE state = PyGILState_Ensure();
   Py_DECREF(e->tensor->object());
@@ -224,19 +230,25 @@ template <class Managed> void delete_exported(Managed* managed) {
   delete e;
 }
 
-template <class Managed> constexpr const char* capsule_name = "dltensor";
-template <> constexpr const char* capsule_name<DLManagedTensorVersioned> = "dltensor_versioned";
-template <class Managed> constexpr const char* used_name = "used_dltensor";
-template <> constexpr const char* used_name<DLManagedTensorVersioned> = "used_dltensor_versioned";
+template <class Managed>
+constexpr const char* capsule_name = "dltensor";
+template <>
+constexpr const char* capsule_name<DLManagedTensorVersioned> = "dltensor_versioned";
+template <class Managed>
+constexpr const char* used_name = "used_dltensor";
+template <>
+constexpr const char* used_name<DLManagedTensorVersioned> = "used_dltensor_versioned";
 
 // A capsule that nobody consumed deletes what it carries.
-template <class Managed> void capsule_destructor(PyObject* capsule) {
+template <class Managed>
+void capsule_destructor(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, capsule_name<Managed>)) return;
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
   if (managed && managed->deleter) managed->deleter(managed);
 }
 
-template <class Managed> PyObject* export_dlpack(Tensor* t) {
+template <class Managed>
+PyObject* export_dlpack(Tensor* t) {
   auto* e = new Exported<Managed>{};
   TensorRef alias = new_alias(t);
   std::copy_n(t->geometry, 2 * t->ndim, e->geometry);
@@ -260,16 +272,19 @@ PyObject* py_to_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "to_dlpack(tensor, versioned) expected");
     Tensor* t = as_tensor(args[0]);
     if (t->is_meta()) fail(PyExc_BufferError, "Cannot pack tensors on meta");
-    return args[1] == Py_True ? export_dlpack<DLManagedTensorVersioned>(t) : export_dlpack<DLManagedTensor>(t);
+    return args[1] == Py_True ? export_dlpack<DLManagedTensorVersioned>(t)
+                              : export_dlpack<DLManagedTensor>(t);
   });
 }
 
-template <class Managed> void release_managed(void* owner) {
+template <class Managed>
+void release_managed(void* owner) {
   auto* managed = static_cast<Managed*>(owner);
   if (managed->deleter) managed->deleter(managed);
 }
 
-template <class Managed> PyObject* import_dlpack(PyObject* capsule) {
+template <class Managed>
+PyObject* import_dlpack(PyObject* capsule) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
   if (!managed) throw PythonError{};
   const DLTensor& in = managed->tensor;
@@ -279,9 +294,11 @@ template <class Managed> PyObject* import_dlpack(PyObject* capsule) {
   int dtype = dtype_of_dl(in.dtype);
   if (in.device.type != DL_CPU) fail(PyExc_BufferError, "only DLPack tensors in main memory can be imported");
   if (dtype < 0) {
-    failf(PyExc_RuntimeError, "Unsupported DLPack dtype: code %d, %d bits, %d lanes", in.dtype.code, in.dtype.bits, in.dtype.lanes);
+    failf(PyExc_RuntimeError, "Unsupported DLPack dtype: code %d, %d bits, %d lanes", in.dtype.code,
+          in.dtype.bits, in.dtype.lanes);
   }
-  if (in.ndim < 0 || in.ndim > MAX_DIMS || (in.ndim && !in.shape)) fail(PyExc_RuntimeError, "bad DLPack geometry");
+  if (in.ndim < 0 || in.ndim > MAX_DIMS || (in.ndim && !in.shape))
+    fail(PyExc_RuntimeError, "bad DLPack geometry");
   Shape sizes, strides;
   sizes.assign({in.shape, size_t(in.ndim)});
   int64_t count = numel_of(sizes), last = 0;
@@ -296,7 +313,8 @@ template <class Managed> PyObject* import_dlpack(PyObject* capsule) {
   }
   size_t nbytes = count ? size_t(last + 1) * size_t(dtype_size(DType(dtype))) : 0;
   if (PyCapsule_SetName(capsule, used_name<Managed>) < 0) throw PythonError{};
-  Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed, release_managed<Managed>);
+  Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed,
+                                          release_managed<Managed>);
   TensorRef t(allocate_tensor());
   t->dtype = DType(dtype);
   t->storage = storage;
@@ -307,20 +325,22 @@ template <class Managed> PyObject* import_dlpack(PyObject* capsule) {
 
 PyObject* py_from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) return import_dlpack<DLManagedTensorVersioned>(capsule);
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+      return import_dlpack<DLManagedTensorVersioned>(capsule);
     if (PyCapsule_IsValid(capsule, "dltensor")) return import_dlpack<DLManagedTensor>(capsule);
     fail(PyExc_RuntimeError,
-         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
+         "you "
          "might have already constructed a tensor from it once.");
   });
 }
 
-PyMethodDef functions[] = {
-    {"from_buffer", py_from_buffer, METH_O, nullptr},
-    {"export_buffer", py_export, METH_O, nullptr},
-    {"to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_to_dlpack)), METH_FASTCALL, nullptr},
-    {"from_dlpack", py_from_dlpack, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"from_buffer", py_from_buffer, METH_O, nullptr},
+                           {"export_buffer", py_export, METH_O, nullptr},
+                           {"to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_to_dlpack)),
+                            METH_FASTCALL, nullptr},
+                           {"from_dlpack", py_from_dlpack, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
   BufferType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&buffer_spec)).release());

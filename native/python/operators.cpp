@@ -79,7 +79,8 @@ PyObject* in_place(PyObject* a, PyObject* b) {
 
 #define NAME(n) constexpr char n##_[] = #n;
 NAME(add)
-NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor)
+NAME(mul)
+NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor)
     NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt)
         NAME(ge)
 #undef NAME

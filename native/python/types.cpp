@@ -262,6 +262,11 @@ int wrap_dim(int64_t dim, int ndim) {
   return int(dim < 0 ? dim + n : dim);
 }
 
+PyObject* new_hook_dict() {
+  Ref<PyObject> collections = checked(PyImport_ImportModule("collections"));
+  return checked(PyObject_CallMethod(collections.get(), "OrderedDict", nullptr)).release();
+}
+
 void init_types(PyObject* module) {
   DTypeType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&dtype_spec)).release());
   DeviceType_ = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&device_spec)).release());

@@ -22,6 +22,9 @@ int64_t read_int(PyObject* o);
 // A dimension in [-ndim, ndim), wrapped; torch's IndexError otherwise. A 0-dim tensor counts as 1-dim.
 int wrap_dim(int64_t dim, int ndim);
 
+// A new dict that can be referred to weakly, which hook handles do.
+PyObject* new_hook_dict();
+
 void init_types(PyObject* module);
 
 }  // namespace rl

@@ -50,6 +50,7 @@ def register_tensor_hook(tensor: _C.Tensor, hook: Callable) -> Any:
         handle = RemovableHandle(hooks)
         hooks[handle.id] = hook
         return handle
+    _C.track(tensor)
     entries = node._hooks("tensor")
     entry = (tensor.output_nr, hook)
     entries.append(entry)

@@ -257,7 +257,9 @@ def _pow_base(g, x, exponent):
         return ops.where(_is_zero(exponent), 0, slope)
     if exponent == 0:
         return _zeros(g)
-    if exponent == 2:
+    if (
+        exponent == 2 and not _C.is_grad_enabled()
+    ):  # when recorded, x ** 1 keeps the chain of derivatives whole
         return g * (2 * _conj(x))
     return g * (_conj(exponent) * _conj(x ** (exponent - 1)))
 

@@ -128,11 +128,8 @@ def view(self, *size, dtype=None):
 def _view_dtype(self, dtype):
     if dtype == self.dtype:
         return ops.alias(self)
-    if (
-        (dtype == _C.float32
-        and self.dtype == _C.complex64)
-        or (dtype == _C.float64
-        and self.dtype == _C.complex128)
+    if (dtype == _C.float32 and self.dtype == _C.complex64) or (
+        dtype == _C.float64 and self.dtype == _C.complex128
     ):
         return flatten(ops.view_as_real(self), -2) if self.dim() else ops.view_as_real(self)
     return _C.view_dtype(self, dtype)

@@ -44,7 +44,11 @@ READS = {
 def run(lib, seed):
     """A random program: views, writes and reads on a few tensors; then one backward."""
     choose = random.Random(seed)
-    x = lib.tensor([[0.1 * (i + 1) * (-1) ** j for i in range(3)] for j in range(3)], dtype=lib.float64, requires_grad=True)
+    x = lib.tensor(
+        [[0.1 * (i + 1) * (-1) ** j for i in range(3)] for j in range(3)],
+        dtype=lib.float64,
+        requires_grad=True,
+    )
     w = lib.tensor(0.7, dtype=lib.float64, requires_grad=True)
     tensors = [x * 1, lib.ones(2, 3, dtype=lib.float64)]
     try:
