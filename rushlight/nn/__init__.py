@@ -1,6 +1,6 @@
 """Layers, losses and everything else a network is made of."""
 
-from rushlight.nn import functional, init, modules, parameter
+from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
 from rushlight.nn.container import *
@@ -17,15 +17,6 @@ from rushlight.nn.loss import *
 from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
-
-
-def __getattr__(name):
-    # Not every program clips gradients: imported on first use.
-    if name == "utils":
-        import importlib
-
-        return importlib.import_module("rushlight.nn.utils")
-    raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")
 
 
 __all__ = [

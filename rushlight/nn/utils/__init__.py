@@ -1,4 +1,4 @@
-"""What is done to parameters and gradients from outside: clipping, flattening, creating without initialising."""
+"""What is done to parameters and gradients from outside: clipping, flattening, skipping initialisation."""
 
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,

@@ -1,4 +1,4 @@
-"""Limiting the size of gradients. ``foreach`` chooses an implementation in torch and makes no difference here."""
+"""Limiting the size of gradients. ``foreach`` chooses an implementation in torch; the numbers are the same."""
 
 import rushlight
 from rushlight import Tensor
@@ -34,8 +34,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     total = norms.norm(norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
-            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot "
+            "be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
         )
     return total
@@ -51,7 +51,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 @rushlight.no_grad()
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scale the gradients in place so that their norm together is at most ``max_norm``; return the norm before.
+    """Scale the gradients in place so that their total norm is at most ``max_norm``; return it.
 
     >>> import rushlight as torch
     >>> x = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
