@@ -18,7 +18,6 @@ from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 
-
 __all__ = [
     "Buffer",
     "Module",

@@ -36,7 +36,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = rushlight.empty(0)
         kind = type(data)
         if kind is Tensor or kind is Parameter:
-            return Tensor._make_subclass(cls, data, requires_grad)
+            if requires_grad and not (data.is_floating_point() or data.is_complex()):
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            return data.detach().as_subclass(cls).requires_grad_(requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not kind:

@@ -111,7 +111,9 @@ class Adam(GroupOptimizer):
 
     def _update(self, group):
         check_not_capturable(group)
-        beta1, beta2 = (as_number(beta) for beta in group["betas"])
+        if group["differentiable"] and any(isinstance(b, Tensor) and b.requires_grad for b in group["betas"]):
+            raise NotImplementedError("Adam: gradients with respect to betas are not implemented")
+        beta1, beta2 = map(as_number, group["betas"])
         lr = group["lr"]
         if not group["differentiable"]:
             lr = as_number(lr)

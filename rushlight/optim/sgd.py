@@ -62,9 +62,7 @@ class SGD(GroupOptimizer):
         super().__init__(params, defaults)
 
     def _update(self, group):
-        lr = group["lr"]
-        weight_decay = group["weight_decay"]
-        momentum = group["momentum"]
+        lr, weight_decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
         if isinstance(lr, Tensor) and not lr.requires_grad:
             lr = as_number(lr)
         if isinstance(weight_decay, Tensor) and not weight_decay.requires_grad:

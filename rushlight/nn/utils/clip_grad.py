@@ -1,4 +1,4 @@
-"""Limiting the size of gradients. ``foreach`` chooses an implementation in torch; the numbers are the same."""
+"""Limiting the size of gradients. ``foreach`` chooses an implementation in torch; numbers are the same."""
 
 import rushlight
 from rushlight import Tensor
@@ -34,9 +34,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     total = norms.norm(norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot "
-            "be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-            "`error_if_nonfinite=False`"
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, "
+            "set `error_if_nonfinite=False`"
         )
     return total
 
