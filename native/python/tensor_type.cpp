@@ -5,6 +5,7 @@
 // attributes, the number slots.
 #include "tensor_type.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "../graph/errors.h"
@@ -254,10 +255,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
       fail(PyExc_RuntimeError,
            "data set to a tensor that requires gradients must be floating point or complex dtype");
     }
-    if (t->dtype != from->dtype && t->extra && t->extra->accumulator) {
-      fail(PyExc_RuntimeError,
-           "attempting to assign a tensor of a different dtype to .data of a leaf in use");
-    }
+    // The accumulator describes the old data. Graphs recorded so far keep it; the next one gets its own.
+    bool same = t->dtype == from->dtype && std::ranges::equal(t->sizes(), from->sizes());
+    if (!same && t->extra) t->extra->accumulator = nullptr;
     incref(from->storage);
     Storage* old = std::exchange(t->storage, from->storage);
     set_geometry(t, from->sizes(), from->strides());

@@ -135,9 +135,9 @@ class ModuleState:
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
             state_dict._metadata = metadata
-        missing_keys: list = []
-        unexpected_keys: list = []
-        error_msgs: list = []
+        missing_keys = []
+        unexpected_keys = []
+        error_msgs = []
 
         def load(module, state_dict, prefix):
             local_metadata = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))

@@ -418,7 +418,7 @@ class ParameterDict(Module):
 
     def __init__(self, parameters=None):
         super().__init__()
-        self._keys: dict = {}
+        self._keys = {}
         if parameters is not None:
             self.update(parameters)
 

@@ -13,7 +13,7 @@ def is_lazy(tensor):
     return getattr(tensor, "_is_lazy", False)
 
 
-class _ParameterMeta(type(Tensor)):
+class _ParameterMeta(type):
     """``isinstance(t, Parameter)`` also holds for a parameter made of a tensor subclass, of that type."""
 
     def __instancecheck__(cls, instance):
@@ -90,7 +90,7 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     return param
 
 
-class _BufferMeta(type(Tensor)):
+class _BufferMeta(type):
     def __instancecheck__(cls, instance):
         if type.__instancecheck__(cls, instance):
             return True

@@ -255,7 +255,7 @@ class Optimizer:
         """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
-        numbers: dict = {}
+        numbers = {}
         for group in self.param_groups:
             for param in group["params"]:
                 numbers.setdefault(id(param), len(numbers))
