@@ -27,6 +27,7 @@ from rushlight.nn._call import (  # noqa: F401
 )
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops._public import type_name
 
 __all__ = [
     "Module",
@@ -71,7 +72,7 @@ def _after_registration_hooks(hooks, module, name, value):
 def typename(value):
     """A value's type as torch writes it in messages: ``torch.FloatTensor`` for tensors."""
     if isinstance(value, Tensor):
-        return value.type()
+        return f"torch.{type_name(value.dtype)}Tensor"
     kind = value if hasattr(value, "__qualname__") else type(value)
     module = getattr(kind, "__module__", None)
     if module in (None, "builtins"):

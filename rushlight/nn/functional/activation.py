@@ -104,7 +104,7 @@ def relu6(input, inplace=False):
 
 
 def _elu(input, alpha, scale, input_scale, inplace):
-    """``scale * x`` above zero, ``alpha * scale * (exp(input_scale * x) - 1)`` below."""
+    """``scale * x`` above zero, ``alpha * (exp(input_scale * x) - 1)`` below."""
     if inplace:
         return _in_place(ops.elu, input, alpha, scale, input_scale)
     return ops.elu(input, alpha, scale, input_scale)
@@ -137,7 +137,7 @@ def selu(input, inplace=False):
     tensor([-1.1113,  1.0507])
     """
     require_tensor("selu", input)
-    return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1, inplace)
+    return _elu(input, _SELU_SCALE * _SELU_ALPHA, _SELU_SCALE, 1, inplace)
 
 
 @functional
