@@ -29,29 +29,34 @@ struct Operand {
 void result_strides(const Operand* operands, int n, const Shape& shape, int64_t* strides) {
   int order[MAX_DIMS];
   int64_t steps[3][MAX_DIMS];
-  const Operand* used[3];
   int count = 0;
   for (int k = 0; k < n; k++) {
     if (!operands[k].tensor || operands[k].tensor->ndim == 0) continue;
     broadcast_strides(operands[k].tensor, shape, steps[count]);
-    used[count++] = &operands[k];
+    count++;
   }
-  auto inside = [&](int a, int b) {  // dimension a steps less than b
+  // Whether a steps more than b: 1, less: -1, or no operand can tell: 0, because it is broadcast there.
+  auto compare = [&](int a, int b) {
     for (int k = 0; k < count; k++) {
       int64_t sa = steps[k][a], sb = steps[k][b];
-      if (sa == 0 || sb == 0 || sa == sb) continue;
-      return sa < sb;
+      if (sa == 0 || sb == 0) continue;
+      if (sa != sb) return sa < sb ? -1 : 1;
+      if (shape.sizes[a] > shape.sizes[b]) return 1;
     }
-    return a > b;
+    return 0;
   };
-  int placed = 0;
-  for (int d = shape.ndim - 1; d >= 0; d--) {
-    int at = placed++;
-    for (; at > 0 && inside(d, order[at - 1]); at--) order[at] = order[at - 1];
-    order[at] = d;
+  // torch's insertion sort, innermost first: a pair that cannot be told apart does not end the search.
+  for (int i = 0; i < shape.ndim; i++) order[i] = shape.ndim - 1 - i;
+  for (int i = 1; i < shape.ndim; i++) {
+    int at = i;
+    for (int d = i - 1; d >= 0; d--) {
+      int order_of = compare(order[d], order[at]);
+      if (order_of < 0) break;
+      if (order_of > 0) std::swap(order[d], order[std::exchange(at, d)]);
+    }
   }
   int64_t step = 1;
-  for (int i = 0; i < placed; i++) {
+  for (int i = 0; i < shape.ndim; i++) {
     strides[order[i]] = step;
     step *= std::max<int64_t>(shape.sizes[order[i]], 1);
   }

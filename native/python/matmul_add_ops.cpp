@@ -17,7 +17,8 @@ void check_in_place_size(Tensor* out, Sizes sizes) {
 
 // The tensor to accumulate into: `out`, or a new one that holds `input` broadcast to `sizes` unless beta is
 // 0.
-TensorRef start(Tensor* input, Sizes sizes, const Coefficients& factors, Tensor* out) {
+TensorRef start(Tensor* input, Sizes sizes, const Coefficients& factors, Tensor* out,
+                bool keep_layout = false) {
   if (out) {
     check_in_place_size(out, sizes);
     if (!out->is_meta()) check_writable(out);
@@ -27,7 +28,9 @@ TensorRef start(Tensor* input, Sizes sizes, const Coefficients& factors, Tensor*
   PyObject* args[] = {input->object(), size.get()};
   Primitive& expand = primitive("expand");
   TensorRef expanded(as_tensor(expand.forward(expand, args, nullptr)));  // checks the shape in torch's words
-  TensorRef result = new_tensor(sizes, input->dtype, input->device());
+  bool same = std::equal(sizes.begin(), sizes.end(), input->sizes().begin(), input->sizes().end());
+  TensorRef result = same && keep_layout ? empty_like(input, input->dtype)
+                                         : new_tensor(sizes, input->dtype, input->device());
   if (!factors.beta_is_zero && !input->is_meta()) copy_into(result.get(), expanded.get());
   return result;
 }
@@ -53,9 +56,9 @@ PyObject* addmm_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   int64_t sizes[] = {mat1->size(0), mat2->size(1)}, k = mat1->size(1);
   if (k != mat2->size(0)) fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
   check_add_dtypes(input, mat1, mat2);
-  if (input->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", input->dtype);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, sizes, factors, out);
+  check_not_bool("addmm_impl_cpu_", result.get(), k);
   if (result->is_meta()) return result.release_object();
   TensorRef a = apart_from(mat1, out), b = apart_from(mat2, out), hold;
   Matrix mc = matrix_of(result.get(), false, hold);
@@ -84,9 +87,9 @@ PyObject* addmv_forward(const Primitive& op, PyObject* const* args, Tensor* out)
     failf(PyExc_RuntimeError, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
           dtype_class_name(input->dtype), dtype_class_name(mat->dtype), dtype_class_name(vec->dtype));
   }
-  if (input->dtype == DType::b1) fail_unsupported("addmv_impl_cpu", input->dtype);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, {&rows, 1}, factors, out);
+  check_not_bool("addmv_impl_cpu", result.get(), mat->size(1));
   if (result->is_meta()) return result.release_object();
   TensorRef a = apart_from(mat, out), x = apart_from(vec, out), hold;
   Matrix ma = matrix_of(a.get(), false, hold);
@@ -126,7 +129,7 @@ PyObject* addr_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
     check_in_place_size(out, sizes);
     check_writable(out);
   }
-  TensorRef result = start(widened.get(), sizes, factors, own ? out : nullptr);
+  TensorRef result = start(widened.get(), sizes, factors, own ? out : nullptr, true);
   if (result->is_meta()) return result.release_object();
   u = apart_from(u.get(), own ? out : nullptr), v = apart_from(v.get(), own ? out : nullptr);
   TensorRef hold;
@@ -154,9 +157,9 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
   }
   check_scalar_type(batch1, batch2);
   check_scalar_type(batch1, input);
-  if (input->dtype == DType::b1) fail_unsupported("baddbmm", input->dtype);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, sizes, factors, out);
+  check_not_bool("baddbmm", result.get(), k);
   if (result->is_meta()) return result.release_object();
   TensorRef a = apart_from(batch1, out), b = apart_from(batch2, out);
   MaybeNoGil release(is_long_product(double(result->numel) * double(k)) ? INT64_MAX : 0);
@@ -182,10 +185,10 @@ PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out
           (long long)batch1->size(1), (long long)k, (long long)batch2->size(1), (long long)batch2->size(2));
   }
   check_add_dtypes(input, batch1, batch2);
-  if (input->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", input->dtype);
   int64_t sizes[] = {batch1->size(1), batch2->size(2)};
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str()), more(input->dtype, 1);
   TensorRef result = start(input, sizes, factors, out);
+  check_not_bool("addmm_impl_cpu_", result.get(), batch * k);
   if (result->is_meta()) return result.release_object();
   TensorRef a = apart_from(batch1, out), b = apart_from(batch2, out), hold;
   Matrix mc = matrix_of(result.get(), false, hold);

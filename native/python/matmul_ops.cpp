@@ -34,6 +34,12 @@ void fail_unsupported(const char* kernel, DType dtype) {
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
 }
 
+// torch has no products of bools, but notices only when there is something to multiply.
+void check_not_bool(const char* kernel, const Tensor* result, int64_t terms) {
+  if (result->dtype == DType::b1 && result->numel && terms && !result->is_meta())
+    fail_unsupported(kernel, result->dtype);
+}
+
 void check_scalar_type(const Tensor* a, const Tensor* b) {
   if (a->dtype == b->dtype) return;
   failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(a->dtype),
@@ -81,7 +87,6 @@ void check_mm_dtypes(const Tensor* a, const Tensor* b) {
     failf(PyExc_RuntimeError, "expected m1 and m2 to have the same dtype, but got: %s != %s",
           cpp_name(a->dtype), cpp_name(b->dtype));
   }
-  if (a->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", a->dtype);
 }
 
 TensorRef conjugated(Tensor* t) {
@@ -127,6 +132,7 @@ PyObject* mm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   check_mm_dtypes(a, b);
   int64_t sizes[] = {m, n};
   TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  check_not_bool("addmm_impl_cpu_", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
   Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);
@@ -191,9 +197,9 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
         (long long)batch, (long long)k, (long long)b->size(0), (long long)terms);
   }
   check_scalar_type(a, b);
-  if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
   int64_t sizes[] = {batch, m, n};
   TensorRef result = new_tensor(sizes, a->dtype, a->device());
+  check_not_bool("bmm", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
   Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);
@@ -254,16 +260,10 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   check_same_device(a, b);
-  if (a->dtype != b->dtype || a->dtype == DType::b1) {
-    bool folds = torch_folds(a, b);
-    if (a->dtype == b->dtype) {
-      bool vector = a->ndim == 1 || b->ndim == 1;
-      fail_unsupported(!folds ? "bmm" : vector ? "addmv_impl_cpu" : "addmm_impl_cpu_", a->dtype);
-    }
-    if (folds && a->ndim == 1) fail_vector_dtypes(b, a);
-    if (folds && b->ndim == 1) fail_vector_dtypes(a, b);
-    if (folds && b->ndim == 2) check_mm_dtypes(a, b);
-    if (folds && a->ndim == 2) check_mm_dtypes(b, a);
+  bool folds = torch_folds(a, b), vector = a->ndim == 1 || b->ndim == 1;
+  if (a->dtype != b->dtype) {
+    if (folds && vector) fail_vector_dtypes(a->ndim == 1 ? b : a, a->ndim == 1 ? a : b);
+    if (folds) check_mm_dtypes(b->ndim == 2 ? a : b, b->ndim == 2 ? b : a);
     check_scalar_type(a, b);
   }
   auto dims = [](Tensor* t) { return t->ndim == 1 ? 1 : 2; };
@@ -288,6 +288,7 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   if (a->ndim > 1) shape.sizes[shape.ndim++] = ma.rows;
   if (b->ndim > 1) shape.sizes[shape.ndim++] = mb.cols;
   TensorRef result = new_tensor(shape, a->dtype, a->device());
+  check_not_bool(!folds ? "bmm" : vector ? "addmv_impl_cpu" : "addmm_impl_cpu_", result.get(), ma.cols);
   if (a->is_meta()) return result.release_object();
   multiply_batches(result.get(), batch, batched_operand(hold_a ? hold_a.get() : a, dims(a), batch, ma),
                    batched_operand(hold_b ? hold_b.get() : b, dims(b), batch, mb), Coefficients(a->dtype));
@@ -297,8 +298,8 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
 TensorRef multiply_vector(Tensor* mat, Tensor* vec, bool transposed) {
   int64_t rows = mat->size(transposed), cols = mat->size(!transposed);
   if (mat->dtype != vec->dtype) fail_vector_dtypes(mat, vec);
-  if (mat->dtype == DType::b1) fail_unsupported("addmv_impl_cpu", mat->dtype);
   TensorRef result = new_tensor({&rows, 1}, mat->dtype, mat->device());
+  check_not_bool(transposed ? "addmm_impl_cpu_" : "addmv_impl_cpu", result.get(), cols);
   if (mat->is_meta()) return result;
   Matrix m{mat->data(), mat->size(0), mat->size(1), mat->stride(0), mat->stride(1)};
   Coefficients one(mat->dtype);
@@ -375,7 +376,6 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     failf(PyExc_RuntimeError, "mat1 and mat2 must have the same dtype, but got %s and %s",
           dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
   }
-  if (x->dtype == DType::b1) fail_unsupported("addmm_impl_cpu_", x->dtype);
   if (biased && bias->size(0) != n) {
     failf(PyExc_RuntimeError,
           "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
@@ -387,6 +387,7 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   shape.assign(x->sizes());
   shape.sizes[shape.ndim - 1] = n;
   TensorRef result = new_tensor(shape, x->dtype, x->device());
+  check_not_bool("addmm_impl_cpu_", result.get(), k);
   if (x->is_meta()) return result.release_object();
   size_t row_bytes = size_t(n) * size_t(x->itemsize());
   if (biased && rows && n) {

@@ -18,6 +18,7 @@ Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i);
 void check_same_device(const Tensor* a, const Tensor* b);
 [[noreturn]] void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n);
 [[noreturn]] void fail_unsupported(const char* kernel, DType dtype);
+void check_not_bool(const char* kernel, const Tensor* result, int64_t terms);
 // Throws torch's error of a function that needs equal dtypes: "expected scalar type Float but found Double".
 void check_scalar_type(const Tensor* a, const Tensor* b);
 
