@@ -179,9 +179,14 @@ def _identity_function():
     """The autograd Function behind the hooks, made on first use: importing nn does not need autograd."""
     global _identity_function_class
     if _identity_function_class is None:
-        from rushlight.autograd import Function
+        import rushlight.autograd
 
-        class BackwardHookFunction(Function):
+        if not hasattr(rushlight.autograd, "Function"):
+            raise NotImplementedError(
+                "full backward hooks of modules need autograd.Function, which is missing"
+            )
+
+        class BackwardHookFunction(rushlight.autograd.Function):
             @staticmethod
             def forward(ctx, *args):
                 ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])

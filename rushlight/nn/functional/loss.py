@@ -1,6 +1,5 @@
 """Losses that compare an input with a target of the same shape."""
 
-import functools
 import math
 
 import rushlight
@@ -126,34 +125,22 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     if not input.is_meta and ((input < 0) | (input > 1)).any():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    loss = _bce_function().apply(input, target)
+    loss = _binary_cross_entropy(input, target)
     return reduced(loss if weight is None else loss * weight.expand(input.shape), reduction)
 
 
-@functools.cache
-def _bce_function():
-    """Made on first use, so that importing nn does not need autograd."""
-    from rushlight.autograd import Function
-
-    class BinaryCrossEntropy(Function):
-        """Its own derivative, because that of the limited logarithms would vanish at 0 and 1."""
-
-        @staticmethod
-        def forward(ctx, input, target):
-            ctx.save_for_backward(input, target)
-            return -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
-
-        @staticmethod
-        def backward(ctx, grad):
-            input, target = ctx.saved_tensors
-            to_input = to_target = None
-            if ctx.needs_input_grad[0]:
-                to_input = grad * (input - target) / ((1 - input) * input).clamp(min=1e-12)
-            if ctx.needs_input_grad[1]:
-                to_target = grad * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100))
-            return to_input, to_target
-
-    return BinaryCrossEntropy
+def _binary_cross_entropy(input, target):
+    inside = input * (1 - input) >= 1e-12
+    safe = rushlight.where(inside, input, 0.5)
+    loss = (target - 1) * rushlight.log1p(-safe) - target * safe.log()
+    if inside.all():
+        return loss
+    # At 0 and 1 torch limits the logarithms to -100 and the derivative's denominator to 1e-12.
+    at = input.detach()
+    low = rushlight.log1p(-at).clamp(min=-100)
+    high = at.log().clamp(min=-100)
+    edge = (target - 1) * low - target * high + (at - target.detach()) / 1e-12 * (input - at)
+    return rushlight.where(inside, loss, edge)
 
 
 @functional
