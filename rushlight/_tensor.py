@@ -70,6 +70,8 @@ def detach_(self):
 @method
 def requires_grad_(self, requires_grad=True):
     """Switches recording for this leaf on or off; returns the tensor itself."""
+    if requires_grad and not (self.is_floating_point() or self.is_complex()):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     return _C.requires_grad_(self, requires_grad)
 
 
@@ -185,7 +187,7 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
     flat = _C.from_bytes(values, dtype)
     t = flat.as_strided(size, stride, 0)
     t = _C.detach(t)
-    if cls is not Tensor:
+    if cls is not None:
         t = _C.as_subclass(t, cls)
     if requires_grad:
         _C.requires_grad_(t, True)
@@ -204,7 +206,8 @@ def _reduce_ex(self, protocol):
     return (
         _rebuild,
         (
-            type(self),
+            # By its name the class would be looked up in torch.
+            None if type(self) is Tensor else type(self),
             _C.to_bytes(dense),
             self.dtype,
             tuple(self.shape),
@@ -395,6 +398,7 @@ Tensor.__dir__ = _dir
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__reduce_ex__ = _reduce_ex
 Tensor.__module__ = "torch"
+Tensor.__name__ = "Tensor"  # without the module, which sentences of the interpreter would repeat
 Tensor.__array_priority__ = 1000
 
 

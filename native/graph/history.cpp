@@ -72,7 +72,8 @@ void check_inplace(Tensor* t) {
   if (t->extra->origin == ViewOrigin::multi_output) {
     fail_at(
         PyExc_RuntimeError,
-        "Output " + std::to_string(t->output_nr) + " of " + (t->grad_fn ? node_name(t->grad_fn) : "a view") +
+        "Output " + std::to_string(t->output_nr) + " of " +
+            (t->grad_fn ? operation_name(t->grad_fn) : "a view") +
             " is a view and is being modified inplace. This view is the output of a function that returns "
             "multiple views. Such functions do not allow the output views to be modified inplace. You should "
             "replace the inplace operation by an out-of-place one.",

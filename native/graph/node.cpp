@@ -286,6 +286,11 @@ std::string node_name(const Node* node) {
   }
 }
 
+std::string operation_name(const Node* node) {
+  std::string name = node_name(node);
+  return name.substr(0, name.rfind("Backward"));
+}
+
 void expose(Node* node) {
   if (Py_TYPE(node) != NodeType || node->kind == Node::custom) return;
   static PyTypeObject* accumulate_type = nullptr;

@@ -32,7 +32,7 @@ std::string tensor_type_name(const Tensor* t) {
   std::string which;
   const Node* producer = out >= 0 ? node : t->grad_fn;
   if (producer) {
-    std::string name = node_name(producer);
+    std::string name = operation_name(producer);
     if (size_t colon = name.rfind(':'); colon != name.npos) name = name.substr(colon + 1);
     which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
   }

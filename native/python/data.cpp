@@ -78,8 +78,9 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   }
   Scalar s;
   if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
-    if (found.shape.ndim == 0 || depth == 0) {
-      failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);
+    if (PyUnicode_Check(data)) {
+      if (depth == 0) fail(PyExc_TypeError, "new(): invalid data type 'str'");
+      fail(PyExc_ValueError, "too many dimensions 'str'");
     }
     failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);
   }
@@ -127,8 +128,9 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
   if (dim == shape.ndim) {
     if (is_list_like(data)) {
       failf(PyExc_TypeError,
-            "only length-1 sequences can be converted to Python scalars; a nested sequence is deeper than "
-            "the first");
+            is_integral(dtype) ? "'%s' object cannot be interpreted as an integer"
+                               : "must be real number, not %s",
+            Py_TYPE(data)->tp_name);
     }
     store_element(data, dtype, to);
     to += dtype_size(dtype);

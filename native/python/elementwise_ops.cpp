@@ -17,6 +17,20 @@ struct Operand {
 };
 
 [[noreturn]] void fail_dtype(const char* name, DType dtype) {
+  std::string_view op = name;
+  if (is_complex(dtype)) {
+    if (op.starts_with("clamp")) fail(PyExc_NotImplementedError, "clamp is not supported for complex types");
+    if (op == "floor" || op == "ceil" || op == "trunc")
+      failf(PyExc_NotImplementedError, "%s is not supported for complex inputs", name);
+    if (op == "sign")
+      fail(PyExc_NotImplementedError,
+           "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
+           "instead.");
+    if (op == "maximum" || op == "minimum")
+      failf(PyExc_RuntimeError, "%s not implemented for complex tensors.", name);
+  }
+  if (op == "bitwise_left_shift") name = "lshift";
+  if (op == "bitwise_right_shift") name = "rshift";
   failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));
 }
 

@@ -205,6 +205,15 @@ PyObject* rich_compare(PyObject* a, PyObject* b, int comparison) {
   }
 }
 
+PyObject* invert(PyObject* self) {
+  if (is_differentiable(as_tensor(self)->dtype)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return nullptr;
+  }
+  return unary<bitwise_not_>(self);
+}
+
 // ---- conversions to Python numbers
 
 int truth(PyObject* self) {
@@ -219,9 +228,16 @@ int truth(PyObject* self) {
   });
 }
 
+// float(t), int(t): unlike item(), these refuse several elements with a ValueError.
+Scalar sole_number(PyObject* self) {
+  Tensor* t = as_tensor(self);
+  if (t->numel != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+  return number_of(t);
+}
+
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    Scalar s = number_of(as_tensor(self));
+    Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_)
       fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(s.real_value());
@@ -230,7 +246,7 @@ PyObject* to_float(PyObject* self) {
 
 PyObject* to_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    Scalar s = number_of(as_tensor(self));
+    Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_)
       fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
     return s.kind == Scalar::floating ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
@@ -302,7 +318,7 @@ void add_operator_slots(std::vector<PyType_Slot>& slots) {
   add(Py_nb_negative, negative);
   add(Py_nb_positive, positive);
   add(Py_nb_absolute, unary<abs_>);
-  add(Py_nb_invert, unary<bitwise_not_>);
+  add(Py_nb_invert, invert);
   add(Py_nb_bool, truth);
   add(Py_nb_float, to_float);
   add(Py_nb_int, to_int);

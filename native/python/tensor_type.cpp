@@ -150,6 +150,24 @@ PyObject* get_grad_fn(PyObject* self, void*) {
     return Py_NewRef(t->grad_fn->object());
   });
 }
+// The C++ type of the elements, as torch's sentences name it.
+const char* dtype_cpp_name(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return "unsigned char";
+    case DType::i8: return "signed char";
+    case DType::i16: return "short int";
+    case DType::i32: return "int";
+    case DType::i64: return "long int";
+    case DType::f16: return "c10::Half";
+    case DType::bf16: return "c10::BFloat16";
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::c64: return "c10::complex<float>";
+    case DType::c128: return "c10::complex<double>";
+    default: return "bool";
+  }
+}
+
 int set_grad_fn(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     if (value && value != Py_None) fail(PyExc_TypeError, "grad_fn can be only set to None");
@@ -222,11 +240,26 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     Tensor* grad = as_tensor(value);
     if (grad == t) fail(PyExc_RuntimeError, "can't assign Variable as its own grad");
     if (grad->dtype != t->dtype) {
-      fail(PyExc_RuntimeError, std::string("assigned grad has data of a different type"));
+      failf(PyExc_RuntimeError,
+            "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient "
+            "must "
+            "have the dtype of the tensor.",
+            dtype_cpp_name(grad->dtype), dtype_class_name(t->dtype));
     }
-    if (!(grad->device() == t->device()))
-      fail(PyExc_RuntimeError, "assigned grad has data located on a different device");
-    if (!same_sizes(grad, t)) fail(PyExc_RuntimeError, "assigned grad has data of a different size");
+    if (!(grad->device() == t->device())) {
+      failf(PyExc_RuntimeError,
+            "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. Please "
+            "ensure "
+            "that the gradient and the tensor are on the same device",
+            grad->is_meta() ? "meta" : "cpu", t->is_meta() ? "meta" : "cpu");
+    }
+    if (!same_sizes(grad, t)) {
+      failf(PyExc_RuntimeError,
+            "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the "
+            "gradient "
+            "and the tensor are the same size",
+            sizes_text(grad->sizes()).c_str(), sizes_text(t->sizes()).c_str());
+    }
     Py_INCREF(value);
     Extra* extra = extra_of(t);
     Py_XSETREF(extra->grad, grad);

@@ -222,7 +222,7 @@ int64_t read_int(PyObject* o) {
     int64_t value = PyLong_AsLongLong(o);
     if (value == -1 && PyErr_Occurred()) {
       PyErr_Clear();
-      fail(PyExc_RuntimeError, "Overflow when unpacking long long");
+      fail(PyExc_ValueError, "Overflow when unpacking long long");
     }
     return value;
   }

@@ -63,7 +63,8 @@ void infer_sizes(Shape& shape, const Tensor* t) {
       if (unknown >= 0) fail(PyExc_RuntimeError, "only one dimension can be inferred");
       unknown = d;
     } else if (shape.sizes[d] < 0) {
-      failf(PyExc_RuntimeError, "invalid shape dimension %lld", (long long)shape.sizes[d]);
+      failf(PyExc_RuntimeError, "invalid shape dimension %lld at index %d of shape %s",
+            (long long)shape.sizes[d], d, sizes_text({shape.sizes, size_t(shape.ndim)}).c_str());
     } else {
       overflow |= __builtin_mul_overflow(known, shape.sizes[d], &known);
     }
@@ -392,8 +393,8 @@ void check_bounds(const Storage* storage, int itemsize, Sizes sizes, Sizes strid
   if (offset < 0) failf(PyExc_RuntimeError, "Tensor: invalid storage offset %lld", (long long)offset);
   for (size_t d = 0; d < sizes.size(); d++) {
     if (strides[d] < 0) {
-      failf(PyExc_RuntimeError, "%s(): Negative strides are not supported at the moment, got strides: %s",
-            name, sizes_text(strides).c_str());
+      failf(PyExc_RuntimeError, "%s: Negative strides are not supported at the moment, got strides: %s", name,
+            sizes_text(strides).c_str());
     }
     if (sizes[d] < 0) numel_of(sizes);
     int64_t reach;
@@ -539,7 +540,7 @@ PyObject* split_forward(const Primitive&, PyObject* const* args, Tensor*) {
 PyObject* unbind_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   int dim = wrap_dim(read_int(args[1]), t->ndim);
-  if (t->ndim == 0) fail(PyExc_RuntimeError, "Dimension specified as 0 but tensor has no dimensions");
+  if (t->ndim == 0) fail(PyExc_IndexError, "Dimension specified as 0 but tensor has no dimensions");
   Ref<PyObject> result = checked(PyTuple_New(t->size(dim)));
   Shape sizes, strides;
   for (int d = 0; d < t->ndim; d++) {

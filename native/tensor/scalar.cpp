@@ -96,7 +96,7 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     int overflow;
     out.kind = Scalar::integer;
     out.i = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow) fail(PyExc_RuntimeError, "Overflow when unpacking long long");
+    if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
     return true;
   }
   if (PyComplex_Check(o)) {

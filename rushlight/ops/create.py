@@ -75,7 +75,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             made = _C.from_data(data, dtype, _device(device))
         else:
             made = made.to(dtype=dtype, device=_device(device), copy=True)
-    return _C.requires_grad_(made, True) if requires_grad else made
+    return _finish(made, requires_grad)
 
 
 def _from_foreign(data):
@@ -137,7 +137,10 @@ def zeros(
             [0., 0., 0.]])
     """
     _checked(layout, pin_memory)
-    t = _C.full(_size(args, "zeros", size), 0, dtype or _C.get_default_dtype(), _device(device))
+    sizes = _size(args, "zeros", size)
+    if any(size < 0 for size in sizes):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    t = _C.full(sizes, 0, dtype or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
 
 

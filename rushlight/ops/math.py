@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, function, in_place, in_place_of, method, public, write_out
+from rushlight.ops._public import Tensor, function, in_place, in_place_of, method, public, type_name, write_out
 
 ops = _C.ops
 
@@ -312,7 +312,7 @@ def clamp(input, min=None, max=None, *, out=None):
 def _clamp_call(input, low, high):
     """The primitive and its arguments."""
     if low is None and high is None:
-        raise ValueError("clamp requires at least one of 'min' or 'max' (None given)")
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         if low is None:
             return ops.minimum, (input, high)
@@ -457,7 +457,8 @@ def _where(condition, input, other):
     if condition.dtype != _C.bool:
         if condition.dtype != _C.uint8:
             raise RuntimeError(
-                f"where expected condition to be a boolean tensor, but got a tensor with dtype {str(condition.dtype).replace('torch.', '').capitalize()}"
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{type_name(condition.dtype)}"
             )
         condition = condition.bool()
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
