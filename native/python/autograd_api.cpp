@@ -191,6 +191,18 @@ PyObject* py_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// conj(x): the conjugate of a complex tensor or number, anything else as it is. Every product rule calls it.
+PyObject* py_conj(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (is_tensor(o) && is_complex(as_tensor(o)->dtype)) {
+      static Primitive& conj = primitive("conj");
+      return call(conj, &o);
+    }
+    if (PyComplex_Check(o)) return PyComplex_FromDoubles(PyComplex_RealAsDouble(o), -PyComplex_ImagAsDouble(o));
+    return Py_NewRef(o);
+  });
+}
+
 // Counts a write made by Python code that went around the primitives (random fills, copies through NumPy).
 PyObject* py_note_write(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -254,6 +266,7 @@ PyMethodDef functions[] = {
     {"gradient_edge", py_gradient_edge, METH_O, nullptr},
     {"is_view", py_is_view, METH_O, nullptr},
     {"as_subclass", FAST(py_as_subclass), nullptr},
+    {"conj", py_conj, METH_O, nullptr},
     {"note_write", py_note_write, METH_O, nullptr},
     {"check_inplace", py_check_inplace, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},

@@ -14,10 +14,7 @@ from rushlight.ops._rules import derivative, no_derivative
 ops = _C.ops
 Tensor = _C.Tensor
 _zeros = _C.zeros_like
-
-
-def _conj(x):
-    return ops.conj(x) if isinstance(x, Tensor) and x.is_complex() else x
+_conj = _C.conj
 
 
 def _masked(g, keep):
