@@ -240,3 +240,18 @@ def test_torchs_import_paths():
 
     assert (Sequential, Linear, Module, Parameter) == (nn.Sequential, nn.Linear, nn.Module, nn.Parameter)
     assert nn.modules.Linear is nn.Linear
+
+
+def test_a_lazy_layer_becomes_an_ordinary_one():
+    layer = nn.LazyLinear(2)
+    with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized parameter"):
+        layer.weight.shape
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+        layer.weight + 1
+    layer.double()
+    assert layer(torch.ones(5, 3, dtype=torch.float64)).shape == (5, 2)
+    assert type(layer) is nn.Linear
+    assert type(layer.weight) is nn.Parameter
+    other = nn.LazyLinear(2)
+    other.load_state_dict(layer.state_dict())
+    assert other(torch.ones(1, 3)).shape == (1, 2)

@@ -16,12 +16,14 @@ from rushlight.nn.linear import __all__ as _linear
 from rushlight.nn.loss import *
 from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
-from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Buffer",
     "Module",
     "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "functional",
     "init",
     "modules",

@@ -11,7 +11,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._warn import warn
 from rushlight.nn._call import _HookTable, _register
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -216,7 +216,7 @@ class ModuleState:
                 f"from checkpoint but received {type(loaded)}"
             )
             return
-        lazy = rushlight.nn.parameter.is_lazy(current)
+        lazy = is_lazy(current)
         # Checkpoints of old versions keep 0-dimensional values as one-element vectors.
         if not lazy and current.dim() == 0 and loaded.dim() == 1 and loaded.shape[0] == 1:
             loaded = loaded[0]

@@ -5,10 +5,11 @@ import math
 import rushlight
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.lazy import LazyModuleMixin
 from rushlight.nn.module import Module
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Parameter, UninitializedParameter
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -113,3 +114,47 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A Linear that learns ``in_features`` from its first input, and is an ordinary Linear from then on.
+
+    >>> import rushlight as torch
+    >>> layer = torch.nn.LazyLinear(2)
+    >>> layer(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    >>> layer
+    Linear(in_features=3, out_features=2, bias=True)
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features, bias=True, device=None, dtype=None):
+        # Without features there is nothing to initialise yet.
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        """Draw the weights anew, once there are any."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        """Take ``in_features`` from the input."""
+        if self.has_uninitialized_params():
+            with rushlight.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features "
+                    f"from self.weight: {self.weight.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]

@@ -446,7 +446,7 @@ class Module(ModuleCall, ModuleState):
             with rushlight.no_grad():
                 applied = fn(param)
             # Where possible the Parameter object stays the same, since an optimizer may hold it.
-            stays = not rushlight.nn.parameter.is_lazy(param) and param.is_meta == applied.is_meta
+            stays = param.is_meta == applied.is_meta
             grad = param.grad
             if stays:
                 param.data = applied

@@ -5,12 +5,14 @@ from collections import OrderedDict
 import rushlight
 from rushlight import Tensor
 
-__all__ = ["Parameter", "Buffer"]
-
-
-def is_lazy(tensor):
-    """Whether the tensor has no shape yet: an UninitializedParameter or UninitializedBuffer."""
-    return getattr(tensor, "_is_lazy", False)
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 class _ParameterMeta(type):
@@ -112,3 +114,97 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         marked.persistent = persistent
         marked._is_buffer = True
         return marked
+
+
+class UninitializedTensorMixin:
+    """A tensor that waits for its shape. Until ``materialize`` only moving and casting are allowed."""
+
+    cls_to_become: type
+    _allowed_methods = frozenset(
+        "size copy_ is_complex is_floating_point to cpu cuda get_device half float double bfloat16 char short int "
+        "long requires_grad_".split()
+    )
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Give the tensor memory of this shape, and make it an ordinary one."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = rushlight.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        """There is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
+            "`forward` to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        """There is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
+            "parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return (type(self), (self.requires_grad,))
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", None) not in cls._allowed_methods:
+            raise ValueError(
+                f"Attempted to use an uninitialized parameter in {func}. This error happens when you are "
+                f"using a `LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` "
+                "objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
+                "parameters before calling torch functions"
+            )
+        asked = rushlight._C.set_torch_function_enabled(False)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            rushlight._C.set_torch_function_enabled(asked)
+
+
+def is_lazy(param):
+    """Whether the tensor has no shape yet: an UninitializedParameter or UninitializedBuffer."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter of a lazy module before its first call.
+
+    >>> import rushlight as torch
+    >>> weight = torch.nn.UninitializedParameter()
+    >>> weight.materialize((2, 3))
+    >>> weight.shape
+    torch.Size([2, 3])
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        empty = rushlight.empty(0, device=device, dtype=dtype)
+        return rushlight._C.requires_grad_(empty.as_subclass(cls), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer of a lazy module before its first call."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        empty = rushlight.empty(0, device=device, dtype=dtype)
+        buffer = rushlight._C.requires_grad_(empty.as_subclass(cls), requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
