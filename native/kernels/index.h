@@ -68,9 +68,10 @@ IndexFault put(Span self, Span index, Span src, bool accumulate);
 // Masks. `mask` is bool and has the sizes of self; count_nonzero takes any dtype.
 int64_t count_nonzero(Span self);
 void nonzero(int64_t* out, int64_t out_rows, Span self, int64_t row_stride, int64_t column_stride);
-void masked_select(void* out, Span self, Span mask);
+// Writes at most `room` elements, takes at most `supply`: the mask may belong to a memory that others write.
+void masked_select(void* out, int64_t room, Span self, Span mask);
 void masked_fill(Span self, Span mask, const void* value);
-// Takes the elements of the contiguous `source` in order; it has at least as many as mask has ones.
-void masked_scatter(Span self, Span mask, const void* source);
+// Takes the elements of the contiguous `source` in order.
+void masked_scatter(Span self, Span mask, const void* source, int64_t supply);
 
 }  // namespace rl

@@ -201,7 +201,7 @@ void nonzero(int64_t* out, int64_t out_rows, Span self, int64_t row_stride, int6
   });
 }
 
-void masked_select(void* out, Span self, Span mask) {
+void masked_select(void* out, int64_t room, Span self, Span mask) {
   Walk<2> walk(self.ndim, self.sizes, {self.strides, mask.strides});
   const uint8_t* bits = static_cast<const uint8_t*>(mask.data);
   std::vector<int64_t> starts = count_parts(walk, bits, 1);
@@ -209,7 +209,7 @@ void masked_select(void* out, Span self, Span mask) {
     constexpr int N = size.value;
     each_part(starts, [&](int64_t begin, int64_t written) {
       char* to = static_cast<char*>(out) + written * N;
-      const char* end = static_cast<char*>(out) + starts[size_t(begin / PART) + 1] * N;
+      const char* end = static_cast<char*>(out) + std::min(room, starts[size_t(begin / PART) + 1]) * N;
       walk.run(begin, std::min(walk.numel, begin + PART), [&](const int64_t* offsets, int64_t n) {
         const char* from = static_cast<const char*>(self.data) + offsets[0] * N;
         to = compress<N>(to, end, from, walk.step(0) * N, bits + offsets[1], walk.step(1), n);
@@ -232,7 +232,7 @@ void masked_fill(Span self, Span mask, const void* value) {
   });
 }
 
-void masked_scatter(Span self, Span mask, const void* source) {
+void masked_scatter(Span self, Span mask, const void* source, int64_t supply) {
   Walk<2> walk(self.ndim, self.sizes, {self.strides, mask.strides});
   const uint8_t* bits = static_cast<const uint8_t*>(mask.data);
   std::vector<int64_t> starts = count_parts(walk, bits, 1);
@@ -240,7 +240,8 @@ void masked_scatter(Span self, Span mask, const void* source) {
     constexpr int N = size.value;
     each_part(starts, [&](int64_t begin, int64_t taken) {
       const char* from = static_cast<const char*>(source) + taken * N;
-      const char* end = static_cast<const char*>(source) + starts[size_t(begin / PART) + 1] * N;
+      const char* end =
+          static_cast<const char*>(source) + std::min(supply, starts[size_t(begin / PART) + 1]) * N;
       walk.run(begin, std::min(walk.numel, begin + PART), [&](const int64_t* offsets, int64_t n) {
         char* to = static_cast<char*>(self.data) + offsets[0] * N;
         from = expand<N>(to, walk.step(0) * N, from, end, bits + offsets[1], walk.step(1), n);

@@ -1,6 +1,6 @@
 """The operations, by family: in each file first the derivatives, then the public functions."""
 
-from rushlight.ops import contract, create, elementwise, math, matmul, random, shape
+from rushlight.ops import combine, contract, create, elementwise, index, math, matmul, random, shape
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete
 

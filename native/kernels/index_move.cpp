@@ -1,0 +1,105 @@
+#include "index_move.h"
+
+#include "../tensor/parallel.h"
+#include "index_walk.h"
+
+namespace rl {
+
+void move_elements(Span out, const void* in, const int64_t* in_strides) {
+  Walk<2> walk(out.ndim, out.sizes, {out.strides, in_strides});
+  visit_size(out.dtype, [&](auto size) {
+    constexpr int N = size.value;
+    parallel_for(walk.numel, INDEX_GRAIN * 2, [&](int64_t begin, int64_t end) {
+      walk.run(begin, end, [&](const int64_t* offsets, int64_t n) {
+        move_row<N>(static_cast<char*>(out.data) + offsets[0] * N, walk.step(0),
+                    static_cast<const char*>(in) + offsets[1] * N, walk.step(1), n);
+      });
+    });
+  });
+}
+
+void triangle(Span out, Span in, int64_t k, bool upper) {
+  const int last = out.ndim - 1;
+  const int64_t columns = out.sizes[last], rows = out.sizes[last - 1];
+  int64_t row_sizes[MAX_DIMS];
+  std::copy(out.sizes, out.sizes + last, row_sizes);
+  row_sizes[last] = 1;
+  if (columns == 0) return;
+  visit_size(out.dtype, [&](auto size) {
+    constexpr int N = size.value;
+    // One row after another: merged dimensions would lose the row number, so it is counted by hand.
+    int64_t total = 1;
+    for (int d = 0; d < last; d++) total *= row_sizes[d];
+    parallel_for(total, std::max<int64_t>(1, INDEX_GRAIN / columns), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) {
+        int64_t rest = r, to_at = 0, from_at = 0;
+        for (int d = last - 1; d >= 0; d--) {
+          int64_t at = rest % row_sizes[d];
+          rest /= row_sizes[d];
+          to_at += at * out.strides[d];
+          from_at += at * in.strides[d];
+        }
+        const int64_t row = r % rows;
+        // Columns kept: 0...row+k of the lower triangle, row+k... of the upper one.
+        int64_t kept_begin = upper ? std::clamp<int64_t>(row + k, 0, columns) : 0;
+        int64_t kept_end = upper ? columns : std::clamp<int64_t>(row + k + 1, 0, columns);
+        char* to = static_cast<char*>(out.data) + to_at * N;
+        const char* from = static_cast<const char*>(in.data) + from_at * N;
+        const int64_t to_step = out.strides[last], from_step = in.strides[last];
+        for (int64_t c = 0; c < kept_begin; c++) __builtin_memset(to + c * to_step * N, 0, N);
+        if (to != from) {
+          move_row<N>(to + kept_begin * to_step * N, to_step, from + kept_begin * from_step * N, from_step,
+                      kept_end - kept_begin);
+        }
+        for (int64_t c = kept_end; c < columns; c++) __builtin_memset(to + c * to_step * N, 0, N);
+      }
+    });
+  });
+}
+
+namespace {
+
+// torch's order: NaN is larger than everything.
+template <class T>
+bool below(T a, T b) {
+  if constexpr (is_complex_v<T>) {
+    return false;
+  } else {
+    auto x = compute_t<T>(a), y = compute_t<T>(b);
+    return x < y || (y != y && x == x);
+  }
+}
+
+template <class T>
+int64_t position(const T* row, int64_t n, const int64_t* order, T value, bool right) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    T at = row[order ? order[middle] : middle];
+    bool go_on = right ? !below(value, at) : below(at, value);
+    if (go_on) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+void searchsorted(Span out, Span sorted, Span values, const int64_t* sorter, bool right) {
+  const int64_t n = sorted.sizes[sorted.ndim - 1], total = values.numel();
+  const int64_t per_row = sorted.ndim > 1 ? values.sizes[values.ndim - 1] : std::max<int64_t>(1, total);
+  visit(values.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* boundaries = static_cast<const T*>(sorted.data);
+    const T* wanted = static_cast<const T*>(values.data);
+    int64_t* to = static_cast<int64_t*>(out.data);
+    parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        int64_t row = i / per_row * n;
+        to[i] = position(boundaries + row, n, sorter ? sorter + row : nullptr, wanted[i], right);
+      }
+    });
+  });
+}
+
+}  // namespace rl

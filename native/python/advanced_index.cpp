@@ -1,0 +1,298 @@
+// The primitives behind x[i, mask, :, j] and x[...] = value: index, index_put and index_backward.
+//
+// `indices` is a list with a tensor or None for each leading dimension of x. Bool and uint8 tensors are masks
+// and stand for the coordinates of their ones; `Addressing` turns the list into int64 index tensors of one
+// shape and works out the result's geometry. A single mask over leading dimensions takes a shorter way,
+// without coordinates.
+#include "../tensor/iterate.h"
+#include "index_ops.h"
+
+namespace rl {
+
+Ref<PyObject> mask_indices(Tensor* mask) {
+  int64_t count = count_nonzero(mask->span());
+  Ref<PyObject> tuple = checked(PyTuple_New(mask->ndim));
+  int64_t sizes[] = {mask->ndim, count}, one = 1;
+  TensorRef all = new_tensor(Sizes(sizes, 2), DType::i64);
+  nonzero(all->data_as<int64_t>(), count, mask->span(), 1, count);
+  for (int d = 0; d < mask->ndim; d++) {
+    TensorRef row = new_alias(all.get(), Sizes(&count, 1), Sizes(&one, 1), all->offset + d * count);
+    PyTuple_SET_ITEM(tuple.get(), d, row.release_object());
+  }
+  return tuple;
+}
+
+namespace {
+
+bool is_mask(const Tensor* t) { return t->dtype == DType::b1 || t->dtype == DType::u8; }
+
+void warn_byte_mask(const Tensor* t) {
+  if (t->dtype != DType::u8) return;
+  const char* text =
+      "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.";
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError{};
+}
+
+// The mask addresses dimensions first... of x.
+void check_mask(const Tensor* x, const Tensor* mask, int first) {
+  warn_byte_mask(mask);
+  for (int d = 0; d < mask->ndim; d++) {
+    if (first + d < x->ndim && mask->size(d) == x->size(first + d)) continue;
+    if (first + d >= x->ndim) {
+      failf(PyExc_IndexError, "too many indices for tensor of dimension %d", x->ndim);
+    }
+    failf(
+        PyExc_IndexError,
+        "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+        sizes_text(mask->sizes()).c_str(), d, sizes_text(x->sizes()).c_str(), first + d);
+  }
+}
+
+// indices = [mask] with nothing else: the mask, else null. It may cover all of x or its leading dimensions.
+Tensor* single_mask(const Tensor* x, PyObject* list) {
+  if (PySequence_Fast_GET_SIZE(list) != 1 || !is_tensor(PySequence_Fast_GET_ITEM(list, 0))) return nullptr;
+  Tensor* mask = as_tensor(PySequence_Fast_GET_ITEM(list, 0));
+  return is_mask(mask) && mask->ndim == x->ndim && mask->ndim > 0 ? mask : nullptr;
+}
+
+struct Addressing {
+  TensorRef held[MAX_DIMS];  // per dimension of x; empty where not indexed
+  int64_t strides[MAX_DIMS][MAX_DIMS];
+  Span spans[MAX_DIMS];
+  const Span* indices[MAX_DIMS];
+  Shape index_shape, result;
+  int position = 0;  // of the index's dimensions in the result
+
+  Addressing(Tensor* x, PyObject* list) {
+    int at = 0;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
+      PyObject* o = PySequence_Fast_GET_ITEM(list, k);
+      if (!is_tensor(o)) {
+        at++;
+        continue;
+      }
+      Tensor* index = as_tensor(o);
+      check_same_device(x, index);
+      if (is_mask(index) && index->ndim > 0) {
+        check_mask(x, index, at);
+        if (index->is_meta()) fail(PyExc_NotImplementedError, "indexing with a mask on the meta device");
+        Ref<PyObject> expanded = mask_indices(index);
+        for (int d = 0; d < index->ndim; d++)
+          hold(x, at++, share(as_tensor(PyTuple_GET_ITEM(expanded.get(), d))));
+      } else if (index->dtype == DType::i64) {
+        hold(x, at++, share(index));
+      } else if (index->dtype == DType::i32) {
+        hold(x, at++, cast(index, DType::i64));
+      } else {
+        fail(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
+      }
+    }
+    if (at > x->ndim) {
+      failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %d)", x->ndim, at);
+    }
+    broadcast(x);
+    place(x);
+  }
+  Addressing(const Addressing&) = delete;
+
+ private:
+  void hold(Tensor* x, int d, TensorRef index) {
+    if (d >= x->ndim)
+      failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %d)", x->ndim, d + 1);
+    held[d] = std::move(index);
+  }
+
+  void broadcast(Tensor* x) {
+    bool any = false;
+    for (int d = 0; d < x->ndim; d++) {
+      if (!held[d]) continue;
+      Sizes sizes = held[d]->sizes();
+      if (!any) index_shape.assign(sizes);
+      bool fits = true;
+      for (int i = 1; i <= std::min<int>(index_shape.ndim, int(sizes.size())); i++) {
+        int64_t a = index_shape.sizes[index_shape.ndim - i], b = sizes[sizes.size() - size_t(i)];
+        fits = fits && (a == b || a == 1 || b == 1);
+      }
+      if (!fits) {
+        std::string shapes;
+        for (int e = 0; e < x->ndim; e++) {
+          if (held[e]) shapes += (shapes.empty() ? "" : ", ") + sizes_text(held[e]->sizes());
+        }
+        fail(PyExc_IndexError,
+             "shape mismatch: indexing tensors could not be broadcast together with shapes " + shapes);
+      }
+      if (any) broadcast_into(index_shape, sizes);
+      any = true;
+    }
+    if (!any) fail(PyExc_IndexError, "at least one index must be a tensor");
+  }
+
+  // Index tensors side by side leave their dimensions in place; otherwise these come first.
+  void place(Tensor* x) {
+    int first = -1, last = -1, count = 0;
+    for (int d = 0; d < x->ndim; d++) {
+      indices[d] = nullptr;
+      if (!held[d]) continue;
+      if (first < 0) first = d;
+      last = d;
+      count++;
+      broadcast_strides(held[d].get(), index_shape, strides[d]);
+      spans[d] = {held[d]->is_meta() ? nullptr : held[d]->data(), DType::i64, index_shape.ndim,
+                  index_shape.sizes, strides[d]};
+      indices[d] = &spans[d];
+    }
+    position = last - first + 1 == count ? first : 0;
+    if (x->ndim - count + index_shape.ndim > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
+    auto insert = [&] {
+      for (int i = 0; i < index_shape.ndim; i++) result.sizes[result.ndim++] = index_shape.sizes[i];
+    };
+    for (int d = 0; d < x->ndim; d++) {
+      if (d == position) insert();
+      if (!held[d]) result.sizes[result.ndim++] = x->size(d);
+    }
+    numel_of(result);
+  }
+};
+
+[[noreturn]] void fail_index(const IndexFault& fault) {
+  if (fault.size == 0) fail(PyExc_IndexError, "index is out of bounds for dimension with size 0");
+  failf(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld",
+        (long long)fault.index, fault.dim, (long long)fault.size);
+}
+
+// index(x, indices[])
+PyObject* index_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument(op, args, 0);
+  if (Tensor* mask = single_mask(x, args[1]); mask && !x->is_meta()) {
+    check_same_device(x, mask);
+    check_mask(x, mask, 0);
+    int64_t count = count_nonzero(mask->span());
+    TensorRef result = new_tensor(Sizes(&count, 1), x->dtype);
+    MaybeNoGil unlocked(x->numel);
+    masked_select(result->data(), count, x->span(), mask->span());
+    return result.release_object();
+  }
+  Addressing addressing(x, args[1]);
+  TensorRef result = new_tensor(addressing.result, x->dtype, x->device());
+  if (x->is_meta()) return result.release_object();
+  IndexFault fault;
+  {
+    MaybeNoGil unlocked(result->numel);
+    fault = index(result->span(), x->span(), addressing.indices, addressing.position);
+  }
+  if (fault) fail_index(fault);
+  return result.release_object();
+}
+
+// Writes values (a tensor, or one element read everywhere) to where the indices point.
+struct Written {
+  TensorRef held;
+  alignas(16) char number[16];
+  bool is_number = false;
+
+  Written(Tensor* x, PyObject* o, Tensor* out) {
+    if (!is_tensor(o)) {
+      is_number = true;
+      store_checked(scalar_argument(o, "index_put_", "values"), x->dtype, number);
+      return;
+    }
+    Tensor* values = as_tensor(o);
+    if (values->dtype != x->dtype) {
+      failf(PyExc_RuntimeError,
+            "Index put requires the source and destination dtypes match, got %s for the destination and %s "
+            "for the "
+            "source.",
+            dtype_class_name(x->dtype), dtype_class_name(values->dtype));
+    }
+    if (values->device() == x->device() || values->ndim || x->is_meta()) check_same_device(x, values);
+    held = apart_from(values, out);
+  }
+
+  // Strides that read the values with the sizes of the indexing result.
+  void* fit(Sizes sizes, int64_t* strides) {
+    std::fill_n(strides, sizes.size(), 0);
+    if (is_number) return number;
+    Tensor* t = held.get();
+    int extra = t->ndim - int(sizes.size());
+    bool fits = true;
+    for (int d = 0; d < t->ndim; d++) {
+      int at = d - extra;
+      fits = fits && (t->size(d) == 1 || (at >= 0 && t->size(d) == sizes[size_t(at)]));
+      if (fits && at >= 0 && t->size(d) != 1) strides[at] = t->stride(d);
+    }
+    if (!fits || extra > 0) {
+      fail(PyExc_RuntimeError, "shape mismatch: value tensor of shape " + sizes_text(t->sizes()) +
+                                   " cannot be broadcast to indexing result of shape " + sizes_text(sizes));
+    }
+    return t->is_meta() ? nullptr : t->data();
+  }
+};
+
+void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
+  int64_t strides[MAX_DIMS];
+  if (Tensor* mask = single_mask(into, list); mask && !into->is_meta() && values.is_number && !accumulate) {
+    check_same_device(into, mask);
+    check_mask(into, mask, 0);
+    MaybeNoGil unlocked(into->numel);
+    masked_fill(into->span(), mask->span(), values.number);
+    return;
+  }
+  Addressing addressing(into, list);
+  void* data = values.fit(addressing.result, strides);
+  if (into->is_meta()) return;
+  Span source = {data, into->dtype, addressing.result.ndim, addressing.result.sizes, strides};
+  IndexFault fault;
+  {
+    MaybeNoGil unlocked(source.numel());
+    fault = index_put(into->span(), addressing.indices, addressing.position, source, accumulate);
+  }
+  if (fault) fail_index(fault);
+}
+
+// index_put(x, indices[], values; accumulate)
+PyObject* index_put_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  Tensor* x = tensor_argument(op, args, 0);
+  Written values(x, args[2], out);
+  TensorRef result = out ? share(out) : clone(x);
+  Ref<PyObject> list = share(args[1]);
+  if (out) {  // an index that shares memory with what is written is read from a copy
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(args[1]);
+    for (Py_ssize_t k = 0; k < n; k++) {
+      PyObject* o = PySequence_Fast_GET_ITEM(args[1], k);
+      if (!is_tensor(o) || as_tensor(o)->storage != out->storage) continue;
+      if (list.get() == args[1]) list = checked(PySequence_List(args[1]));
+      PyList_SetItem(list.get(), k, clone(as_tensor(o)).release_object());
+    }
+  }
+  put_into(result.get(), list.get(), values, args[3] == Py_True);
+  return result.release_object();
+}
+
+// index_backward(g, indices[]; shape): zeros of `shape` with g added where the indices point.
+PyObject* index_backward_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* g = tensor_argument(op, args, 0);
+  Shape shape;
+  read_sizes(args[2], shape, "index_backward", "shape");
+  TensorRef whole = zeros(shape, g->dtype, g->device());
+  if (Tensor* mask = single_mask(whole.get(), args[1]); mask && !whole->is_meta()) {
+    check_mask(whole.get(), mask, 0);
+    TensorRef dense = contiguous(g);
+    if (count_nonzero(mask->span()) == dense->numel) {
+      MaybeNoGil unlocked(whole->numel);
+      masked_scatter(whole->span(), mask->span(), dense->data(), dense->numel);
+      return whole.release_object();
+    }
+  }
+  Written values(whole.get(), args[0], nullptr);
+  put_into(whole.get(), args[1], values, true);
+  return whole.release_object();
+}
+
+ModuleInit init([](PyObject*) {
+  define("index(x, indices[])", index_forward);
+  define("index_put(x, indices[], values; accumulate)", index_put_forward, Primitive::IN_PLACE);
+  define("index_backward(g, indices[]; shape)", index_backward_forward);
+});
+
+}  // namespace
+}  // namespace rl

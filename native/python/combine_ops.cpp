@@ -1,0 +1,348 @@
+// Primitives that put tensors together or rearrange their elements into a new one: cat, stack, block_diag,
+// flip, roll, repeat, tril, triu; and searchsorted.
+#include "../kernels/index_move.h"
+#include "../tensor/iterate.h"
+#include "index_ops.h"
+
+namespace rl {
+namespace {
+
+struct TensorList {
+  PyObject* list;
+  Py_ssize_t size;
+  explicit TensorList(PyObject* o) : list(o), size(PySequence_Fast_GET_SIZE(o)) {
+    for (Py_ssize_t i = 0; i < size; i++) {
+      if (!is_tensor(PySequence_Fast_GET_ITEM(o, i))) {
+        failf(PyExc_TypeError, "expected Tensor as element %zd in argument 0, but got %s", i,
+              Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+      }
+    }
+    for (Py_ssize_t i = 1; i < size; i++) check_same_device((*this)[0], (*this)[i]);
+  }
+  Tensor* operator[](Py_ssize_t i) const { return as_tensor(PySequence_Fast_GET_ITEM(list, i)); }
+  DType dtype() const {
+    DType t = (*this)[0]->dtype;
+    for (Py_ssize_t i = 1; i < size; i++) t = promote(t, (*this)[i]->dtype);
+    return t;
+  }
+};
+
+// Copies t to the place in `whole` that begins `start` elements in and has t's sizes under `strides`.
+void put_piece(Tensor* whole, Tensor* t, Sizes strides, int64_t start) {
+  if (t->numel == 0) return;
+  if (t->dtype == whole->dtype) {
+    MaybeNoGil unlocked(t->numel);
+    move_elements(
+        Span{whole->data() + start * whole->itemsize(), t->dtype, t->ndim, t->geometry, strides.data()},
+        t->data(), t->geometry + t->ndim);
+  } else {
+    TensorRef piece = new_alias(whole, t->sizes(), strides, whole->offset + start);
+    copy_into(piece.get(), t);
+  }
+}
+
+// cat(tensors[]; dim). Empty vectors are skipped, whatever the others' rank: torch's old habit.
+PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  TensorList tensors(args[0]);
+  if (tensors.size == 0) fail(PyExc_ValueError, "torch.cat(): expected a non-empty list of Tensors");
+  auto skipped = [](const Tensor* t) { return t->ndim == 1 && t->size(0) == 0; };
+  Py_ssize_t model_at = -1;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    if (tensors[i]->ndim == 0) {
+      failf(PyExc_RuntimeError, "zero-dimensional tensor (at position %zd) cannot be concatenated", i);
+    }
+    if (model_at < 0 && !skipped(tensors[i])) model_at = i;
+  }
+  DType dtype = tensors.dtype();
+  Tensor* model = tensors[std::max<Py_ssize_t>(model_at, 0)];
+  int dim = wrap_dim(read_int(args[1]), model->ndim);
+  Shape shape;
+  shape.assign(model->sizes());
+  int64_t length = 0;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    Tensor* t = tensors[i];
+    if (skipped(t)) continue;
+    if (t->ndim != model->ndim) {
+      failf(PyExc_RuntimeError, "Tensors must have same number of dimensions: got %d and %d", model->ndim,
+            t->ndim);
+    }
+    for (int d = 0; d < t->ndim; d++) {
+      if (d != dim && t->size(d) != model->size(d)) {
+        failf(PyExc_RuntimeError,
+              "Sizes of tensors must match except in dimension %d. Expected size %lld but got size %lld for "
+              "tensor "
+              "number %zd in the list.",
+              dim, (long long)model->size(d), (long long)t->size(d), i);
+      }
+    }
+    if (__builtin_add_overflow(length, t->size(dim), &length))
+      fail(PyExc_RuntimeError, "cat: result too large");
+  }
+  shape.sizes[dim] = length;
+  TensorRef result = new_tensor(shape, dtype, model->device());
+  if (model->is_meta()) return result.release_object();
+  int64_t start = 0;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    if (skipped(tensors[i])) continue;
+    put_piece(result.get(), tensors[i], result->strides(), start);
+    start += tensors[i]->size(dim) * result->stride(dim);
+  }
+  return result.release_object();
+}
+
+// stack(tensors[]; dim)
+PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  TensorList tensors(args[0]);
+  if (tensors.size == 0) fail(PyExc_RuntimeError, "stack expects a non-empty TensorList");
+  Tensor* model = tensors[0];
+  int dim = wrap_dim(read_int(args[1]), model->ndim + 1);
+  for (Py_ssize_t i = 1; i < tensors.size; i++) {
+    if (!same_sizes(model, tensors[i])) {
+      failf(PyExc_RuntimeError,
+            "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %zd",
+            sizes_text(model->sizes()).c_str(), sizes_text(tensors[i]->sizes()).c_str(), i);
+    }
+  }
+  if (model->ndim + 1 > MAX_DIMS) fail(PyExc_RuntimeError, "stack: too many dimensions");
+  Shape shape;
+  for (int d = 0; d < dim; d++) shape.sizes[d] = model->size(d);
+  shape.sizes[dim] = tensors.size;
+  for (int d = dim; d < model->ndim; d++) shape.sizes[d + 1] = model->size(d);
+  shape.ndim = model->ndim + 1;
+  TensorRef result = new_tensor(shape, tensors.dtype(), model->device());
+  if (model->is_meta()) return result.release_object();
+  int64_t strides[MAX_DIMS];
+  for (int d = 0; d < model->ndim; d++) strides[d] = result->stride(d < dim ? d : d + 1);
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    put_piece(result.get(), tensors[i], Sizes(strides, model->ndim), i * result->stride(dim));
+  }
+  return result.release_object();
+}
+
+// block_diag(tensors[]): matrices, or vectors and numbers that count as one row.
+PyObject* block_diag_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  TensorList tensors(args[0]);
+  if (tensors.size == 0) fail(PyExc_RuntimeError, "torch.block_diag: Input tensors must not be empty");
+  int64_t sizes[] = {0, 0};
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    Tensor* t = tensors[i];
+    if (t->ndim > 2) {
+      failf(PyExc_RuntimeError,
+            "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %zd has %d dimensions", i,
+            t->ndim);
+    }
+    sizes[0] += t->ndim == 2 ? t->size(0) : 1;
+    sizes[1] += t->ndim ? t->size(t->ndim - 1) : 1;
+  }
+  TensorRef result = zeros(Sizes(sizes, 2), tensors.dtype(), tensors[0]->device());
+  if (result->is_meta()) return result.release_object();
+  int64_t row = 0, column = 0;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    Tensor* t = tensors[i];
+    int64_t strides[] = {sizes[1], 1};
+    put_piece(result.get(), t, Sizes(t->ndim == 2 ? strides : strides + 1, t->ndim), row * sizes[1] + column);
+    row += t->ndim == 2 ? t->size(0) : 1;
+    column += t->ndim ? t->size(t->ndim - 1) : 1;
+  }
+  return result.release_object();
+}
+
+// flip(x; dims)
+PyObject* flip_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument(op, args, 0);
+  Shape dims;
+  read_sizes(args[1], dims, "flip", "dims");
+  uint64_t flipped = 0;
+  for (int i = 0; i < dims.ndim; i++) {
+    int d = wrap_dim(dims.sizes[i], x->ndim);
+    if (flipped >> d & 1) failf(PyExc_RuntimeError, "dim %d appears multiple times in the list of dims", d);
+    flipped |= uint64_t(1) << d;
+  }
+  TensorRef result = empty_like(x, x->dtype);
+  if (x->is_meta() || x->numel == 0) return result.release_object();
+  int64_t strides[MAX_DIMS], start = 0;
+  for (int d = 0; d < x->ndim; d++) {
+    bool flip = flipped >> d & 1;
+    strides[d] = flip ? -x->stride(d) : x->stride(d);
+    if (flip) start += (x->size(d) - 1) * x->stride(d);
+  }
+  MaybeNoGil unlocked(x->numel);
+  move_elements(result->span(), x->data() + start * x->itemsize(), strides);
+  return result.release_object();
+}
+
+// roll(x; shifts, dims): dims as long as shifts. One copy for each combination of wrapped and unwrapped
+// parts.
+PyObject* roll_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument(op, args, 0);
+  Shape shifts, dims;
+  read_sizes(args[1], shifts, "roll", "shifts");
+  read_sizes(args[2], dims, "roll", "dims");
+  if (shifts.ndim != dims.ndim) {
+    failf(PyExc_RuntimeError, "shifts and dimensions must align. shifts: %d, dims:%d", shifts.ndim,
+          dims.ndim);
+  }
+  int64_t shift[MAX_DIMS] = {};
+  for (int i = 0; i < dims.ndim; i++) {
+    int d = wrap_dim(dims.sizes[i], x->ndim);
+    if (x->ndim == 0 || x->size(d) == 0) continue;
+    int64_t s = (shift[d] + shifts.sizes[i] % x->size(d)) % x->size(d);
+    shift[d] = s < 0 ? s + x->size(d) : s;
+  }
+  TensorRef result = new_tensor(x->sizes(), x->dtype, x->device());
+  if (x->is_meta() || x->numel == 0) return result.release_object();
+  int rolled[MAX_DIMS], count = 0;
+  for (int d = 0; d < x->ndim; d++) {
+    if (shift[d]) rolled[count++] = d;
+  }
+  if (count > 20) fail(PyExc_NotImplementedError, "roll over more than 20 dimensions at once");
+  MaybeNoGil unlocked(x->numel);
+  for (int64_t part = 0; part < int64_t(1) << count; part++) {
+    int64_t sizes[MAX_DIMS], from = 0, to = 0;
+    std::copy_n(x->geometry, x->ndim, sizes);
+    for (int i = 0; i < count; i++) {
+      int d = rolled[i];
+      bool wrapped = part >> i & 1;  // the last `shift` elements move to the front
+      sizes[d] = wrapped ? shift[d] : x->size(d) - shift[d];
+      from += wrapped ? (x->size(d) - shift[d]) * x->stride(d) : 0;
+      to += wrapped ? 0 : shift[d] * result->stride(d);
+    }
+    Span out = {result->data() + to * x->itemsize(), x->dtype, x->ndim, sizes, result->geometry + x->ndim};
+    move_elements(out, x->data() + from * x->itemsize(), x->geometry + x->ndim);
+  }
+  return result.release_object();
+}
+
+// repeat(x; repeats): each dimension read as (repeat, size), the repeat with stride 0.
+PyObject* repeat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument(op, args, 0);
+  Shape repeats, shape;
+  read_sizes(args[1], repeats, "repeat", "repeats");
+  int shift = repeats.ndim - x->ndim;
+  if (shift < 0) {
+    fail(PyExc_RuntimeError,
+         "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  }
+  shape.ndim = repeats.ndim;
+  for (int d = 0; d < repeats.ndim; d++) {
+    int64_t size = d < shift ? 1 : x->size(d - shift);
+    if (__builtin_mul_overflow(size, repeats.sizes[d], &shape.sizes[d]))
+      fail(PyExc_RuntimeError, "repeat: too large");
+  }
+  for (int d = 0; d < shape.ndim; d++) {
+    if (shape.sizes[d] < 0) {
+      failf(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %s",
+            (long long)shape.sizes[d], sizes_text(shape).c_str());
+    }
+  }
+  TensorRef result = new_tensor(shape, x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  int64_t sizes[2 * MAX_DIMS], out_strides[2 * MAX_DIMS], in_strides[2 * MAX_DIMS];
+  int n = 0;
+  for (int d = 0; d < repeats.ndim; d++) {
+    int64_t size = d < shift ? 1 : x->size(d - shift), step = result->stride(d);
+    if (repeats.sizes[d] != 1) {
+      sizes[n] = repeats.sizes[d];
+      out_strides[n] = size * step;
+      in_strides[n++] = 0;
+    }
+    if (size != 1) {
+      sizes[n] = size;
+      out_strides[n] = step;
+      in_strides[n++] = x->stride(d - shift);
+    }
+  }
+  if (n > MAX_DIMS) fail(PyExc_NotImplementedError, "repeat: more than 64 dimensions and repeats together");
+  MaybeNoGil unlocked(result->numel);
+  move_elements(Span{result->data(), x->dtype, n, sizes, out_strides}, x->data(), in_strides);
+  return result.release_object();
+}
+
+// tril(x; diagonal) and triu(x; diagonal)
+PyObject* triangle_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  Tensor* x = tensor_argument(op, args, 0);
+  if (x->ndim < 2) {
+    failf(PyExc_RuntimeError, "%s: input tensor must have at least 2 dimensions", op.name.c_str());
+  }
+  // Beyond the matrix all diagonals are alike; clamping keeps row + k from overflowing.
+  int64_t reach = std::max(x->size(x->ndim - 1), x->size(x->ndim - 2)) + 1;
+  int64_t k = std::clamp<int64_t>(read_int(args[1]), -reach, reach);
+  if (out && !out->is_meta()) check_writable(out);
+  TensorRef result = out ? share(out) : new_tensor(x->sizes(), x->dtype, x->device());
+  if (x->is_meta() || x->numel == 0) return result.release_object();
+  MaybeNoGil unlocked(x->numel);
+  triangle(result->span(), x->span(), k, op.name == "triu");
+  return result.release_object();
+}
+
+// searchsorted(sorted, values, sorter; right): sorter a tensor or None. Gives int64.
+PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  Tensor *given = tensor_argument(op, args, 0), *given_values = tensor_argument(op, args, 1);
+  check_same_device(given, given_values);
+  if (given->ndim == 0) {
+    fail(PyExc_RuntimeError,
+         "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but "
+         "we got "
+         "boundaries tensor dim(0)");
+  }
+  if (given->ndim > 1) {
+    bool fits = given->ndim == given_values->ndim;
+    for (int d = 0; fits && d + 1 < given->ndim; d++) fits = given->size(d) == given_values->size(d);
+    if (!fits) {
+      fail(PyExc_RuntimeError,
+           "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+           "boundaries "
+           "tensor and input value tensor must match, but we got boundaries tensor " +
+               sizes_text(given->sizes()) + " and input value tensor " + sizes_text(given_values->sizes()));
+    }
+  }
+  DType common = promote(given->dtype, given_values->dtype);
+  if (is_complex(common)) {
+    failf(PyExc_NotImplementedError, "\"searchsorted_out_cpu\" not implemented for '%s'",
+          dtype_class_name(common));
+  }
+  TensorRef result = new_tensor(given_values->sizes(), DType::i64, given->device());
+  if (given->is_meta()) return result.release_object();
+  TensorRef sorted = contiguous(cast(given, common).get()),
+            values = contiguous(cast(given_values, common).get());
+  TensorRef sorter;
+  if (args[2] != Py_None) {
+    Tensor* order = tensor_argument(op, args, 2);
+    check_same_device(given, order);
+    if (!same_sizes(order, given)) {
+      fail(PyExc_RuntimeError,
+           "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor " +
+               sizes_text(given->sizes()) + "and got sorter tensor " + sizes_text(order->sizes()));
+    }
+    if (order->dtype != DType::i64) {
+      failf(PyExc_RuntimeError,
+            "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
+            dtype_class_name(order->dtype));
+    }
+    sorter = contiguous(order);
+    int64_t n = given->size(given->ndim - 1);
+    for (int64_t i = 0; i < sorter->numel; i++) {
+      int64_t at = sorter->data_as<int64_t>()[i];
+      if (at < 0 || at >= n) fail(PyExc_IndexError, "torch.searchsorted(): sorter index out of range");
+    }
+  }
+  MaybeNoGil unlocked(values->numel);
+  searchsorted(result->span(), sorted->span(), values->span(), sorter ? sorter->data_as<int64_t>() : nullptr,
+               args[3] == Py_True);
+  return result.release_object();
+}
+
+ModuleInit init([](PyObject*) {
+  define("cat(tensors[]; dim)", cat_forward);
+  define("stack(tensors[]; dim)", stack_forward);
+  define("block_diag(tensors[])", block_diag_forward);
+  define("flip(x; dims)", flip_forward);
+  define("roll(x; shifts, dims)", roll_forward);
+  define("repeat(x; repeats)", repeat_forward);
+  define("tril(x; diagonal)", triangle_forward, Primitive::IN_PLACE);
+  define("triu(x; diagonal)", triangle_forward, Primitive::IN_PLACE);
+  define("searchsorted(sorted, values, sorter; right)", searchsorted_forward);
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,339 @@
+// x[...] and x[...] = value: reading an index and composing the primitives it stands for.
+//
+// Ints, slices, None and Ellipsis become views (select, slice, unsqueeze), one primitive each, so that the
+// graph has torch's nodes. Tensors, sequences and bools are collected in a list for the primitives `index`
+// and `index_put` (advanced_index.cpp). One int and one slice take a short way. Start with `tensor_subscript`
+// and `Walker`.
+#include "../graph/modes.h"
+#include "functions.h"
+#include "index_ops.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+Ref<PyObject> number(int64_t i) { return checked(PyLong_FromLongLong(i)); }
+
+[[noreturn]] void fail_kind(PyObject* o) {
+  failf(PyExc_IndexError,
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        "(got %s)",
+        Py_TYPE(o)->tp_name);
+}
+
+TensorRef select_at(Tensor* t, int dim, PyObject* index, int named_dim) {
+  static Primitive& select = primitive("select");
+  int overflow;
+  long long i = PyLong_AsLongLongAndOverflow(index, &overflow);
+  if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
+  if (t->ndim == 0) {
+    fail(PyExc_IndexError,
+         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+         "convert a "
+         "0-dim tensor to a number");
+  }
+  if (i < -t->size(dim) || i >= t->size(dim)) {
+    failf(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", i, named_dim,
+          (long long)t->size(dim));
+  }
+  Ref<PyObject> at = number(dim);
+  PyObject* args[] = {t->object(), at.get(), index};
+  return TensorRef(as_tensor(call(select, args)));
+}
+
+// t itself if the slice takes everything and `skip_full`.
+TensorRef slice_at(Tensor* t, int dim, PyObject* slice, bool skip_full) {
+  static Primitive& op = primitive("slice");
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError{};
+  if (step < 0) fail(PyExc_ValueError, "step must be greater than zero");
+  if (t->ndim == 0) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
+  if (skip_full && start == 0 && stop >= t->size(dim) && step == 1) return share(t);
+  Ref<PyObject> at = number(dim), from = number(start), to = number(stop), by = number(step);
+  PyObject* args[] = {t->object(), at.get(), from.get(), to.get(), by.get()};
+  return TensorRef(as_tensor(call(op, args)));
+}
+
+TensorRef unsqueeze_at(Tensor* t, int dim) {
+  static Primitive& unsqueeze = primitive("unsqueeze");
+  Ref<PyObject> at = number(dim);
+  PyObject* args[] = {t->object(), at.get()};
+  return TensorRef(as_tensor(call(unsqueeze, args)));
+}
+
+// The index tensor of a list, tuple, range or array: int64, or a mask if it holds bools.
+TensorRef tensor_from_sequence(PyObject* sequence) {
+  static PyObject* convert = nullptr;
+  if (!convert) {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.ops.index"));
+    convert = checked(PyObject_GetAttrString(module.get(), "_index_tensor")).release();
+  }
+  Ref<PyObject> made = checked(PyObject_CallOneArg(convert, sequence));
+  if (!is_tensor(made.get())) fail(PyExc_TypeError, "expected a Tensor");
+  return TensorRef(as_tensor(made.release()));
+}
+
+// True addresses one slice of a new dimension, False none.
+TensorRef tensor_from_bool(bool on) {
+  int64_t n = on ? 1 : 0;
+  return zeros(Sizes(&n, 1), DType::i64);
+}
+
+bool is_byte_or_bool(const Tensor* t) { return t->dtype == DType::b1 || t->dtype == DType::u8; }
+
+// x[[0, 1]] is one index, but x[[slice(0, 1), 0]] is read as x[0:1, 0]: torch's rule for short sequences.
+bool stands_for_tuple(PyObject* o) {
+  if (PyTuple_Check(o)) return true;
+  if (is_tensor(o) || !PySequence_Check(o)) return false;
+  Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  if (n >= 32 || Py_TYPE(o) == &PyRange_Type) return false;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < n && !any; i++) {
+    Ref<PyObject> item(PySequence_GetItem(o, i));
+    if (!item) {
+      PyErr_Clear();
+      return false;
+    }
+    PyObject* p = item.get();
+    any = is_tensor(p) || PySequence_Check(p) || PySlice_Check(p) || p == Py_Ellipsis || p == Py_None;
+  }
+  if (any && PyErr_WarnEx(
+                 PyExc_UserWarning,
+                 "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
+                 "in pytorch 2.9; use x[tuple(seq)] instead of x[seq].",
+                 1) < 0) {
+    throw PythonError{};
+  }
+  return any;
+}
+
+// Goes through the items of an index from left to right.
+struct Walker {
+  Tensor* self;
+  TensorRef view;      // what the views so far have made of self
+  int dim = 0;         // the dimension of `view` that the next item addresses
+  int named_dim = 0;   // the same in self, for errors
+  int covered = 0;     // dimensions of `view` that `list` speaks of
+  Ref<PyObject> list;  // tensors and None, or empty if no tensor has been seen
+
+  explicit Walker(Tensor* t) : self(t), view(share(t)) {}
+
+  void walk(PyObject* const* items, Py_ssize_t n) {
+    int specified = 0;
+    for (Py_ssize_t i = 0; i < n; i++) specified += dims_of(items[i]);
+    if (specified > self->ndim)
+      failf(PyExc_IndexError, "too many indices for tensor of dimension %d", self->ndim);
+    for (Py_ssize_t i = 0; i < n; i++) take(items[i], self->ndim - specified);
+  }
+
+ private:
+  // How many dimensions of self an item addresses.
+  static int dims_of(PyObject* o) {
+    if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
+    if (is_tensor(o) && is_byte_or_bool(as_tensor(o))) return as_tensor(o)->ndim;
+    return 1;
+  }
+
+  void take(PyObject* o, int unspecified) {
+    if (PyLong_CheckExact(o)) {
+      view = select_at(view.get(), dim, o, named_dim++);
+    } else if (PySlice_Check(o)) {
+      view = slice_at(view.get(), dim++, o, true);
+      named_dim++;
+    } else if (o == Py_Ellipsis) {
+      dim += unspecified;
+      named_dim += unspecified;
+    } else if (o == Py_None) {
+      view = unsqueeze_at(view.get(), dim++);
+    } else if (PyBool_Check(o)) {
+      take_bool(o == Py_True);
+    } else if (is_tensor(o)) {
+      take_tensor(share(as_tensor(o)));
+    } else if (PySequence_Check(o)) {
+      take_tensor(tensor_from_sequence(o));
+    } else {
+      if (!PyIndex_Check(o)) fail_kind(o);
+      Ref<PyObject> index(PyNumber_Index(o));
+      if (!index) {
+        PyErr_Clear();
+        fail_kind(o);
+      }
+      view = select_at(view.get(), dim, index.get(), named_dim++);
+    }
+  }
+
+  void take_bool(bool on) {
+    view = unsqueeze_at(view.get(), dim);
+    record(tensor_from_bool(on), 1);
+  }
+
+  void take_tensor(TensorRef t) {
+    if (t->ndim == 0 && !is_differentiable(t->dtype) && !t->is_meta()) {
+      Scalar value = item(t.get());
+      if (is_byte_or_bool(t.get())) return take_bool(value.i != 0);
+      view = select_at(view.get(), dim, number(value.i).get(), named_dim++);
+      return;
+    }
+    if (t->dtype != DType::i64 && t->dtype != DType::i32 && !is_byte_or_bool(t.get())) {
+      fail(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
+    }
+    int dims = is_byte_or_bool(t.get()) ? t->ndim : 1;
+    if (is_byte_or_bool(t.get())) check_mask(t.get());
+    named_dim += dims;
+    record(std::move(t), dims);
+  }
+
+  // Here, because the error counts dimensions of self.
+  void check_mask(const Tensor* mask) {
+    for (int d = 0; d < mask->ndim; d++) {
+      if (dim + d >= view->ndim || mask->size(d) != view->size(dim + d)) {
+        failf(PyExc_IndexError,
+              "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at "
+              "index %d",
+              sizes_text(mask->sizes()).c_str(), d, sizes_text(view->sizes()).c_str(), dim + d);
+      }
+    }
+  }
+
+  void record(TensorRef index, int dims) {
+    if (!list) list = checked(PyList_New(0));
+    for (; covered < dim; covered++) append(Py_None);
+    append(index->object());
+    covered += dims;
+    dim += dims;
+  }
+  void append(PyObject* o) {
+    if (PyList_Append(list.get(), o) < 0) throw PythonError{};
+  }
+};
+
+void walk_any(Walker& walker, PyObject* index) {
+  if (stands_for_tuple(index)) {
+    Ref<PyObject> tuple = checked(PySequence_Tuple(index));
+    walker.walk(&PyTuple_GET_ITEM(tuple.get(), 0), PyTuple_GET_SIZE(tuple.get()));
+  } else {
+    walker.walk(&index, 1);
+  }
+}
+
+bool any_override(PyObject* self, PyObject* index) {
+  if (!modes.torch_function) return false;
+  if (!is_plain_tensor(self) && overrides_torch_function(self)) return true;
+  if (PyTuple_CheckExact(index)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++) {
+      PyObject* item = PyTuple_GET_ITEM(index, i);
+      if (is_tensor(item) && !is_plain_tensor(item) && overrides_torch_function(item)) return true;
+    }
+    return false;
+  }
+  return is_tensor(index) && !is_plain_tensor(index) && overrides_torch_function(index);
+}
+
+PyObject* through_protocol(const char* method, PyObject* args) {
+  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
+  return dispatch_torch_function(function.get(), args, nullptr);
+}
+
+// The value without leading dimensions of size 1, which assignment ignores.
+TensorRef without_leading_ones(Tensor* value) {
+  int ones = 0;
+  while (ones < value->ndim && value->size(ones) == 1) ones++;
+  if (ones == 0) return share(value);
+  static Primitive& view = primitive("view");
+  Ref<PyObject> size(size_object(value->sizes().subspan(size_t(ones))));
+  PyObject* args[] = {value->object(), size.get()};
+  return TensorRef(as_tensor(call(view, args)));
+}
+
+// torch's words for a value that does not fit, which are those of expand().
+void check_expands(const Tensor* value, const Tensor* target) {
+  int shift = target->ndim - value->ndim;
+  if (shift < 0) {
+    fail(PyExc_RuntimeError, "expand(torch." + std::string(dtype_class_name(value->dtype)) + "Tensor{" +
+                                 sizes_text(value->sizes()) + "}, size=" + sizes_text(target->sizes()) +
+                                 "): the number of sizes provided (" + std::to_string(target->ndim) +
+                                 ") must be greater or equal to the number of dimensions in the tensor (" +
+                                 std::to_string(value->ndim) + ")");
+  }
+  for (int d = value->ndim - 1; d >= 0; d--) {
+    int64_t have = value->size(d), want = target->size(d + shift);
+    if (have == 1 || have == want) continue;
+    failf(PyExc_RuntimeError,
+          "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
+          "dimension %d.  "
+          "Target sizes: %s.  Tensor sizes: %s",
+          (long long)want, (long long)have, d + shift, sizes_text(target->sizes()).c_str(),
+          sizes_text(value->sizes()).c_str());
+  }
+}
+
+void assign(Tensor* self, PyObject* index, PyObject* value) {
+  bool is_value_tensor = is_tensor(value);
+  if (!is_value_tensor && !is_number(value)) {
+    failf(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+          dtype_class_name(self->dtype));
+  }
+  if (index == Py_False) return;
+  Walker walker(self);
+  walk_any(walker, index);
+  TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
+  if (walker.list) {
+    static Primitive& index_put = primitive("index_put");
+    PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
+    Py_DECREF(call_in_place(index_put, args));
+  } else if (from) {
+    static Primitive& copy = primitive("copy");
+    check_expands(from.get(), walker.view.get());
+    PyObject* args[] = {walker.view->object(), from->object()};
+    Py_DECREF(call_in_place(copy, args));
+  } else {
+    static Primitive& fill = primitive("fill");
+    PyObject* args[] = {walker.view->object(), value};
+    Py_DECREF(call_in_place(fill, args));
+  }
+}
+
+}  // namespace
+
+PyObject* tensor_subscript(PyObject* self, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    if (any_override(self, index))
+      return through_protocol("__getitem__", checked(PyTuple_Pack(2, self, index)).get());
+    Tensor* t = as_tensor(self);
+    if (PyLong_CheckExact(index)) return select_at(t, 0, index, 0).release_object();
+    if (PySlice_Check(index)) return slice_at(t, 0, index, false).release_object();
+    Walker walker(t);
+    if (PyTuple_CheckExact(index)) walker.walk(&PyTuple_GET_ITEM(index, 0), PyTuple_GET_SIZE(index));
+    else walk_any(walker, index);
+    if (walker.list) {
+      static Primitive& op = primitive("index");
+      PyObject* args[] = {walker.view->object(), walker.list.get()};
+      return call(op, args);
+    }
+    if (walker.view.get() == t) {
+      static Primitive& alias = primitive("alias");
+      return call(alias, &self);
+    }
+    return walker.view.release_object();
+  });
+}
+
+int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
+  return guarded([&]() -> int {
+    if (!value) fail(PyExc_TypeError, "Tensor does not support deleting items");
+    if (any_override(self, index) || (modes.torch_function && is_tensor(value) && !is_plain_tensor(value) &&
+                                      overrides_torch_function(value))) {
+      Ref<PyObject> args = checked(PyTuple_Pack(3, self, index, value));
+      Py_DECREF(through_protocol("__setitem__", args.get()));
+      return 0;
+    }
+    assign(as_tensor(self), index, value);
+    return 0;
+  });
+}
+
+}  // namespace rl

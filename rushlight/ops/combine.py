@@ -1,0 +1,577 @@
+"""Putting tensors together, taking them apart and rearranging their elements: cat, stack, split,
+flip, roll, repeat and their kin.
+
+Derivatives first: what was put together is taken apart again.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from rushlight.ops._public import Tensor, dims, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops.create import arange
+
+from rushlight import _C
+
+ops = _C.ops
+
+
+def _cat_pieces(g, tensors_shape, dim):
+    dim = wrap_dim(dim, g.dim())
+    pieces, start = [], 0
+    for shape in tensors_shape:
+        if len(shape) != g.dim():  # an empty vector that cat skipped
+            pieces.append(g.new_zeros(shape))
+            continue
+        pieces.append(ops.slice(g, dim, start, start + shape[dim], 1))
+        start += shape[dim]
+    return pieces
+
+
+def _blocks(g, tensors_shape):
+    blocks, row, column = [], 0, 0
+    for shape in tensors_shape:
+        height, width = (1, 1, *shape)[-2:]
+        block = ops.slice(ops.slice(g, 0, row, row + height, 1), 1, column, column + width, 1)
+        blocks.append(block.reshape(shape))
+        row, column = row + height, column + width
+    return blocks
+
+
+def _sum_repeats(g, x_shape, repeats):
+    if 0 in repeats:
+        return g.new_zeros(x_shape)
+    extra = len(repeats) - len(x_shape)
+    sizes = [n for r, s in zip(repeats, (1,) * extra + tuple(x_shape), strict=True) for n in (r, s)]
+    summed = g.reshape(sizes).sum(tuple(range(0, len(sizes), 2))) if sizes else g
+    return summed.reshape(x_shape)
+
+
+derivative("cat", tensors=_cat_pieces)
+derivative("stack", tensors=lambda g, dim: ops.unbind(g, dim))
+derivative("block_diag", tensors=_blocks)
+derivative("flip", x=lambda g, dims: ops.flip(g, dims))
+derivative("roll", x=lambda g, shifts, dims: ops.roll(g, tuple(-s for s in shifts), dims))
+derivative("repeat", x=_sum_repeats)
+derivative("tril", x=lambda g, diagonal: ops.tril(g, diagonal))
+derivative("triu", x=lambda g, diagonal: ops.triu(g, diagonal))
+no_derivative("searchsorted")
+
+
+def _tensors(tensors, name):
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+            f"{type(tensors).__name__}"
+        )
+    return tensors
+
+
+# ---- together
+
+
+@function(aliases=("concat", "concatenate"))
+def cat(tensors, dim=0, *, axis=None, out=None):
+    """Joins tensors along an existing dimension.
+
+    >>> rushlight.cat([rushlight.tensor([1, 2]), rushlight.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    result = ops.cat(_tensors(tensors, "cat"), dim if axis is None else axis)
+    if out is None:
+        return result
+    if not _C.can_cast(result.dtype, out.dtype):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
+        )
+    return write_out(out, result)
+
+
+@function
+def stack(tensors, dim=0, *, out=None):
+    """Joins tensors of one shape along a new dimension.
+
+    >>> rushlight.stack([rushlight.tensor([1, 2]), rushlight.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    result = ops.stack(_tensors(tensors, "stack"), dim)
+    return result if out is None else write_out(out, result)
+
+
+def _some(tensors, name):
+    if not _tensors(tensors, name):
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return tensors
+
+
+def _each(function_, tensors):
+    """atleast_1d(a, b) or atleast_1d((a, b)) gives a tuple, atleast_1d(a) a tensor."""
+    if len(tensors) == 1:
+        if isinstance(tensors[0], Tensor):
+            return function_(tensors[0])
+        tensors = tensors[0]
+    return tuple(function_(t) for t in tensors)
+
+
+def _one_dim(t):
+    return t if t.dim() else t.reshape(1)
+
+
+def _two_dims(t):
+    return t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t
+
+
+def _three_dims(t):
+    return _two_dims(t).unsqueeze(-1) if t.dim() < 3 else t
+
+
+@function
+def atleast_1d(*tensors):
+    """The tensors with at least one dimension."""
+    return _each(_one_dim, tensors)
+
+
+@function
+def atleast_2d(*tensors):
+    """The tensors with at least two dimensions."""
+    return _each(_two_dims, tensors)
+
+
+@function
+def atleast_3d(*tensors):
+    """The tensors with at least three dimensions."""
+    return _each(_three_dims, tensors)
+
+
+@function
+def hstack(tensors, *, out=None):
+    """Joins tensors column by column (vectors end to end)."""
+    tensors = [_one_dim(t) for t in _some(tensors, "hstack")]
+    return cat(tensors, 0 if tensors[0].dim() == 1 else 1, out=out)
+
+
+@function(aliases=("row_stack",))
+def vstack(tensors, *, out=None):
+    """Joins tensors row by row (vectors become rows)."""
+    return cat([_two_dims(t) for t in _some(tensors, "vstack")], 0, out=out)
+
+
+@function
+def dstack(tensors, *, out=None):
+    """Joins tensors along the third dimension."""
+    return cat([_three_dims(t) for t in _some(tensors, "dstack")], 2, out=out)
+
+
+@function
+def column_stack(tensors, *, out=None):
+    """Joins tensors column by column; vectors become columns."""
+    columns = [t.reshape(t.numel(), 1) if t.dim() <= 1 else t for t in _some(tensors, "column_stack")]
+    return cat(columns, 1, out=out)
+
+
+@function
+def block_diag(*tensors):
+    """Matrices along the diagonal of a larger one, zeros elsewhere.
+
+    >>> rushlight.block_diag(rushlight.tensor([[1, 2]]), rushlight.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    return ops.block_diag(tensors or (_C.empty((1, 0), None, None),))
+
+
+@function
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+    shape = ()
+    for t in tensors:
+        shape = _common_shape(shape, t.shape)
+    return tuple(ops.expand(t, shape) for t in tensors)
+
+
+def _common_shape(a, b):
+    if len(a) < len(b):
+        longer, shorter = list(b), a
+    else:
+        longer, shorter = list(a), b
+    offset = len(longer) - len(shorter)
+    for i, n in enumerate(shorter):
+        m = longer[offset + i]
+        if m != n and m != 1 and n != 1:
+            first, second = (m, n) if len(a) >= len(b) else (n, m)
+            raise RuntimeError(
+                f"The size of tensor a ({first}) must match the size of tensor b ({second}) at non-singleton "
+                f"dimension {offset + i}"
+            )
+        longer[offset + i] = n if m == 1 else m
+    return tuple(longer)
+
+
+@function
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> rushlight.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
+    from rushlight._size import Size
+
+    common = ()
+    for shape in shapes:
+        common = _common_shape(common, (shape,) if isinstance(shape, int) else tuple(shape))
+    return Size(common)
+
+
+@function
+def meshgrid(*tensors, indexing=None):
+    """Coordinate grids from vectors: the i-th result varies along dimension i (indexing="ij")."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
+    swapped = indexing == "xy" and len(tensors) >= 2
+    if swapped:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(t.numel() for t in tensors)
+    grids = []
+    for i, t in enumerate(tensors):
+        place = [1] * len(shape)
+        place[i] = shape[i]
+        grids.append(ops.expand(ops.view(t, place), shape))
+    if swapped:
+        grids = [ops.transpose(grid, 0, 1) for grid in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _vector(t):
+    if t.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    return t
+
+
+@function
+def cartesian_prod(*tensors):
+    """All combinations of one element from each vector, one per row."""
+    for t in tensors:
+        _vector(t)
+    if len(tensors) == 1:
+        return tensors[0]
+    return ops.stack([grid.reshape(-1) for grid in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@public
+def combinations(input, r=2, with_replacement=False):
+    """The subsets of `r` elements of a vector, one per row.
+
+    >>> rushlight.combinations(rushlight.tensor([1, 2, 3])).tolist()
+    [[1, 2], [1, 3], [2, 3]]
+    """
+    _vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty((0,))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.numel()), r))
+    index = _C.from_data(rows, _C.int64, None) if rows else _C.empty((0, r), _C.int64, None)
+    return ops.index(input, (index.to(input.device),))
+
+
+# ---- apart
+
+
+@public
+def tensor_split(input, indices_or_sections, dim=0):
+    """Views of pieces along a dimension: near-equal sections, or cut before positions."""
+    if input.dim() == 0:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    dim = wrap_dim(dim, input.dim())
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    length = input.size(dim)
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        size, larger = divmod(length, sections)
+        cuts = [i * size + min(i, larger) for i in range(1, sections)]
+    else:
+        cuts = list(indices_or_sections)
+    return tuple(ops.slice(input, dim, a, b, 1) for a, b in zip([0, *cuts], [*cuts, length], strict=True))
+
+
+def _split_along(name, input, indices_or_sections, dim, least):
+    if input.dim() < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+            f"{input.dim()} "
+            "dimensions!"
+        )
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections <= 0 or input.size(dim) % sections:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                f"{input.size(dim)} is not divisible by the split_size {sections}!"
+            )
+    return tensor_split(input, indices_or_sections, dim)
+
+
+@public
+def hsplit(input, indices_or_sections):
+    """Splits column by column (a vector: element by element)."""
+    return _split_along("hsplit", input, indices_or_sections, 0 if input.dim() == 1 else 1, 1)
+
+
+@public
+def vsplit(input, indices_or_sections):
+    """Splits row by row."""
+    return _split_along("vsplit", input, indices_or_sections, 0, 2)
+
+
+@public
+def dsplit(input, indices_or_sections):
+    """Splits along the third dimension."""
+    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+# ---- rearranged
+
+
+@public
+def flip(input, *dims_, **keywords):
+    """A copy with the order of elements reversed along `dims`."""
+    chosen = keywords.pop("dims", None)
+    if keywords or (chosen is None) == (not dims_):
+        raise TypeError("flip() received an invalid combination of arguments")
+    return ops.flip(input, dims(dims_) if chosen is None else tuple(chosen))
+
+
+@public
+def fliplr(input):
+    """A copy with the columns in reverse order."""
+    if input.dim() < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return ops.flip(input, (1,))
+
+
+@public
+def flipud(input):
+    """A copy with the rows in reverse order."""
+    if input.dim() < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return ops.flip(input, (0,))
+
+
+@public
+def roll(input, shifts, dims=None):
+    """A copy with elements moved along `dims`, those beyond the end coming in at the front (None: flattened).
+
+    >>> rushlight.roll(rushlight.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if not dims and len(shifts) == 1:
+        return ops.roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
+    return ops.roll(input, shifts, dims)
+
+
+@public
+def rot90(input, k=1, dims=(0, 1)):
+    """A copy turned by k * 90 degrees in the plane of two dimensions, from the first towards the second."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    a, b = (wrap_dim(d, input.dim()) for d in dims)
+    if input.dim() < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.dim()}")
+    if a == b:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    k %= 4
+    if k == 1:
+        return ops.transpose(ops.flip(input, (b,)), a, b)
+    if k == 2:
+        return ops.flip(input, (a, b))
+    if k == 3:
+        return ops.transpose(ops.flip(input, (a,)), a, b)
+    return ops.clone(input)
+
+
+@method
+def repeat(self, *repeats):
+    """A copy with the tensor repeated along each dimension.
+
+    >>> rushlight.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    if not repeats:
+        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
+    return ops.repeat(self, dims(repeats))
+
+
+@public
+def tile(input, *dims_):
+    """Like repeat, but missing leading repeats are 1."""
+    repeats = dims(dims_)
+    return ops.repeat(input, (1,) * (input.dim() - len(repeats)) + tuple(repeats))
+
+
+@public
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """A copy with each element (or each slice along `dim`) repeated in place.
+
+    >>> rushlight.tensor([1, 2]).repeat_interleave(2)
+    tensor([1, 1, 2, 2])
+    """
+    if repeats is None:  # the positions that the counts in `input` stand for
+        return _positions(input, output_size)
+    if isinstance(repeats, int) and repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    dim = wrap_dim(dim, input.dim())
+    if isinstance(repeats, int):
+        shape = tuple(input.shape)
+        if output_size is not None and output_size != shape[dim] * repeats:
+            raise RuntimeError("allocated size does not match required size")
+        wide = ops.expand(ops.unsqueeze(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+        return ops.view(ops.contiguous_copy(wide), (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+    if repeats.dim() > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if repeats.numel() == 1:
+        repeats = ops.expand(repeats.reshape(1), (input.size(dim),))
+    elif repeats.numel() != input.size(dim):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{repeats.numel()} and "
+            f"input.size({dim}) = {input.size(dim)}"
+        )
+    return ops.index_select(input, _positions(repeats, output_size), dim)
+
+
+def _positions(repeats, output_size):
+    if repeats.dtype not in (_C.int32, _C.int64):
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{type_name(repeats.dtype)}'"
+        )
+    if repeats.dim() != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    counts = repeats.tolist()
+    if any(n < 0 for n in counts):
+        raise RuntimeError("repeats can not be negative")
+    total = sum(counts)
+    if output_size is not None and output_size != total:
+        raise RuntimeError("allocated size does not match required size")
+    ends = repeats.cumsum(0)
+    every = arange(total, dtype=repeats.dtype, device=repeats.device)
+    return ops.searchsorted(ends, every, None, True).to(repeats.dtype)
+
+
+# ---- triangles
+
+
+@public
+def tril(input, diagonal=0, *, out=None):
+    """The lower triangle of a matrix or batch of matrices, zeros above."""
+    result = ops.tril(input, diagonal)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def triu(input, diagonal=0, *, out=None):
+    """The upper triangle of a matrix or batch of matrices, zeros below."""
+    result = ops.triu(input, diagonal)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def tril_(self, diagonal=0):
+    """In-place version of :meth:`tril`."""
+    return _C.in_place(ops.tril, self, diagonal)
+
+
+@method
+def triu_(self, diagonal=0):
+    """In-place version of :meth:`triu`."""
+    return _C.in_place(ops.triu, self, diagonal)
+
+
+def _triangle_indices(name, row, col, offset, dtype, device, kept):
+    if row < 0:
+        raise RuntimeError(f"row must be non-negative, got{row}")
+    if col < 0:
+        raise RuntimeError(f"col must be non-negative, got{col}")
+    if dtype not in (_C.int32, _C.int64):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'")
+    ones = _C.full((row, col), 1, _C.bool, None)
+    return ops.nonzero(kept(ones, offset)).t().contiguous().to(device=device, dtype=dtype)
+
+
+@function
+def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
+    """The coordinates of the lower triangle of a row x col matrix: row numbers, then column numbers."""
+    return _triangle_indices("tril_indices", row, col, offset, dtype, device, ops.tril)
+
+
+@function
+def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
+    """The coordinates of the upper triangle of a row x col matrix: row numbers, then column numbers."""
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device, ops.triu)
+
+
+# ---- searching sorted sequences
+
+
+@function
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where each value would go into a sorted sequence (right: after its equals).
+
+    >>> rushlight.searchsorted(rushlight.tensor([1, 3, 5]), rushlight.tensor([0, 3, 6]))
+    tensor([0, 1, 3])
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right "
+            "was True"
+        )
+    if not isinstance(input, Tensor):
+        if sorted_sequence.dim() != 1:
+            raise RuntimeError(
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
+                "is 1, but "
+                f"we got boundaries tensor dim({sorted_sequence.dim()})"
+            )
+        input = _C.from_data(input, None, None)
+    result = ops.searchsorted(sorted_sequence, input, sorter, bool(right) or side == "right")
+    if out_int32:
+        result = result.to(_C.int32)
+    return result if out is None else write_out(out, result)
+
+
+@function
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """Which of the intervals between sorted `boundaries` each value falls into."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

@@ -1,0 +1,585 @@
+"""Addressing elements by index tensors and masks: gather, scatter, index_select and kin, embedding rows.
+
+Reading and writing through an index are each other's derivative: the gradient of a read is a sum into zeros,
+the gradient of a write is a read (and zeros where the old value was lost). `x[...]` itself is in
+native/python/subscript.cpp.
+"""
+
+from __future__ import annotations
+
+from rushlight.ops._public import Tensor, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops.create import as_tensor, tensor
+
+from rushlight import _C
+
+ops = _C.ops
+_in_place = _C.in_place
+
+
+def _padded(g, shape):
+    """g with zeros after its end up to `shape`: the part of a source beyond a smaller index."""
+    for dim, size in enumerate(shape):
+        if g.size(dim) != size:
+            whole = (*g.shape[:dim], size, *g.shape[dim + 1 :])
+            g = ops.slice_backward(g, whole, dim, 0, g.size(dim), 1)
+    return g
+
+
+def _scattered_source(g, index, dim, src_shape):
+    return _padded(ops.gather(g, index, dim), src_shape)
+
+
+derivative(
+    "gather",
+    x=lambda g, index, x_shape, dim: _in_place(ops.scatter_add, g.new_zeros(x_shape), index, g, dim),
+)
+derivative("scatter", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), src=_scattered_source)
+derivative(
+    "scatter_value", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), node="ScatterBackward1"
+)
+derivative("scatter_add", x=lambda g: g, src=_scattered_source)
+derivative(
+    "index_select",
+    x=lambda g, index, x_shape, dim: _in_place(ops.index_add, g.new_zeros(x_shape), index, g, dim, 1),
+)
+derivative(
+    "index_add",
+    x=lambda g: g,
+    source=lambda g, index, dim, alpha: ops.index_select(g, index, dim) * alpha,
+)
+derivative(
+    "index_copy",
+    x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
+    source=lambda g, index, dim: ops.index_select(g, index, dim),
+)
+derivative(
+    "index_fill",
+    x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
+    value=lambda g, index, dim: ops.index_select(g, index, dim).sum(),
+)
+derivative("masked_select", x=lambda g, mask, x_shape: ops.masked_select_backward(g, mask, x_shape))
+derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
+derivative(
+    "masked_fill",
+    x=lambda g, mask: ops.masked_fill(g, mask, 0),
+    value=lambda g, mask: ops.masked_select(g, mask).sum(),
+)
+derivative(
+    "masked_scatter",
+    x=lambda g, mask: ops.masked_fill(g, mask, 0),
+    source=lambda g, mask, source_shape: _padded(
+        ops.masked_select(g, mask), (_product(source_shape),)
+    ).reshape(source_shape),
+)
+derivative("take", x=lambda g, index, x_shape: _in_place(ops.put, g.new_zeros(x_shape), index, g, True))
+derivative(
+    "put",
+    x=lambda g, index, source_shape, accumulate: (
+        g if accumulate else ops.put(g, index, g.new_zeros(source_shape), False)
+    ),
+    source=lambda g, index, source_shape: ops.take(g, index).reshape(source_shape),
+)
+derivative("index", x=lambda g, indices, x_shape: ops.index_backward(g, indices, x_shape))
+derivative("index_backward", g=lambda g_out, indices: ops.index(g_out, indices))
+derivative(
+    "index_put",
+    x=lambda g, indices, accumulate: g if accumulate else ops.index_put(g, indices, 0, False),
+    values=lambda g, indices: ops.index(g, indices),
+)
+derivative(
+    "embedding",
+    weight=lambda g, index, weight_shape, padding_idx, scale: ops.embedding_backward(
+        g, index, weight_shape[0], padding_idx, scale
+    ),
+)
+derivative(
+    "embedding_backward",
+    g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
+)
+no_derivative("nonzero")
+
+
+def _product(sizes):
+    n = 1
+    for size in sizes:
+        n *= size
+    return n
+
+
+def _embedding_rows(table, index, padding_idx, scale):
+    """What embedding_backward did, transposed: rows read back, scaled and without padding."""
+    rows = ops.embedding(table, index, padding_idx, scale)
+    if padding_idx >= 0:
+        rows = ops.masked_fill(rows, (index == padding_idx).unsqueeze(-1), 0)
+    if scale:
+        counts = bincount(index.reshape(-1), minlength=table.size(0))
+        rows = rows / ops.take(counts, index.to(_C.int64)).unsqueeze(-1)
+    return rows
+
+
+def _reduced(g, x, index, src, out, dim, reduce, include_self):
+    """Gradients of scatter_reduce. Where include_self is False, elements of x that were hit do not matter."""
+
+    def read(t):
+        return _padded(ops.gather(t, index, dim), src.shape)
+
+    def kept(t):
+        return t if include_self else ops.scatter_value(t, index, 0, dim)
+
+    if index.shape != src.shape:  # only the leading part of src takes part
+        for d in range(src.dim()):
+            src = ops.slice(src, d, 0, index.size(d), 1)
+        full = _reduced(g, x, index, src, out, dim, reduce, include_self)
+        return full[0], full[1]
+    if reduce == "sum":
+        return kept(g), read(g)
+    if reduce == "mean":
+        count = ops.scatter_add(kept(ops.fill(x.detach(), 1)), index, ops.fill(src.detach(), 1), dim)
+        g = g / ops.masked_fill(count, count == 0, 1)
+        return kept(g), read(g)
+    if reduce == "prod":
+        others = ops.scatter_reduce(ops.fill(x.detach(), 1), index, src, dim, "prod", True)
+        is_zero = src == 0
+        zeros = ops.scatter_add(x.detach().new_zeros(x.shape), index, is_zero.to(x.dtype), dim)
+        single = is_zero & (read(zeros) == 1)
+        without = ops.scatter_reduce(x, index, ops.masked_fill(src, single, 1), dim, "prod", include_self)
+        of_src = ops.where(single, read(g * without), read(g * out) / ops.masked_fill(src, is_zero, 1))
+        return kept(g * others), of_src
+    # amax, amin: equal elements share the gradient
+    from_x, from_src = kept((x == out).to(g.dtype)), (src == read(out)).to(g.dtype)
+    g = g / ops.scatter_add(from_x, index, from_src, dim).clamp(min=1)
+    return g * from_x, read(g) * from_src
+
+
+def _scatter_reduce_rule(g, x, index, src, out, dim, reduce, include_self):
+    of_x, of_src = _reduced(g, x, index, src, out, dim, reduce, include_self)
+    return of_x, None, _padded(of_src, src.shape)
+
+
+def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
+    if source.dim() == 0:
+        raise NotImplementedError("the derivative of index_reduce for a source without dimensions")
+    dim = wrap_dim(dim, source.dim())
+    sizes = [1] * source.dim()
+    sizes[dim] = index.numel()
+    index = ops.expand(index.reshape(sizes), source.shape)
+    of_x, of_source = _reduced(g, x, index, source, out, dim, reduce, include_self)
+    return of_x, None, of_source
+
+
+derivative("scatter_reduce", _scatter_reduce_rule)
+derivative("index_reduce", _index_reduce_rule)
+
+
+def _index_tensor(data):
+    """The tensor that a sequence or array stands for as an index (called by x[...])."""
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    index = tensor(data) if isinstance(data, (list, tuple, range)) else as_tensor(data)
+    if index.dtype in (_C.bool, _C.uint8, _C.int32, _C.int64):
+        return index
+    return index.to(_C.int64)
+
+
+# ---- along a dimension, with an index of the tensor's rank
+
+
+@public
+def gather(input, dim, index, *, sparse_grad=False, out=None):
+    """The elements at `index` along `dim`: out[i][j] = input[index[i][j]][j] for dim=0.
+
+    >>> rushlight.gather(rushlight.tensor([[1, 2], [3, 4]]), 1, rushlight.tensor([[0, 0], [1, 0]]))
+    tensor([[1, 1],
+            [4, 3]])
+    """
+    if sparse_grad:
+        raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
+    if out is not None and out.dtype != input.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {_cpp_name(input.dtype)}, but got {_cpp_name(out.dtype)} "
+            f"instead"
+        )
+    result = ops.gather(input, index, dim)
+    return result if out is None else write_out(out, result)
+
+
+def _cpp_name(dtype):
+    return {"Long": "long int", "Int": "int"}.get(type_name(dtype), type_name(dtype).lower())
+
+
+def _scatter_arguments(args, src, value, reduce):
+    """Finds (primitive, source) among scatter's forms: src a tensor or value a number, maybe reduce."""
+    if args:
+        if len(args) > 1 or src is not None or value is not None:
+            raise TypeError("scatter() received an invalid combination of arguments")
+        if isinstance(args[0], Tensor):
+            src = args[0]
+        else:
+            value = args[0]
+    if (src is None) == (value is None):
+        raise TypeError("scatter() received an invalid combination of arguments")
+    source = value if src is None else src
+    if reduce is None:
+        return (ops.scatter_value if src is None else ops.scatter), source
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return None, source
+
+
+def _scatter_reduce_old(self, dim, index, source, reduce):
+    """scatter(..., reduce="add"): the older form of scatter_reduce, which also takes a number."""
+    if not isinstance(source, Tensor):
+        source = self.new_full(index.shape, source)
+    return self, index, source, dim, "sum" if reduce == "add" else "prod", True
+
+
+@function
+def scatter(input, dim, index, *args, src=None, value=None, reduce=None, out=None):
+    """A copy of `input` with `src` (or the number `value`) written at `index` along `dim`.
+
+    >>> rushlight.scatter(rushlight.zeros(2, 2), 1, rushlight.tensor([[1], [0]]), 5.)
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
+    primitive, source = _scatter_arguments(args, src, value, reduce)
+    if primitive is None:
+        result = ops.scatter_reduce(*_scatter_reduce_old(input, dim, index, source, reduce))
+    else:
+        result = primitive(input, index, source, dim)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
+    """In-place version of :meth:`scatter`."""
+    primitive, source = _scatter_arguments(args, src, value, reduce)
+    if primitive is None:
+        return _in_place(ops.scatter_reduce, *_scatter_reduce_old(self, dim, index, source, reduce))
+    return _in_place(primitive, self, index, source, dim)
+
+
+Tensor.scatter = scatter
+
+
+def _need_tensor(value, name, function_name, position):
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{function_name}(): argument '{name}' (position {position}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
+
+
+@public
+def scatter_add(input, dim, index, src, *, out=None):
+    """A copy of `input` with `src` added at `index` along `dim`; several sources may meet at one element."""
+    _need_tensor(src, "src", "scatter_add", 3)
+    result = ops.scatter_add(input, index, src, dim)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def scatter_add_(self, dim, index, src):
+    """In-place version of :meth:`scatter_add`."""
+    _need_tensor(src, "src", "scatter_add_", 3)
+    return _in_place(ops.scatter_add, self, index, src, dim)
+
+
+@public
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
+    """A copy of `input` with the elements of `src` that meet at one place reduced ("sum", "prod", "mean",
+    "amax", "amin"), together with the old value if include_self.
+
+    >>> index = rushlight.tensor([0, 0, 1])
+    >>> rushlight.zeros(2).scatter_reduce(0, index, rushlight.tensor([1., 3., 5.]), "amax")
+    tensor([3., 5.])
+    """
+    _need_tensor(src, "src", "scatter_reduce", 4)
+    result = ops.scatter_reduce(input, index, src, dim, reduce, bool(include_self))
+    return result if out is None else write_out(out, result)
+
+
+@method
+def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
+    """In-place version of :meth:`scatter_reduce`."""
+    _need_tensor(src, "src", "scatter_reduce_", 4)
+    return _in_place(ops.scatter_reduce, self, index, src, dim, reduce, bool(include_self))
+
+
+@public
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """Elements at `indices` along `dim`, broadcasting the other dimensions (argsort's results fit it)."""
+    if indices.dtype != _C.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
+        )
+    if dim is None:
+        result = ops.gather(input.reshape(-1), _counted_from_front(indices.reshape(-1), input.numel()), 0)
+    else:
+        if input.dim() != indices.dim():
+            raise RuntimeError(
+                "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                "got "
+                f"{input.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
+            )
+        dim = wrap_dim(dim, input.dim())
+        sizes, index_sizes = list(input.shape), list(indices.shape)
+        for d in range(input.dim()):
+            if d != dim:
+                sizes[d] = index_sizes[d] = _broadcast(input, indices, d)
+        index = _counted_from_front(ops.expand(indices, index_sizes), input.size(dim))
+        result = ops.gather(ops.expand(input, sizes), index, dim)
+    return result if out is None else write_out(out, result)
+
+
+def _broadcast(a, b, d):
+    m, n = a.size(d), b.size(d)
+    if m != n and m != 1 and n != 1:
+        raise RuntimeError(
+            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {d}"
+        )
+    return n if m == 1 else m
+
+
+def _counted_from_front(index, size):
+    return ops.where(index < 0, index + size, index)
+
+
+# ---- along a dimension, with a vector of indices
+
+
+@public
+def index_select(input, dim, index, *, out=None):
+    """The slices at `index` along `dim`.
+
+    >>> rushlight.index_select(rushlight.tensor([[1, 2], [3, 4]]), 0, rushlight.tensor([1, 1]))
+    tensor([[3, 4],
+            [3, 4]])
+    """
+    result = ops.index_select(input, index, dim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def index_add(input, dim, index, source, *, alpha=1, out=None):
+    """A copy of `input` with alpha * source added to the slices at `index` along `dim`."""
+    result = ops.index_add(input, index, source, dim, alpha)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def index_add_(self, dim, index, source, *, alpha=1):
+    """In-place version of :meth:`index_add`."""
+    return _in_place(ops.index_add, self, index, source, dim, alpha)
+
+
+@public
+def index_copy(input, dim, index, source, *, out=None):
+    """A copy of `input` with the slices at `index` along `dim` replaced by those of `source`."""
+    result = ops.index_copy(input, index, source, dim)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def index_copy_(self, dim, index, source):
+    """In-place version of :meth:`index_copy`."""
+    return _in_place(ops.index_copy, self, index, source, dim)
+
+
+@public
+def index_fill(input, dim, index, value):
+    """A copy of `input` with the slices at `index` along `dim` set to a number."""
+    return ops.index_fill(input, index, value, dim)
+
+
+@method
+def index_fill_(self, dim, index, value):
+    """In-place version of :meth:`index_fill`."""
+    return _in_place(ops.index_fill, self, index, value, dim)
+
+
+@public
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
+    """A copy of `input` with slices of `source` reduced ("prod", "mean"...) into those at `index`."""
+    result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
+    return result if out is None else write_out(out, result)
+
+
+@method
+def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
+    """In-place version of :meth:`index_reduce`."""
+    return _in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
+
+
+# ---- several index tensors, flat indices
+
+
+def _checked_indices(indices, values, name):
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not "
+            f"{type(indices).__name__}"
+        )
+    for position, index in enumerate(indices):
+        if not isinstance(index, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 1, but got {type(index).__name__}"
+            )
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'values' (position 3) must be Tensor, not {type(values).__name__}"
+        )
+    return tuple(indices)
+
+
+@public
+def index_put(input, indices, values, accumulate=False):
+    """A copy of `input` with `values` written (or added, if accumulate) at input[indices].
+
+    >>> i = rushlight.tensor([0, 0, 1])
+    >>> rushlight.zeros(2).index_put((i,), rushlight.ones(3), accumulate=True)
+    tensor([2., 1.])
+    """
+    return ops.index_put(input, _checked_indices(indices, values, "index_put"), values, bool(accumulate))
+
+
+@method
+def index_put_(self, indices, values, accumulate=False):
+    """In-place version of :meth:`index_put`."""
+    indices = _checked_indices(indices, values, "index_put_")
+    return _in_place(ops.index_put, self, indices, values, bool(accumulate))
+
+
+@public
+def take(input, index, *, out=None):
+    """The elements at `index`, counted in row-major order."""
+    result = ops.take(input, index)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def put(self, index, source, accumulate=False):
+    """A copy of this tensor with `source` written (or added) at the elements `index`, in row-major order."""
+    return ops.put(self, index, source, bool(accumulate))
+
+
+@method
+def put_(self, index, source, accumulate=False):
+    """In-place version of :meth:`put`."""
+    return _in_place(ops.put, self, index, source, bool(accumulate))
+
+
+# ---- masks
+
+
+@public
+def masked_select(input, mask, *, out=None):
+    """The elements where `mask` is True, in one dimension."""
+    result = ops.masked_select(input, mask)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def masked_fill(input, mask, value):
+    """A copy of `input` with `value` where `mask` is True.
+
+    >>> rushlight.tensor([1., 2.]).masked_fill(rushlight.tensor([True, False]), 0)
+    tensor([0., 2.])
+    """
+    return ops.masked_fill(input, mask, value)
+
+
+@method
+def masked_fill_(self, mask, value):
+    """In-place version of :meth:`masked_fill`."""
+    return _in_place(ops.masked_fill, self, mask, value)
+
+
+@public
+def masked_scatter(input, mask, source):
+    """A copy of `input` with the elements of `source`, in order, where `mask` is True."""
+    return ops.masked_scatter(input, mask, source)
+
+
+@method
+def masked_scatter_(self, mask, source):
+    """In-place version of :meth:`masked_scatter`."""
+    return _in_place(ops.masked_scatter, self, mask, source)
+
+
+@public
+def nonzero(input, *, as_tuple=False, out=None):
+    """The coordinates of the elements that are not zero: one row each, or one index tensor per dimension.
+
+    >>> rushlight.nonzero(rushlight.tensor([0, 3, 5])).tolist()
+    [[1], [2]]
+    """
+    if as_tuple:
+        return ops.nonzero(input if input.dim() else input.reshape(1)).unbind(1)
+    result = ops.nonzero(input)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def argwhere(input):
+    """The coordinates of the elements that are not zero, one row each."""
+    return ops.nonzero(input)
+
+
+# ---- rows of a table, counts
+
+
+@function
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """The rows of `weight` at `indices`."""
+    if sparse:
+        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+    return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
+
+
+def one_hot(tensor, num_classes=-1):
+    """Zeros with a one at each class, in a new last dimension (torch.nn.functional.one_hot).
+
+    >>> one_hot(rushlight.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    if tensor.dtype != _C.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensor.new_zeros((*tensor.shape, num_classes))
+    if tensor.min().item() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = tensor.max().item()
+    if num_classes == -1:
+        num_classes = largest + 1
+    elif largest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    zeros = tensor.new_zeros((*tensor.shape, num_classes))
+    return _in_place(ops.scatter_value, zeros, tensor.unsqueeze(-1), 1, -1)
+
+
+@public
+def bincount(input, weights=None, minlength=0):
+    """How often each non-negative integer occurs, or the sum of the weights that go with it.
+
+    >>> rushlight.bincount(rushlight.tensor([1, 1, 3]))
+    tensor([0, 2, 0, 1])
+    """
+    if input.dtype.is_floating_point or input.dtype.is_complex or input.dtype == _C.bool:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(input.dtype)}'")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.dim() != 1 or (input.numel() and input.min().item() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    length = max(input.max().item() + 1, minlength) if input.numel() else minlength
+    if weights is None:
+        weights = input.new_ones(input.shape, dtype=_C.int64)
+    elif weights.dtype != _C.float32:
+        weights = weights.to(_C.float64)
+    counts = weights.detach().new_zeros((length,))
+    return _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
