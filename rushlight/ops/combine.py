@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import itertools
 
+from rushlight import _C
 from rushlight.ops._public import Tensor, dims, function, method, public, type_name, wrap_dim, write_out
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import arange
-
-from rushlight import _C
 
 ops = _C.ops
 
@@ -252,7 +251,6 @@ def meshgrid(*tensors, indexing=None):
         place[i] = shape[i]
         grids.append(ops.expand(ops.view(t, place), shape))
     if swapped:
-        grids = [ops.transpose(grid, 0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -447,7 +445,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if isinstance(repeats, int) and repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if dim is None:
-        input, dim = input.reshape(-1), 0
+        input, dim = input.flatten(), 0
     dim = wrap_dim(dim, input.dim())
     if isinstance(repeats, int):
         shape = tuple(input.shape)

@@ -7,11 +7,10 @@ native/python/subscript.cpp.
 
 from __future__ import annotations
 
+from rushlight import _C
 from rushlight.ops._public import Tensor, function, method, public, type_name, wrap_dim, write_out
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import as_tensor, tensor
-
-from rushlight import _C
 
 ops = _C.ops
 _in_place = _C.in_place
@@ -583,3 +582,42 @@ def bincount(input, weights=None, minlength=0):
         weights = weights.to(_C.float64)
     counts = weights.detach().new_zeros((length,))
     return _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
+
+
+# ---- a copy with one view of it replaced
+
+
+def _replaced(input, src, view):
+    whole = ops.clone(input)
+    part = view(whole)
+    if part.shape != src.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(part.shape)}"
+        )
+    _in_place(ops.copy, part, src)
+    return whole
+
+
+@public
+def select_scatter(input, src, dim, index):
+    """A copy of `input` with input.select(dim, index) replaced by `src`."""
+    return _replaced(input, src, lambda x: ops.select(x, dim, index))
+
+
+@public
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy of `input` with input[start:end:step] along `dim` replaced by `src`."""
+    return _replaced(input, src, lambda x: ops.slice(x, dim, start, end, step))
+
+
+@public
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of `input` with one of its diagonals replaced by `src`."""
+    return _replaced(input, src, lambda x: ops.diagonal(x, offset, dim1, dim2))
+
+
+@public
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of `input` with the elements of an as_strided view replaced by `src`."""
+    return _replaced(input, src, lambda x: x.as_strided(size, stride, storage_offset))

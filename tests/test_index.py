@@ -1,0 +1,156 @@
+"""Indexing without torch at hand: views or copies, graphs, refused writes, threads that agree."""
+
+import pytest
+
+import rushlight as rl
+
+
+def chain(t):
+    names, node = [], t.grad_fn
+    while node is not None:
+        names.append(node.name().split("::")[-1])
+        node = node.next_functions[0][0] if node.next_functions else None
+    return names
+
+
+def leaf():
+    return rl.arange(24.0).reshape(2, 3, 4).requires_grad_(True)
+
+
+@pytest.mark.parametrize(
+    ("index", "nodes"),
+    [
+        (0, ["SelectBackward0"]),
+        (slice(None), ["SliceBackward0"]),
+        (..., ["AliasBackward0"]),
+        (None, ["UnsqueezeBackward0"]),
+        ((slice(None), slice(None)), ["AliasBackward0"]),
+        ((0, slice(1, 2), None), ["UnsqueezeBackward0", "SliceBackward0", "SelectBackward0"]),
+        ([0, 1], ["IndexBackward0"]),
+        (True, ["IndexBackward0", "UnsqueezeBackward0"]),
+        ((0, [0, 1]), ["IndexBackward0", "SelectBackward0"]),
+    ],
+)
+def test_nodes_of_an_index(index, nodes):
+    assert chain(leaf()[index]) == [*nodes, "AccumulateGrad"]
+
+
+def test_basic_indices_give_views_and_advanced_ones_copies():
+    x = rl.zeros(3, 4)
+    x[1][2] = 1
+    x[:, 0].fill_(2)
+    x[rl.tensor([0])].fill_(9)
+    assert x.tolist() == [[2, 0, 0, 0], [2, 0, 1, 0], [2, 0, 0, 0]]
+    assert x[1, 1:]._base is x
+
+
+def test_assignment_is_recorded():
+    x = rl.ones(3, requires_grad=True)
+    v = rl.tensor([5.0], requires_grad=True)
+    y = x * 2
+    y[1:2] = v
+    y[rl.tensor([0])] = 7.0
+    assert chain(y)[:2] == ["IndexPutBackward0", "CopySlices"]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0, 0, 8]
+    assert v.grad.tolist() == [10]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda x: x.__setitem__(rl.tensor([0, 9]), 1), IndexError),
+        (lambda x: x.scatter_(0, rl.tensor([0, 9]), 1.0), RuntimeError),
+        (lambda x: x.index_add_(0, rl.tensor([0, 9]), rl.ones(2)), RuntimeError),
+        (lambda x: x.index_fill_(0, rl.tensor([0, 9]), 1), IndexError),
+        (lambda x: x.put_(rl.tensor([0, 9]), rl.ones(2)), IndexError),
+        (lambda x: x.scatter_reduce_(0, rl.tensor([0, -1]), rl.ones(2), "sum"), RuntimeError),
+        (lambda x: x.masked_scatter_(rl.ones(4, dtype=rl.bool), rl.ones(3)), RuntimeError),
+    ],
+)
+def test_a_refused_write_changes_nothing(change, error):
+    x = rl.zeros(4)
+    with pytest.raises(error):
+        change(x)
+    assert x.tolist() == [0, 0, 0, 0]
+    assert x._version == 0
+
+
+def test_embedding_error_names_index_and_table():
+    with pytest.raises(IndexError, match=r"index out of range in self[\s\S]*index 7 .*3 rows"):
+        rl.embedding(rl.zeros(3, 2), rl.tensor([1, 7]))
+
+
+def test_a_source_that_shares_memory_is_read_first():
+    x = rl.arange(6.0)
+    x[rl.tensor([1, 2, 3])] = x[0:3]
+    assert x.tolist() == [0, 0, 1, 2, 4, 5]
+    x = rl.arange(4)
+    x.scatter_(0, x, rl.tensor([3, 2, 1, 0]))
+    assert x.tolist() == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["index_add", "scatter_add", "index_put"])
+def test_sums_do_not_depend_on_threads(name):
+    rl.manual_seed(0)
+    n = 3000
+    index, source = rl.randint(0, 50, (n,)), rl.randn(n, 64)
+
+    def run():
+        x = rl.zeros(50, 64)
+        if name == "index_add":
+            return x.index_add_(0, index, source)
+        if name == "scatter_add":
+            return x.scatter_add_(0, index.unsqueeze(1).expand(n, 64), source)
+        return x.index_put_((index,), source, accumulate=True)
+
+    before = rl.get_num_threads()
+    try:
+        rl.set_num_threads(1)
+        alone = run()
+        rl.set_num_threads(2)
+        assert all(rl.equal(run(), alone) for _ in range(5))
+    finally:
+        rl.set_num_threads(before)
+
+
+def test_half_sums_are_accumulated_in_float():
+    h = rl.tensor([2048.0, 0], dtype=rl.float16)
+    assert h.scatter_add(0, rl.zeros(4, dtype=rl.int64), rl.ones(4, dtype=rl.float16)).tolist() == [2052, 0]
+
+
+def test_large_masks_agree_with_indices():
+    rl.manual_seed(1)
+    x = rl.randn(300, 700)
+    mask = x > 0.3
+    picked = x[mask]
+    assert picked.shape == (mask.sum().item(),)
+    assert rl.equal(picked, x[mask.nonzero(as_tuple=True)])
+    assert rl.equal(rl.zeros(300, 700).masked_scatter(mask, picked), rl.where(mask, x, 0.0))
+
+
+def test_embedding_padding_and_scale():
+    w = rl.randn(4, 2, dtype=rl.float64).requires_grad_(True)
+    i = rl.tensor([1, 1, 3, 0])
+    rl.embedding(w, i, padding_idx=3, scale_grad_by_freq=True).sum().backward()
+    assert w.grad.tolist() == [[1, 1], [1, 1], [0, 0], [0, 0]]
+
+
+def test_subclass_is_asked_first():
+    class Loud(rl.Tensor):
+        seen = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.seen.append(func.__name__)
+            return NotImplemented
+
+    with pytest.raises(TypeError):
+        Loud([1.0])[0]
+    assert Loud.seen == ["__getitem__"]
+
+
+def test_deleting_is_refused():
+    x = rl.zeros(2)
+    with pytest.raises(TypeError, match="Tensor does not support deleting items"):
+        del x[0]
