@@ -10,20 +10,6 @@
 
 namespace rl {
 
-Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i) {
-  if (!is_tensor(args[i])) {
-    failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", op.name.c_str(),
-          op.args[size_t(i)].c_str(), Py_TYPE(args[i])->tp_name);
-  }
-  return as_tensor(args[i]);
-}
-
-void check_same_device(const Tensor* a, const Tensor* b) {
-  if (a->device() == b->device()) return;
-  fail(PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, " +
-                               device_name(a->device()) + " and " + device_name(b->device()) + "!");
-}
-
 TensorRef apart_from(Tensor* in, const Tensor* out) {
   return out && in->storage == out->storage ? clone(in) : share(in);
 }

@@ -6,10 +6,10 @@
 
 namespace rl {
 
-void check_writable(Tensor* out);  // elementwise_ops.cpp
+void check_writable(Tensor* out);                                            // elementwise_ops.cpp
+Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i);  // matmul_ops.cpp
+void check_same_device(const Tensor* a, const Tensor* b);                    // matmul_ops.cpp
 
-Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i);
-void check_same_device(const Tensor* a, const Tensor* b);
 // `in`, or a copy if it shares memory with what is about to be written.
 TensorRef apart_from(Tensor* in, const Tensor* out);
 
