@@ -4,6 +4,7 @@
 // __torch_function__ is handed to Python under the name of the method that torch would name.
 #include "../graph/modes.h"
 #include "functions.h"
+#include "matmul_ops.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
@@ -80,16 +81,16 @@ PyObject* in_place(PyObject* a, PyObject* b) {
 #define NAME(n) constexpr char n##_[] = #n;
 NAME(add)
 NAME(mul)
-NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor)
-    NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt)
-        NAME(ge)
+NAME(remainder)
+NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor) NAME(bitwise_left_shift)
+    NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge)
 #undef NAME
 #define NAME(n) constexpr char n##_in_place[] = #n "_";
-            NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)
-                NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div)
+        NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)
+            NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div)
 #undef NAME
 
-                    PyObject* subtract(PyObject* a, PyObject* b) {
+                PyObject* subtract(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
     if (!ready(is_tensor(a) ? "sub" : "__rsub__", a, b, &other)) return other;
@@ -152,14 +153,11 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
       if (!ready("matmul", a, b, &other)) return other;
       return Py_NewRef(Py_NotImplemented);
     }
-    if (is_plain_tensor(a) && is_plain_tensor(b) && as_tensor(a)->ndim == 2 && as_tensor(b)->ndim == 2) {
-      static Primitive& mm = primitive("mm");
-      return call2(mm, a, b);
-    }
-    static PyObject* matmul = PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "matmul");
-    if (!matmul) throw PythonError{};
+    if (is_plain_tensor(a) && is_plain_tensor(b)) return matmul(as_tensor(a), as_tensor(b));
+    static PyObject* function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "matmul");
+    if (!function) throw PythonError{};
     PyObject* args[] = {a, b};
-    return PyObject_Vectorcall(matmul, args, 2, nullptr);
+    return PyObject_Vectorcall(function, args, 2, nullptr);
   });
 }
 

@@ -1,14 +1,18 @@
-"""Einstein summation: reading the subscripts, bringing operands to common dimensions, contracting pairwise.
+"""Einstein summation: reading the subscripts, planning, contracting pairwise from left to right.
 
-Every operand is viewed with one dimension per label: first those of the result, in its order, then those that
-are summed. `_contract` multiplies two such operands and sums what no later operand needs,
-in one batched product.
+A plan depends on the subscripts and the operands' shapes only, and is kept for the next call. In it each
+operand is first brought to one dimension per label: a label it has twice becomes a diagonal, and dimensions
+of size 1 are dropped, since broadcasting them is the same as not having them. Each step then multiplies two
+operands and sums over the labels that neither the result nor a later operand needs, as one matrix product.
 """
+
+from __future__ import annotations
+
+from functools import lru_cache
 
 from rushlight import _C
 
 ops = _C.ops
-
 ELLIPSIS = -1  # stands for "..." in a list of labels; labels are 0..51 for A..Z and a..z
 
 
@@ -29,24 +33,20 @@ def einsum(*args):
             "or at least one operand and its subscripts list"
         )
     if isinstance(args[0], str):
-        equation, operands = args[0], args[1:]
+        subscripts, operands = args[0], args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
-        subscripts, output = _read_equation(equation)
     else:
         operands = args[0::2] if len(args) % 2 == 0 else args[:-1:2]
-        subscripts = [_read_sublist(labels) for labels in args[1::2]]
-        output = _read_sublist(args[-1]) if len(args) % 2 else None
+        lists = tuple(_read_sublist(labels) for labels in args[1::2])
+        subscripts = (lists, _read_sublist(args[-1]) if len(args) % 2 else None)
     for position, operand in enumerate(operands):
-        if not hasattr(operand, "ndim"):
+        if not isinstance(operand, _C.Tensor):
             raise TypeError(
                 f"expected Tensor as element {position} in argument 1, but got {type(operand).__name__}"
             )
-    if len(operands) < len(subscripts):
-        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
-    if len(operands) > len(subscripts):
-        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    return _einsum(operands, subscripts, output)
+    plan = _plan(subscripts, tuple([x.shape for x in operands]))
+    return plan.run(operands)
 
 
 def _read_equation(equation):
@@ -108,7 +108,7 @@ def _read_sublist(sublist):
             labels.append(int(label))
         else:
             raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
-    return labels
+    return tuple(labels)
 
 
 def _label(letter):
@@ -140,50 +140,12 @@ def _check_operand(number, labels, ndim):
     return ndim - named
 
 
-def _einsum(operands, subscripts, output):
-    covered = max(
-        _check_operand(i, labels, x.ndim) for i, (x, labels) in enumerate(zip(operands, subscripts))
-    )
-    # Dimensions under an ellipsis get names of their own, counted from the right.
-    ellipsis_names = [("...", covered - 1 - d) for d in range(covered)]
-    counts = {}
-    for labels in subscripts:
-        for label in labels:
-            if label != ELLIPSIS:
-                counts[label] = counts.get(label, 0) + 1
-    if output is None:
-        result = ellipsis_names + sorted(label for label, count in counts.items() if count == 1)
-    else:
-        result = _result_names(output, counts, ellipsis_names)
-    summed = [name for name in ellipsis_names if name not in result] + sorted(
-        label for label in counts if label not in result
-    )
-    names = result + summed
-    place = {name: d for d, name in enumerate(names)}
-    sizes, seen_in, views = {}, {}, []
-    for number, (x, labels) in enumerate(zip(operands, subscripts)):
-        own_names = _spelled_out(labels, x.ndim, ellipsis_names)
-        views.append(_aligned(x, own_names, names, number))
-        for name, d in place.items():
-            size = views[-1].shape[d]
-            if size == 1:
-                continue
-            if sizes.setdefault(name, size) != size:
-                _fail_size(name, size, sizes[name], number, own_names.index(name))
-            seen_in[name] = number
-    out_dims = len(result)
-    value = views[0]
-    done = [d for d in range(out_dims, len(names)) if seen_in.get(names[d], 0) == 0]
-    if done and len(views) == 1:
-        return value.sum(dim=done) if len(done) == len(summed) else value
-    for number in range(1, len(views)):
-        dims = [
-            d
-            for d in range(out_dims, len(names))
-            if seen_in.get(names[d], 0) == number or (number == 1 and seen_in.get(names[d], 0) == 0)
-        ]
-        value = _contract(value, views[number], dims)
-    return value.view(value.shape[:out_dims]) if len(names) > out_dims else value
+def _spelled_out(labels, ndim, ellipsis_names):
+    covered = ndim - len(labels) + 1
+    names = []
+    for label in labels:
+        names += ellipsis_names[len(ellipsis_names) - covered :] if label == ELLIPSIS else [label]
+    return names
 
 
 def _result_names(output, counts, ellipsis_names):
@@ -207,14 +169,6 @@ def _result_names(output, counts, ellipsis_names):
     return result
 
 
-def _spelled_out(labels, ndim, ellipsis_names):
-    covered = ndim - len(labels) + 1
-    names = []
-    for label in labels:
-        names += ellipsis_names[len(ellipsis_names) - covered :] if label == ELLIPSIS else [label]
-    return names
-
-
 def _fail_size(name, size, before, number, dim):
     if isinstance(name, tuple):
         raise RuntimeError(
@@ -228,63 +182,175 @@ def _fail_size(name, size, before, number, dim):
     )
 
 
-def _aligned(x, own_names, names, number):
-    """x with a dimension for each of `names`: a diagonal for a label it has twice, size 1 for others."""
-    own = []
-    for name in own_names:
-        if name not in own:
-            own.append(name)
-            continue
-        first, second = own.index(name), len(own)
-        if x.shape[first] != x.shape[second]:
-            raise RuntimeError(
-                f"einsum(): subscript {_letter(name)} is repeated for operand {number} "
-                f"but the sizes don't match, {x.shape[second]} != {x.shape[first]}"
-            )
-        x = x.diagonal(0, first, second).movedim(-1, first)
-    for name in names:
-        if name not in own:
-            own.append(name)
-            x = x.unsqueeze(-1)
-    return x.permute([own.index(name) for name in names])
-
-
-def _contract(a, b, dims):
-    """The sum of a * b over `dims`, which are kept with size 1. a and b broadcast against each other."""
-    if not dims:
-        return a * b
-    both, only_a, only_b, inner = [], [], [], []
-    for d, (m, n) in enumerate(zip(a.shape, b.shape)):
-        if d in dims:
-            if m != 1 and n != 1:
-                inner.append(d)
-            elif m != 1:
-                a = a.sum(dim=d, keepdim=True)
-            elif n != 1:
-                b = b.sum(dim=d, keepdim=True)
-        elif m != 1 and n != 1:
-            both.append(d)
-        elif m != 1:
-            only_a.append(d)
-        else:
-            only_b.append(d)
-    if not inner:
-        return a * b
-    ones = [d for d in dims if d not in inner]
-
-    def size(x, axes):
-        n = 1
-        for d in axes:
-            n *= x.shape[d]
-        return n
-
-    left = a.permute([*both, *only_a, *inner, *only_b, *ones])
-    right = b.permute([*both, *inner, *only_b, *only_a, *ones])
-    product = ops.bmm(
-        left.reshape(size(a, both), size(a, only_a), size(a, inner)),
-        right.reshape(size(b, both), size(b, inner), size(b, only_b)),
+@lru_cache(maxsize=1024)
+def _plan(subscripts, shapes):
+    lists, output = _read_equation(subscripts) if isinstance(subscripts, str) else subscripts
+    if len(shapes) < len(lists):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(shapes) > len(lists):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    covered = max(
+        _check_operand(i, labels, len(shape)) for i, (shape, labels) in enumerate(zip(shapes, lists))
     )
-    order = [*both, *only_a, *only_b, *inner, *ones]
-    shape = [(b if d in only_b else a).shape[d] if d not in dims else 1 for d in order]
-    back = [order.index(d) for d in range(a.ndim)]
-    return product.view(shape).permute(back)
+    # Dimensions under an ellipsis get names of their own, counted from the right.
+    ellipsis_names = [("...", covered - 1 - d) for d in range(covered)]
+    counts = {}
+    for labels in lists:
+        for label in labels:
+            if label != ELLIPSIS:
+                counts[label] = counts.get(label, 0) + 1
+    if output is None:
+        result = ellipsis_names + sorted(label for label, count in counts.items() if count == 1)
+    else:
+        result = _result_names(output, counts, ellipsis_names)
+    operands, sizes = [], {}
+    for number, (shape, labels) in enumerate(zip(shapes, lists)):
+        own_names = _spelled_out(labels, len(shape), ellipsis_names)
+        operands.append(_Operand(own_names, shape, number))
+        for name, size in zip(operands[-1].names, operands[-1].shape):
+            if size != 1 and sizes.setdefault(name, size) != size:
+                _fail_size(name, size, sizes[name], number, own_names.index(name))
+    return _Plan(operands, result, sizes)
+
+
+class _Operand:
+    """The views that give an operand one dimension per label."""
+
+    def __init__(self, own_names, shape, number):
+        self.diagonals, self.names, self.shape = [], [], list(shape)
+        for name in own_names:
+            if name not in self.names:
+                self.names.append(name)
+                continue
+            first, second = self.names.index(name), len(self.names)
+            if self.shape[first] != self.shape[second]:
+                raise RuntimeError(
+                    f"einsum(): subscript {_letter(name)} is repeated for operand {number} "
+                    f"but the sizes don't match, {self.shape[second]} != {self.shape[first]}"
+                )
+            self.diagonals.append((first, second))
+            del self.shape[second]
+
+    def view(self, x):
+        for first, second in self.diagonals:
+            x = x.diagonal(0, first, second).movedim(-1, first)
+        return x
+
+
+class _Plan:
+    """What to do with the operands, worked out once: `run` only calls operations."""
+
+    def __init__(self, operands, result, sizes):
+        self.operands = operands
+        self.shape = [sizes.get(name, 1) for name in result]
+        self.single = self.steps = None
+        if len(operands) == 1:
+            names = operands[0].names
+            summed = [name for name in names if name not in result]
+            order = [names.index(name) for name in result if name in names] + [names.index(n) for n in summed]
+            kept = len(order) - len(summed)
+            missing = [d for d, name in enumerate(result) if name not in names]
+            self.single = (order, list(range(kept, len(order))), missing)
+            return
+        self.squeezed = []
+        labels = []
+        for operand in operands:
+            kept = [(n, size) for n, size in zip(operand.names, operand.shape) if size != 1]
+            self.squeezed.append([size for _, size in kept] if len(kept) < len(operand.names) else None)
+            labels.append([n for n, _ in kept])
+        self.steps, names = [], labels[0]
+        for number in range(1, len(labels)):
+            needed = set(result).union(*labels[number + 1 :])
+            step = _Step(names, labels[number], needed, sizes)
+            self.steps.append(step)
+            names = step.names
+        wanted = [name for name in result if name in names]
+        self.order = None if wanted == names else [names.index(name) for name in wanted]
+
+    def run(self, tensors):
+        views = [operand.view(x) if operand.diagonals else x for operand, x in zip(self.operands, tensors)]
+        if self.single is not None:
+            order, summed, missing = self.single
+            value = views[0].permute(order)
+            if summed:
+                value = value.sum(dim=summed)
+            for d in missing:
+                value = value.unsqueeze(d)
+            return value
+        for i, shape in enumerate(self.squeezed):
+            if shape is not None:
+                views[i] = views[i].view(shape)
+        value = views[0]
+        for step, x in zip(self.steps, views[1:]):
+            value = step.run(value, x)
+        if self.order is not None:
+            value = value.permute(self.order)
+        return value.view(self.shape) if self.steps[-1].is_product or value.ndim != len(self.shape) else value
+
+
+class _Step:
+    """The product of a and b, summed over the labels that are not needed any more."""
+
+    def __init__(self, a, b, needed, sizes):
+        self.sum_a = [d for d, name in enumerate(a) if name not in needed and name not in b]
+        self.sum_b = [d for d, name in enumerate(b) if name not in needed and name not in a]
+        a = [name for d, name in enumerate(a) if d not in self.sum_a]
+        b = [name for d, name in enumerate(b) if d not in self.sum_b]
+        both = [name for name in a if name in b and name in needed]
+        inner = [name for name in a if name in b and name not in needed]
+        only_a = [name for name in a if name not in b]
+        only_b = [name for name in b if name not in a]
+        self.names = both + only_a + only_b
+        self.is_product = bool(inner)
+
+        def count(names):
+            n = 1
+            for name in names:
+                n *= sizes[name]
+            return n
+
+        def order(names, wanted):
+            return None if names == wanted else [names.index(name) for name in wanted]
+
+        if inner:
+            self.order_a = order(a, both + only_a + inner)
+            self.order_b = order(b, both + inner + only_b)
+            batch = [count(both)] if both else []
+            shape_a = [*batch, count(only_a), count(inner)]
+            shape_b = [*batch, count(inner), count(only_b)]
+            self.shape_a = shape_a if shape_a != [sizes[name] for name in both + only_a + inner] else None
+            self.shape_b = shape_b if shape_b != [sizes[name] for name in both + inner + only_b] else None
+            shape = [sizes[name] for name in self.names]
+            self.shape = shape if shape != [*batch, count(only_a), count(only_b)] else None
+        else:
+            self.order_a = order(a, both + only_a)
+            self.order_b = order(b, both + only_b)
+            self.shape_a = [sizes[name] for name in both + only_a] + [1] * len(only_b) if only_b else None
+            self.shape_b = (
+                [sizes[name] for name in both] + [1] * len(only_a) + [sizes[name] for name in only_b]
+                if only_a
+                else None
+            )
+
+    def run(self, a, b):
+        if self.sum_a:
+            a = a.sum(dim=self.sum_a)
+        if self.sum_b:
+            b = b.sum(dim=self.sum_b)
+        if self.order_a is not None:
+            a = a.permute(self.order_a)
+        if self.order_b is not None:
+            b = b.permute(self.order_b)
+        if self.shape_a is not None:
+            a = a.reshape(self.shape_a)
+        if self.shape_b is not None:
+            b = b.reshape(self.shape_b)
+        if not self.is_product:
+            return a * b
+        if a.ndim == 3:
+            product = ops.bmm(a, b)
+        elif a.dtype != b.dtype or a.dtype == _C.bool:
+            product = ops.bmm(a.unsqueeze(0), b.unsqueeze(0))  # refuses in torch's words
+        else:
+            product = ops.mm(a, b)
+        return product if self.shape is None else product.view(self.shape)
