@@ -117,8 +117,73 @@ TensorRef safe_to_read(Tensor* in, Tensor* out) {
   return clone(in);
 }
 
+namespace {
+
+// A contiguous tensor with the sizes of t, which is contiguous itself.
+TensorRef new_same_shape(const Tensor* t, DType dtype) {
+  TensorRef result(allocate_tensor());
+  result->dtype = dtype;
+  result->ndim = t->ndim;
+  result->numel = t->numel;
+  result->flags = Tensor::CONTIGUOUS;
+  result->geometry = result->room;
+  std::copy_n(t->geometry, 2 * t->ndim, result->geometry);
+  result->storage = new_storage(size_t(t->numel) * size_t(dtype_size(dtype)), {});
+  return result;
+}
+
+// What most calls are: small contiguous operands of one dtype and shape, or one of them a Python number of a
+// kind that does not change the dtype. Everything below is then known in advance (about 60 ns saved of 120 a
+// call).
+PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
+  Tensor* first = is_plain_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
+  Tensor* second = entry.n_inputs == 2 && is_plain_tensor(args[1]) ? as_tensor(args[1]) : nullptr;
+  Tensor* t = first ? first : second;
+  if (!t || !t->is_contiguous() || t->ndim > 4 || t->numel > GRAIN) return nullptr;
+  if (t->device().type != DeviceType::cpu ||
+      (entry.promote != Promote::none && !is_differentiable(t->dtype))) {
+    return nullptr;
+  }
+  Loop loop = entry.loops[int(t->dtype)];
+  if (!loop) return nullptr;
+  int size = dtype_size(t->dtype);
+  char* data[3];
+  int64_t steps[3];
+  alignas(16) char number[16];
+  for (int k = 0; k < entry.n_inputs; k++) {
+    Tensor* x = k ? second : first;
+    if (x) {
+      if (x != t && (x->dtype != t->dtype || !x->is_contiguous() || !same_sizes(x, t) || x->is_meta()))
+        return nullptr;
+      data[k + 1] = x->data();
+      steps[k + 1] = size;
+      continue;
+    }
+    bool fits = PyFloat_CheckExact(args[k]) ? is_floating(t->dtype)
+                                            : PyLong_CheckExact(args[k]) && is_differentiable(t->dtype);
+    Scalar value;
+    if (!fits || !scalar_from_python(args[k], value)) return nullptr;
+    value.store(t->dtype, number);
+    data[k + 1] = number;
+    steps[k + 1] = 0;
+  }
+  DType dtype = entry.out == OutType::same      ? t->dtype
+                : entry.out == OutType::boolean ? DType::b1
+                                                : to_real(t->dtype);
+  TensorRef result = new_same_shape(t, dtype);
+  data[0] = result->data();
+  steps[0] = dtype_size(dtype);
+  if (t->numel) loop(data, steps, t->numel, nullptr);
+  return result.release_object();
+}
+
+}  // namespace
+
 PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
+  if (!out && entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
+    if (PyObject* result = forward_plain(entry, args)) return result;
+  }
   bool conditional = op.args[0] == "condition";
   Operand operands[3];
   Promotion promotion;
