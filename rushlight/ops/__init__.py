@@ -1,6 +1,19 @@
 """The operations, by family: in each file first the derivatives, then the public functions."""
 
-from rushlight.ops import combine, contract, create, elementwise, index, math, matmul, random, shape
+from rushlight.ops import (
+    combine,
+    contract,
+    create,
+    elementwise,
+    index,
+    math,
+    matmul,
+    random,
+    reduce,
+    scan,
+    shape,
+    sort,
+)
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete
 

@@ -1,0 +1,140 @@
+// The primitives that sort or pick by rank: arguments and shapes; the loops are in kernels/sort.h.
+#include "../kernels/sort.h"
+#include "../tensor/iterate.h"
+#include "arguments.h"
+
+namespace rl {
+namespace {
+
+struct Entry {
+  SortOp op;
+  const char* name;
+  const char* kernel;  // torch's name for the loop, which its "not implemented" sentences use
+};
+
+// Runs along `dim`, giving `length` elements per line (or none, where keepdim is false and the dimension
+// goes).
+PyObject* run(const Entry& entry, Tensor* x, int dim, int64_t length, bool keepdim, SortParams params) {
+  Shape full, shape;
+  full.assign(x->sizes());
+  if (x->ndim) full.sizes[dim] = length;
+  for (int d = 0; d < x->ndim; d++)
+    if (keepdim || d != dim) shape.sizes[shape.ndim++] = full.sizes[d];
+  TensorRef values = new_tensor(shape, x->dtype, x->device()),
+            indices = new_tensor(shape, DType::i64, x->device());
+  if (!x->is_meta()) {
+    int64_t strides[MAX_DIMS];
+    contiguous_strides(full, strides);
+    Span to{values->data(), x->dtype, full.ndim, full.sizes, strides};
+    Span at{indices->data(), DType::i64, full.ndim, full.sizes, strides};
+    MaybeNoGil released(x->numel);
+    sort_lines(entry.op, to, at, x->span(), dim, params);
+  }
+  return checked(PyTuple_Pack(2, values->object(), indices->object())).release();
+}
+
+const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
+
+void check_real(const Entry& entry, Tensor* x) {
+  if (is_complex(x->dtype)) fail_not_implemented(entry.kernel, x->dtype);
+}
+
+// sort(x; dim, descending) -> values, indices: always stable
+PyObject* sort_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& entry = entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[0]);
+  int dim = dim_argument(entry.name, args[1], x);
+  SortParams params{0, bool_argument(entry.name, "descending", args[2])};
+  if (is_complex(x->dtype)) fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
+  return run(entry, x, dim, x->ndim ? x->size(dim) : 1, true, params);
+}
+
+// topk(x; k, dim, largest) -> values, indices: in order, best first
+PyObject* topk_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& entry = entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[0]);
+  int64_t k = int_argument(entry.name, "k", args[1]);
+  int dim = dim_argument(entry.name, args[2], x);
+  SortParams params{k, bool_argument(entry.name, "largest", args[3])};
+  if (k < 0 || k > (x->ndim ? x->size(dim) : 1)) fail(PyExc_RuntimeError, "selected index k out of range");
+  if (is_complex(x->dtype)) fail(PyExc_RuntimeError, " topk does not support complex dtypes on CPU");
+  if (x->dtype == DType::b1) fail(PyExc_RuntimeError, "topk does not support bool dtypes on CPU");
+  if (x->ndim == 0 && k == 0) fail(PyExc_RuntimeError, "topk(): k of a zero-dimensional tensor must be 1");
+  return run(entry, x, dim, k, true, params);
+}
+
+// kthvalue(x; k, dim, keepdim) -> values, indices
+PyObject* kthvalue_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& entry = entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[0]);
+  SortParams params{int_argument(entry.name, "k", args[1]), false};
+  int dim = dim_argument(entry.name, args[2], x);
+  bool keepdim = bool_argument(entry.name, "keepdim", args[3]);
+  int64_t length = x->ndim ? x->size(dim) : 1;
+  if (length == 0) {
+    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, dim);
+  }
+  if (params.k < 1 || params.k > length) {
+    failf(PyExc_RuntimeError, "kthvalue(): selected number k out of range for dimension %d", dim);
+  }
+  check_real(entry, x);
+  if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
+  return run(entry, x, dim, 1, keepdim, params);
+}
+
+// median_dim(x; dim, keepdim) -> values, indices; nanmedian_dim, mode
+PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& entry = entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[0]);
+  int dim = dim_argument(entry.name, args[1], x);
+  bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
+  if (x->ndim && x->size(dim) == 0) {
+    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, dim);
+  }
+  check_real(entry, x);
+  if (x->dtype == DType::b1 && entry.op != SortOp::mode) {
+    fail_not_implemented(entry.kernel, x->dtype);
+  }
+  return run(entry, x, dim, 1, keepdim, {});
+}
+
+// median(x), nanmedian(x): of all elements; of none it is NaN, or the lowest integer
+PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& entry = entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[0]);
+  check_real(entry, x);
+  if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
+  if (x->numel == 0) {
+    TensorRef result = new_tensor({}, x->dtype, x->device());
+    Scalar value;
+    value.kind = is_floating(x->dtype) ? Scalar::floating : Scalar::integer;
+    value.d = NAN;
+    value.i = x->dtype == DType::u8 ? 0 : -(int64_t(1) << (8 * dtype_size(x->dtype) - 1));
+    alignas(16) char element[16];
+    value.store(x->dtype, element);
+    if (!result->is_meta()) fill(result.get(), element);
+    return result.release_object();
+  }
+  TensorRef dense = contiguous(x);
+  int64_t stride = 1;
+  TensorRef flat = new_alias(dense.get(), Sizes(&dense->numel, 1), Sizes(&stride, 1), dense->offset);
+  Ref<PyObject> both(run(entry, flat.get(), 0, 1, false, {}));
+  return Py_NewRef(PyTuple_GET_ITEM(both.get(), 0));
+}
+
+ModuleInit init([](PyObject*) {
+  static const Entry sort{SortOp::sort, "sort", "sort_stable"}, topk{SortOp::topk, "topk", "topk_cpu"},
+      kthvalue{SortOp::kthvalue, "kthvalue", "kthvalue_cpu"}, median{SortOp::median, "median", "median_cpu"},
+      nanmedian{SortOp::nanmedian, "nanmedian", "median_cpu"}, mode{SortOp::mode, "mode", "mode_cpu"};
+  define("sort(x; dim, descending) -> values, indices", sort_forward, 0, &sort);
+  define("topk(x; k, dim, largest) -> values, indices", topk_forward, 0, &topk);
+  define("kthvalue(x; k, dim, keepdim) -> values, indices", kthvalue_forward, 0, &kthvalue);
+  define("median(x)", median_forward, 0, &median);
+  define("nanmedian(x)", median_forward, 0, &nanmedian);
+  define("median_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &median);
+  define("nanmedian_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &nanmedian);
+  define("mode(x; dim, keepdim) -> values, indices", choose_forward, 0, &mode);
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,489 @@
+"""Reductions: sums, products, extremes, truth, spread and norms over all or some dimensions.
+
+Derivatives first. `ops.restore` undoes the geometry of a reduction: it brings the reduced dimensions of a gradient
+back, expanded to the input's shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C, return_types
+from rushlight.ops._public import FUNCTIONS, public, function, type_name, write_out, wrap_dim
+from rushlight.ops._rules import derivative, no_derivative
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+
+def _conj(x):
+    return x.conj() if x.is_complex() else x
+
+
+def _count(shape, dim):
+    """How many elements of a tensor of this shape make one result."""
+    if dim is None or dim == () or dim == [] or not shape:
+        return math.prod(shape)
+    return math.prod(shape[d] for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
+
+
+derivative("sum", x=lambda g, x_shape: ops.expand(g, x_shape))
+derivative("sum_dim", x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim), node="SumBackward1")
+derivative("restore", g=lambda g_out, dim, keepdim: ops.sum_dim(g_out, dim, keepdim, None))
+
+
+def _mean_gradient(g, x_shape, dim, keepdim):
+    count = _count(x_shape, dim)
+    return ops.restore(g / count if count else g, x_shape, dim, keepdim)
+
+
+derivative("mean", x=lambda g, x_shape: _mean_gradient(g, x_shape, None, False))
+derivative("mean_dim", x=_mean_gradient, node="MeanBackward1")
+derivative(
+    "nansum",
+    x=lambda g, x, dim, keepdim: ops.where(ops.eq(x, x), ops.restore(g, x.shape, dim, keepdim), 0),
+)
+
+
+def _product_of_others(x, dim):
+    """For every element the product of all others along dim, right at zeros too and differentiable again."""
+    length = x.size(dim)
+    one = x.new_ones([1 if d == dim else n for d, n in enumerate(x.shape)])
+    before = ops.cumprod(x.narrow(dim, 0, length - 1), dim, None, False)
+    after = ops.cumprod(x.narrow(dim, 1, length - 1), dim, None, True)
+    return FUNCTIONS["cat"]((one, before), dim) * FUNCTIONS["cat"]((after, one), dim)
+
+
+def _has_zeros(x):
+    return x.is_meta or bool(ops.any(ops.eq(x, 0), None, False))
+
+
+def _prod_gradient(g, x, out):
+    if not x.numel():
+        return ops.expand(g, x.shape)
+    if not _has_zeros(x):
+        return g * _conj(out / x)
+    return g * _conj(_product_of_others(x.reshape(-1), 0)).reshape(x.shape)
+
+
+def _prod_dim_gradient(g, x, out, dim, keepdim):
+    if not x.dim():
+        return g
+    dim %= x.dim()
+    g = g if keepdim else ops.unsqueeze(g, dim)
+    if not x.numel():
+        return ops.expand(g, x.shape) if x.size(dim) else x.new_zeros(x.shape)
+    if not _has_zeros(x):
+        return g * _conj((out if keepdim else ops.unsqueeze(out, dim)) / x)
+    return g * _conj(_product_of_others(x, dim))
+
+
+derivative("prod", x=_prod_gradient)
+derivative("prod_dim", x=_prod_dim_gradient, node="ProdBackward1")
+
+
+def _extreme_gradient(g, x, out, dim, keepdim):
+    """All elements that attain the extreme share its gradient evenly."""
+    attained = ops.eq(x, ops.restore(out, x.shape, dim, keepdim))
+    return ops.restore(g, x.shape, dim, keepdim) * attained / ops.sum_dim(attained, dim, True, None)
+
+
+def _extreme_all_gradient(g, x, out):
+    attained = ops.eq(x, out)
+    if not out.is_meta and out != out:  # the NaNs share it then
+        attained = ops.ne(x, x)
+    return ops.where(attained, g / ops.sum(attained, None), 0)
+
+
+def _at_index(g, indices, x_shape, dim, keepdim):
+    """The gradient goes to the one element that was chosen."""
+    if not x_shape:
+        return g
+    if not keepdim:
+        g, indices = ops.unsqueeze(g, dim % len(x_shape)), ops.unsqueeze(indices, dim % len(x_shape))
+    return FUNCTIONS["scatter"](g.new_zeros(x_shape), dim, indices, g)
+
+
+for _name in ("max", "min"):
+    _title = _name.capitalize()
+    derivative(_name, x=_extreme_all_gradient, node=f"{_title}Backward1")
+    derivative(
+        f"{_name}_dim",
+        x=lambda g_values, indices, x_shape, dim, keepdim: _at_index(g_values, indices, x_shape, dim, keepdim),
+        node=f"{_title}Backward0",
+    )
+    derivative(f"a{_name}", x=_extreme_gradient)
+
+
+def _aminmax_gradient(g_min, g_max, x, min, max, dim, keepdim):
+    low = None if g_min is None else _extreme_gradient(g_min, x, min, dim, keepdim)
+    high = None if g_max is None else _extreme_gradient(g_max, x, max, dim, keepdim)
+    return low if high is None else high if low is None else low + high
+
+
+derivative("aminmax", x=_aminmax_gradient, undefined=True)
+
+
+def _var_gradient(g, x, dim, correction, keepdim):
+    freedom = _count(x.shape, dim) - (1 if correction is None else correction)
+    g = ops.restore(g, x.shape, dim, keepdim)
+    deviation = x - ops.mean_dim(x, dim, True, None)
+    if freedom <= 0:
+        return g * ops.where(ops.eq(deviation, 0), math.nan, math.inf)
+    return (2 / freedom) * g * deviation
+
+
+def _std_gradient(g, x, out, dim, correction, keepdim):
+    still = ops.eq(out, 0)
+    g_var = ops.where(still, 0, g / ops.where(still, 1, 2 * out))
+    return _var_gradient(g_var, x, dim, correction, keepdim)
+
+
+def _var_mean_gradient(g_var, g_mean, x, dim, correction, keepdim):
+    parts = []
+    if g_var is not None:
+        parts.append(_var_gradient(g_var, x, dim, correction, keepdim))
+    if g_mean is not None:
+        parts.append(_mean_gradient(g_mean, x.shape, dim, keepdim))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _std_mean_gradient(g_std, g_mean, x, std, dim, correction, keepdim):
+    parts = []
+    if g_std is not None:
+        parts.append(_std_gradient(g_std, x, std, dim, correction, keepdim))
+    if g_mean is not None:
+        parts.append(_mean_gradient(g_mean, x.shape, dim, keepdim))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+derivative("var", x=_var_gradient)
+derivative("std", x=_std_gradient)
+derivative("var_mean", x=_var_mean_gradient, undefined=True)
+derivative("std_mean", x=_std_mean_gradient, undefined=True)
+
+
+def _norm_gradient(g, x, out, ord, dim, keepdim):
+    """Zero where the norm has a kink: at an element of zero, and everywhere if the norm itself is zero.
+
+    Divisors and bases are made harmless before they are used, not after: else the second derivative is 0 * inf.
+    """
+    if ord == 0:
+        return None
+    g, out = (ops.restore(each, x.shape, dim, keepdim) for each in (g, out))
+    if ord == 1:
+        return g * ops.sgn(x)
+    if math.isinf(ord):
+        attained = ops.eq(ops.abs(x), out)
+        return g * ops.sgn(x) * attained / ops.sum_dim(attained, dim, True, None)
+    vanishing = ops.eq(out, 0)
+    divisor = ops.where(vanishing, 1, out)
+    if ord == 2:
+        return x * ops.where(vanishing, 0, g / divisor)
+    zero = ops.eq(x, 0)
+    power = ops.where(zero, 0, ops.sgn(x) * ops.where(zero, 1, ops.abs(x)) ** (ord - 1))
+    return power * ops.where(vanishing, 0, g * divisor ** (1 - ord))
+
+
+derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0")
+derivative(
+    "logsumexp",
+    x=lambda g, x, out, dim, keepdim: ops.restore(g, x.shape, dim, keepdim)
+    * ops.exp(x - ops.restore(out, x.shape, dim, keepdim)),
+)
+no_derivative("argmax", "argmin", "any", "all", "count_nonzero")
+
+
+# ---- sums and products
+
+
+@public
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The sum of all elements, or over the dimensions `dim`.
+
+    >>> rushlight.tensor([[1., 2.], [3., 4.]]).sum(0)
+    tensor([4., 6.])
+    """
+    if dim is None and keepdim is False:
+        result = ops.sum(input, dtype)
+    else:
+        result = ops.sum_dim(input, dim, keepdim, dtype)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean of all elements, or over the dimensions `dim`.
+
+    >>> rushlight.tensor([[1., 2.], [3., 4.]]).mean(1, keepdim=True)
+    tensor([[1.5000],
+            [3.5000]])
+    """
+    if dim is None and keepdim is False:
+        result = ops.mean(input, dtype)
+    else:
+        result = ops.mean_dim(input, dim, keepdim, dtype)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The sum, with every NaN counted as zero."""
+    result = ops.nansum(input, dim, keepdim, dtype)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean of the elements that are not NaN."""
+    if not input.is_floating_point() and not input.is_complex():
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(input.dtype)}"
+        )
+    result = ops.nansum(input, dim, keepdim, dtype) / ops.sum_dim(ops.eq(input, input), dim, keepdim, None)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The product of all elements, or along the dimension `dim`.
+
+    >>> rushlight.tensor([2., 3., 4.]).prod()
+    tensor(24.)
+    """
+    result = ops.prod(input, dtype) if dim is None else ops.prod_dim(input, dim, keepdim, dtype)
+    return result if out is None else write_out(out, result)
+
+
+# ---- extremes
+
+
+def _pair(kind, result, out):
+    """Wraps the results of an operation with several outputs, writing them to the tensors of `out` first."""
+    if out is None:
+        return getattr(return_types, kind)(result)
+    if not isinstance(out, (tuple, list)) or len(out) != len(result):
+        raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    return getattr(return_types, f"{kind}_out")(write_out(o, r) for o, r in zip(out, result, strict=True))
+
+
+@public
+def max(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The largest element; with `dim`, the largest along it and where it stands; with a tensor, maximum().
+
+    >>> rushlight.tensor([[1., 5.], [3., 2.]]).max(1)
+    torch.return_types.max(
+    values=tensor([5., 3.]),
+    indices=tensor([1, 0]))
+    """
+    if dim is None and other is None:
+        result = ops.max(input)
+        return result if out is None else write_out(out, result)
+    if other is not None or isinstance(dim, Tensor):
+        return FUNCTIONS["maximum"](input, dim if other is None else other, out=out)
+    return _pair("max", ops.max_dim(input, dim, keepdim), out)
+
+
+@public
+def min(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The smallest element; with `dim`, the smallest along it and where it stands; with a tensor, minimum()."""
+    if dim is None and other is None:
+        result = ops.min(input)
+        return result if out is None else write_out(out, result)
+    if other is not None or isinstance(dim, Tensor):
+        return FUNCTIONS["minimum"](input, dim if other is None else other, out=out)
+    return _pair("min", ops.min_dim(input, dim, keepdim), out)
+
+
+@public
+def amax(input, dim=(), keepdim=False, *, out=None):
+    """The largest elements over any dimensions; those that are equal share the gradient evenly."""
+    result = ops.amax(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def amin(input, dim=(), keepdim=False, *, out=None):
+    """The smallest elements over any dimensions; those that are equal share the gradient evenly."""
+    result = ops.amin(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """Smallest and largest elements at once, of everything or along `dim`."""
+    return _pair("aminmax", ops.aminmax(input, dim, keepdim), out)
+
+
+@public
+def argmax(input, dim=None, keepdim=False, *, out=None):
+    """Where the largest element stands: its flat index, or its index along `dim`. The first one of equals.
+
+    >>> rushlight.tensor([1, 7, 7, 2]).argmax()
+    tensor(1)
+    """
+    result = ops.argmax(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def argmin(input, dim=None, keepdim=False, *, out=None):
+    """Where the smallest element stands: its flat index, or its index along `dim`. The first one of equals."""
+    result = ops.argmin(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+# ---- truth
+
+
+@public
+def any(input, dim=None, keepdim=False, *, out=None):
+    """Whether an element is not zero."""
+    result = ops.any(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def all(input, dim=None, keepdim=False, *, out=None):
+    """Whether no element is zero."""
+    result = ops.all(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def count_nonzero(input, dim=None):
+    """How many elements are not zero."""
+    return ops.count_nonzero(input, dim)
+
+
+# ---- spread
+
+
+def _freedom(name, dim, unbiased, correction):
+    """Sorts out the overloads of var and std: (unbiased), (dim, unbiased, keepdim), (dim, *, correction, keepdim)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        if correction is not None:
+            raise TypeError(f"{name}() received an invalid combination of arguments: give either unbiased or correction")
+        correction = 1 if unbiased else 0
+    return dim, correction
+
+
+@public
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The variance: the mean squared deviation, with `count - correction` (1 unless given) as the divisor.
+
+    >>> rushlight.tensor([1., 2., 3., 4.]).var()
+    tensor(1.6667)
+    """
+    dim, correction = _freedom("var", dim, unbiased, correction)
+    result = ops.var(input, dim, correction, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The standard deviation: the root of the variance."""
+    dim, correction = _freedom("std", dim, unbiased, correction)
+    result = ops.std(input, dim, correction, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@function
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Variance and mean, as a pair."""
+    dim, correction = _freedom("var_mean", dim, unbiased, correction)
+    return ops.var_mean(input, dim, correction, keepdim)
+
+
+@function
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Standard deviation and mean, as a pair."""
+    dim, correction = _freedom("std_mean", dim, unbiased, correction)
+    return ops.std_mean(input, dim, correction, keepdim)
+
+
+# ---- norms
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The norm of order `ord` of all elements, or over the dimensions `dim`, seen as one vector."""
+    if isinstance(ord, Tensor):
+        ord = ord.item()
+    result = ops.vector_norm(x, ord, dim, keepdim, dtype)
+    return result if out is None else write_out(out, result)
+
+
+vector_norm = _C.Function(vector_norm)  # exported as rushlight.linalg.vector_norm
+
+
+@public
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm of all elements, or over the dimensions `dim`.
+
+    >>> rushlight.tensor([3., 4.]).norm()
+    tensor(5.)
+    """
+    if p is None or p == "fro":
+        p = 2
+    elif p == "nuc":
+        raise NotImplementedError("norm(): the nuclear norm needs singular values, which are not implemented yet")
+    elif isinstance(p, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+@public
+def dist(input, other, p=2):
+    """The p-norm of the difference.
+
+    >>> rushlight.dist(rushlight.tensor([1., 2.]), rushlight.tensor([4., 6.]))
+    tensor(5.)
+    """
+    difference = input - other
+    if not difference.is_floating_point() and not difference.is_complex():
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{type_name(difference.dtype)} instead."
+        )
+    return ops.vector_norm(difference, p, None, False, None)
+
+
+@public
+def logsumexp(input, dim, keepdim=False, *, out=None):
+    """log(sum(exp(x))) over the dimensions `dim`, computed so that large elements do not overflow.
+
+    >>> rushlight.tensor([1000., 1000.]).logsumexp(0)
+    tensor(1000.6931)
+    """
+    if input.is_complex():
+        shift = ops.amax(input.real.detach(), dim, True)
+        shift = ops.where(ops.eq(ops.abs(shift), math.inf), 0, shift)
+        total = ops.log(ops.sum_dim(ops.exp(input - shift), dim, True, None)) + shift
+        result = total if keepdim else total.reshape(ops.sum_dim(input.detach(), dim, False, None).shape)
+    else:
+        result = ops.logsumexp(input, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """The differences of neighbouring elements along `dim`, taken `n` times.
+
+    >>> rushlight.tensor([1, 4, 9, 16]).diff()
+    tensor([3, 5, 7])
+    """
+    if not input.dim():
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    dim = wrap_dim(dim, input.dim())
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    pieces = [piece for piece in (prepend, input, append) if piece is not None]
+    if len(pieces) > 1:
+        input = FUNCTIONS["cat"](pieces, dim)
+    for _ in range(n):
+        length = input.size(dim)
+        after, before = ((input.narrow(dim, start, length - 1) if length else input) for start in (1, 0))
+        input = FUNCTIONS["logical_xor"](after, before) if input.dtype == _C.bool else after - before
+    return input

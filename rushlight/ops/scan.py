@@ -1,0 +1,175 @@
+"""Operations along one dimension that give every element a result: running sums and products, softmax.
+
+Derivatives first. The scans can run from the end (`reverse`), because a running sum's gradient is the running sum of
+gradients from the other side.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, in_place_of, public, write_out
+from rushlight.ops._rules import derivative
+from rushlight.ops.reduce import _conj, _has_zeros, _pair
+
+ops = _C.ops
+
+derivative("cumsum", x=lambda g, dim, reverse: ops.cumsum(g, dim, None, not reverse))
+
+
+def _cumprod_gradient(g, x, out, dim, reverse):
+    if not x.dim():
+        return g
+    if not x.numel():
+        return g
+    if not _has_zeros(x):
+        return ops.cumsum(g * _conj(out), dim, None, not reverse) / _conj(x)
+    if _C.is_grad_enabled():
+        return _cumprod_gradient_by_definition(g, x, dim, reverse)
+    # Behind the first zero all products are zero, and so are the derivatives of whatever stands there. The
+    # derivative of the zero itself is the sum of the products without it.
+    zero = ops.eq(x, 0)
+    zeros_so_far = ops.cumsum(zero, dim, None, reverse)
+    first = ops.logical_and(zero, ops.eq(zeros_so_far, 1))
+    without = ops.cumprod(ops.where(first, 1, x), dim, None, reverse)
+    before = ops.cumsum(g * _conj(out), dim, None, not reverse) / _conj(ops.where(zero, 1, x))
+    at = ops.cumsum(g * _conj(without), dim, None, not reverse)
+    return ops.where(ops.eq(zeros_so_far, 0), before, ops.where(first, at, 0))
+
+
+def _cumprod_gradient_by_definition(g, x, dim, reverse):
+    """Each element's derivative is the sum of the products without it: quadratic, but differentiable at zeros."""
+    dim %= x.dim()
+    slices = []
+    for k in range(x.size(dim)):
+        one = FUNCTIONS["ones_like"](x.select(dim, k))
+        others = ops.cumprod(FUNCTIONS["select_scatter"](x, one, dim, k), dim, None, reverse)
+        part = g * _conj(others)
+        length = k + 1 if reverse else x.size(dim) - k
+        slices.append(ops.sum_dim(part.narrow(dim, 0 if reverse else k, length), dim, True, None))
+    return FUNCTIONS["cat"](slices, dim)
+
+
+def _logcumsumexp_gradient(g, x, out, dim, reverse):
+    if x.is_complex():
+        return ops.cumsum(g * _conj(ops.exp(-out)), dim, None, not reverse) * _conj(ops.exp(x))
+    # The sum of g[i] * exp(x[k] - out[i]), in logarithms so that nothing overflows; hence signs apart.
+    positive = ops.log(ops.where(ops.gt(g, 0), g, 0)) - out
+    negative = ops.log(ops.where(ops.lt(g, 0), -g, 0)) - out
+    return ops.exp(ops.logcumsumexp(positive, dim, not reverse) + x) - ops.exp(
+        ops.logcumsumexp(negative, dim, not reverse) + x
+    )
+
+
+def _to_indices(g_values, indices, x_shape, dim):
+    return FUNCTIONS["scatter_add"](g_values.new_zeros(x_shape), dim, indices, g_values) if x_shape else g_values
+
+
+derivative("cumprod", x=_cumprod_gradient)
+derivative("logcumsumexp", x=_logcumsumexp_gradient)
+derivative("cummax", x=_to_indices)
+derivative("cummin", x=_to_indices)
+derivative("softmax", x=lambda g, out, dim: ops.softmax_backward(g, out, dim))
+derivative("log_softmax", x=lambda g, out, dim: ops.log_softmax_backward(g, out, dim))
+
+
+def _total(x, dim):
+    return ops.sum_dim(x, dim, True, None)
+
+
+# softmax_backward(g, y) = (g - sum(g * y)) * y
+derivative(
+    "softmax_backward",
+    g=lambda g_out, result, dim: ops.softmax_backward(g_out, result, dim),
+    result=lambda g_out, g, result, dim: g_out * (g - _total(g * result, dim)) - g * _total(g_out * result, dim),
+    node="SoftmaxBackwardDataBackward0",
+)
+# log_softmax_backward(g, y) = g - exp(y) * sum(g)
+derivative(
+    "log_softmax_backward",
+    g=lambda g_out, result, dim: g_out - _total(g_out * ops.exp(result), dim),
+    result=lambda g_out, g, result, dim: -g_out * ops.exp(result) * _total(g, dim),
+    node="LogSoftmaxBackwardDataBackward0",
+)
+
+
+@public
+def cumsum(input, dim, *, dtype=None, out=None):
+    """The running sum along `dim`.
+
+    >>> rushlight.tensor([1, 2, 3]).cumsum(0)
+    tensor([1, 3, 6])
+    """
+    result = ops.cumsum(input, dim, dtype, False)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def cumprod(input, dim, *, dtype=None, out=None):
+    """The running product along `dim`."""
+    result = ops.cumprod(input, dim, dtype, False)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def logcumsumexp(input, dim, *, out=None):
+    """The logarithm of the running sum of exponentials along `dim`."""
+    result = ops.logcumsumexp(input, dim, False)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def cummax(input, dim, *, out=None):
+    """The largest element so far along `dim`, and where it stands (the last one of equals)."""
+    return _pair("cummax", ops.cummax(input, dim), out)
+
+
+@public
+def cummin(input, dim, *, out=None):
+    """The smallest element so far along `dim`, and where it stands (the last one of equals)."""
+    return _pair("cummin", ops.cummin(input, dim), out)
+
+
+@public
+def softmax(input, dim, dtype=None, *, out=None):
+    """exp(x) / sum(exp(x)) along `dim`: positive and summing to one.
+
+    >>> rushlight.tensor([1., 1., 1., 1.]).softmax(0)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    result = ops.softmax(input if dtype is None else input.to(dtype), dim)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def log_softmax(input, dim, dtype=None, *, out=None):
+    """The logarithm of softmax(), computed without forming the quotient."""
+    result = ops.log_softmax(input if dtype is None else input.to(dtype), dim)
+    return result if out is None else write_out(out, result)
+
+
+def _in_place(function, name):
+    def run(self, dim, *, dtype=None):
+        if dtype is not None and dtype != self.dtype:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {_c_name(self.dtype)} and output tensor dtype "
+                f"{_c_name(dtype)} should match"
+            )
+        return function(self, dim, dtype=self.dtype)
+
+    in_place_of(run, name)
+
+
+_C_NAMES = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def _c_name(dtype):
+    name = str(dtype).removeprefix("torch.")
+    return _C_NAMES.get(name, name)
+
+
+_in_place(cumsum, "cumsum")
+_in_place(cumprod, "cumprod")

@@ -1,0 +1,103 @@
+"""Sorting, and picking elements by rank: topk, kthvalue, median, mode.
+
+Derivatives first: the gradient of a chosen element goes to where it was taken from.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import public, write_out
+from rushlight.ops._rules import derivative
+from rushlight.ops.reduce import _at_index, _extreme_all_gradient, _pair
+
+ops = _C.ops
+
+
+def _back(g_values, indices, x_shape, dim):
+    return _at_index(g_values, indices, x_shape, dim, True)
+
+
+def _back_one(g_values, indices, x_shape, dim, keepdim):
+    return _at_index(g_values, indices, x_shape, dim, keepdim)
+
+
+derivative("sort", x=_back)
+derivative("topk", x=_back)
+derivative("kthvalue", x=_back_one)
+derivative("mode", x=_back_one)
+for _name in ("median", "nanmedian"):
+    derivative(_name, x=_extreme_all_gradient)
+    derivative(f"{_name}_dim", x=_back_one, node=f"{_name.capitalize()}Backward1")
+
+
+@public
+def sort(input, dim=-1, descending=False, *, stable=False, out=None):
+    """The elements in order along `dim`, and where each stood. Equal ones keep their order, stable or not.
+
+    >>> rushlight.tensor([3, 1, 2]).sort()
+    torch.return_types.sort(
+    values=tensor([1, 2, 3]),
+    indices=tensor([1, 2, 0]))
+    """
+    if not isinstance(stable, (bool, type(None))):
+        raise TypeError(f"sort(): argument 'stable' must be bool, not {type(stable).__name__}")
+    return _pair("sort", ops.sort(input, dim, descending), out)
+
+
+@public
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    """The positions that sort() gives."""
+    return sort(input, dim, descending, stable=stable)[1]
+
+
+@public
+def msort(input, *, out=None):
+    """The elements in order along the first dimension."""
+    result = ops.sort(input, 0, False)[0]
+    return result if out is None else write_out(out, result)
+
+
+@public
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
+    """The `k` largest (or smallest) elements along `dim`, and where they stand; always in order.
+
+    >>> rushlight.tensor([3, 1, 4, 1, 5]).topk(2)
+    torch.return_types.topk(
+    values=tensor([5, 4]),
+    indices=tensor([4, 2]))
+    """
+    if not isinstance(sorted, bool):
+        raise TypeError(f"topk(): argument 'sorted' must be bool, not {type(sorted).__name__}")
+    return _pair("topk", ops.topk(input, k, dim, largest), out)
+
+
+@public
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
+    """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    return _pair("kthvalue", ops.kthvalue(input, k, dim, keepdim), out)
+
+
+@public
+def median(input, dim=None, keepdim=False, *, out=None):
+    """The middle element (the lower one of two), of everything or along `dim`, there with its position.
+
+    >>> rushlight.tensor([3., 1., 2., 9.]).median()
+    tensor(2.)
+    """
+    if dim is None:
+        return ops.median(input)
+    return _pair("median", ops.median_dim(input, dim, keepdim), out)
+
+
+@public
+def nanmedian(input, dim=None, keepdim=False, *, out=None):
+    """The median of the elements that are not NaN."""
+    if dim is None:
+        return ops.nanmedian(input)
+    return _pair("nanmedian", ops.nanmedian_dim(input, dim, keepdim), out)
+
+
+@public
+def mode(input, dim=-1, keepdim=False, *, out=None):
+    """The most frequent element along `dim` (the smallest of several), and the last place it stands."""
+    return _pair("mode", ops.mode(input, dim, keepdim), out)

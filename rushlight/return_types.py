@@ -1,0 +1,35 @@
+"""Named tuples that operations with several results return, such as `torch.return_types.max`."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+
+def _define(name: str, fields: tuple[str, ...]) -> type:
+    def __repr__(self):  # noqa: N807
+        values = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{values})"
+
+    def __reduce__(self):  # noqa: N807
+        return type(self), (tuple(self),)
+
+    members = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
+    members |= {"__slots__": (), "__repr__": __repr__, "__reduce__": __reduce__, "__module__": __name__}
+    members |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
+    return type(name, (tuple,), members)
+
+
+_FIELDS = {
+    **dict.fromkeys(
+        ("max", "min", "cummax", "cummin", "sort", "topk", "kthvalue", "median", "nanmedian", "mode"),
+        ("values", "indices"),
+    ),
+    "aminmax": ("min", "max"),
+}
+
+# The form with `out=` has a type of its own.
+for _name, _fields in _FIELDS.items():
+    for _each in (_name, f"{_name}_out"):
+        globals()[_each] = _define(_each, _fields)
+
+__all__ = [each for name in _FIELDS for each in (name, f"{name}_out")]
