@@ -121,8 +121,25 @@ class UninitializedTensorMixin:
 
     cls_to_become: type
     _allowed_methods = frozenset(
-        "size copy_ is_complex is_floating_point to cpu cuda get_device half float double bfloat16 char short int "
-        "long requires_grad_".split()
+        [
+            "size",
+            "copy_",
+            "is_complex",
+            "is_floating_point",
+            "to",
+            "cpu",
+            "cuda",
+            "get_device",
+            "half",
+            "float",
+            "double",
+            "bfloat16",
+            "char",
+            "short",
+            "int",
+            "long",
+            "requires_grad_",
+        ]
     )
 
     def materialize(self, shape, device=None, dtype=None):
