@@ -27,6 +27,7 @@ from rushlight.nn._call import (  # noqa: F401
 )
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
 from rushlight.ops._public import type_name
 
 __all__ = [
@@ -78,6 +79,16 @@ def typename(value):
     if module in (None, "builtins"):
         return kind.__qualname__
     return f"{module}.{kind.__qualname__}"
+
+
+def _dtype_of(kind):
+    """The dtype, also from ``torch.FloatTensor`` and the like."""
+    if isinstance(kind, rushlight.dtype):
+        return kind
+    for dtype, name in TYPE_NAMES.items():
+        if kind == f"torch.{name}Tensor":
+            return dtype
+    raise ValueError(f"invalid type: '{kind}'")
 
 
 def _check_name(kind, name, got=""):
@@ -520,8 +531,13 @@ class Module(ModuleCall, ModuleState):
         return self._apply(lambda t: t.cuda(device))
 
     def type(self, dst_type):
-        """Cast all parameters and buffers to the type."""
-        return self._apply(lambda t: t.type(dst_type))
+        """Cast all parameters and buffers, given a dtype or torch's name of a tensor type.
+
+        >>> import rushlight as torch
+        >>> torch.nn.Linear(1, 1).type("torch.DoubleTensor").weight.dtype
+        torch.float64
+        """
+        return self._apply(lambda t: t.to(_dtype_of(dst_type)))
 
     def _cast(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import pickle
 import warnings
 
@@ -86,11 +87,13 @@ def problem(library, dtype="float64", shapes=((3, 2), (4,))):
     params = [library.nn.Parameter(library.tensor(start, dtype=kind)) for start in starts]
     goals = [library.tensor(target, dtype=kind) for target in targets]
 
-    def loss():
-        return sum(
-            (((p - goal) ** 2).sum() * (i + 1) + (p * goal).sin().sum())
-            for i, (p, goal) in enumerate(zip(params, goals))
-        )
+    def loss(step=0):
+        # The minimum wanders: near one that stays, gradients vanish and their rounding is all that is left.
+        total = 0
+        for i, (param, goal) in enumerate(zip(params, goals)):
+            away = param - goal - math.sin(step)
+            total = total + (away**2).sum() * (i + 1) + (param * goal).sin().sum()
+        return total
 
     return params, loss
 
@@ -112,9 +115,9 @@ def assert_close(ours, theirs, tolerance):
 def run(library, name, options, steps=STEPS, dtype="float64"):
     params, loss = problem(library, dtype)
     optimizer = getattr(library.optim, name)(params, **options)
-    for _ in range(steps):
+    for step in range(steps):
         optimizer.zero_grad()
-        loss().backward()
+        loss(step).backward()
         optimizer.step()
     return params, optimizer
 
@@ -180,11 +183,12 @@ def test_state_dicts_are_interchangeable(name):
         return [translated(entry) for entry in value] if isinstance(value, list) else value
 
     optimizer.load_state_dict(translated(their_optimizer.state_dict()))
-    for _ in range(50):
+    for step in range(50, 100):
         optimizer.zero_grad()
-        loss().backward()
+        loss(step).backward()
         optimizer.step()
-    assert_close(values(params), values(run(torch, name, {})[0]), 1e-9)
+    # Loading casts state to the parameters' dtype, in torch too, so ASGD's float32 rate is finer from then on.
+    assert_close(values(params), values(run(torch, name, {})[0]), 1e-7)
 
 
 @pytest.mark.parametrize(
