@@ -11,6 +11,8 @@ from time import perf_counter
 
 from cases import Work
 
+ROUND = 0.004  # seconds
+
 
 def seconds_per_call(work: Work, calls: int) -> float:
     start = perf_counter()
@@ -27,17 +29,27 @@ def calls_for(work: Work, seconds: float) -> int:
     return max(1, round(seconds / each))
 
 
-def alternate(ours: Work, theirs: Work, rounds: int, seconds: float) -> tuple[float, float]:
-    """The best time per call of each, over rounds that take turns."""
-    sides = [(work, calls_for(work, seconds)) for work in (ours, theirs)]
+LEAST_ROUNDS = 7
+
+
+def alternate(ours: Work, theirs: Work, rounds: int, budget: float) -> tuple[float, float]:
+    """The best time per call of each, over rounds that take turns.
+
+    Rounds are short and many: on a busy machine some of them run undisturbed, and the best one counts. Work
+    that takes long by itself gets fewer rounds, so that a case stays within `budget` seconds or so.
+    """
+    sides = [(work, calls_for(work, ROUND)) for work in (ours, theirs)]
     best = [float("inf")] * 2
     collecting = gc.isenabled()
     gc.disable()
+    start = perf_counter()
     try:
-        for _ in range(rounds):
+        for done in range(rounds):
+            if done >= LEAST_ROUNDS and perf_counter() - start > budget:
+                break
             for side, (work, calls) in enumerate(sides):
                 best[side] = min(best[side], seconds_per_call(work, calls))
-            gc.collect()
+            gc.collect(0)
     finally:
         if collecting:
             gc.enable()
