@@ -91,6 +91,7 @@ bool ranges_meet(const Tensor* a, const Tensor* b) {
 }  // namespace
 
 void check_writable(Tensor* out) {
+  if (out->numel == 0) return;
   for (int d = 0; d < out->ndim; d++) {
     if (out->stride(d) == 0 && out->size(d) > 1) {
       fail(PyExc_RuntimeError,

@@ -163,6 +163,38 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// become_view(tensor, view): the tensor takes over the geometry and the history of a view of it (unsqueeze_,
+// t_, ...).
+PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "become_view(tensor, view) expected");
+    Tensor *t = input(args[0]), *view = input(args[1]);
+    if (t->storage != view->storage || t->dtype != view->dtype)
+      fail(PyExc_RuntimeError, "not a view of the tensor");
+    if (t->requires_grad()) check_inplace(t);
+    set_geometry(t, view->sizes(), view->strides());
+    t->offset = view->offset;
+    if (view->grad_fn) {
+      Py_INCREF(view->grad_fn->object());
+      Py_XSETREF(t->grad_fn, view->grad_fn);
+      t->output_nr = view->output_nr;
+    }
+    t->storage->version++;
+    if (t->extra) t->extra->view_version = t->storage->version;
+    return Py_NewRef(args[0]);
+  });
+}
+
+PyObject* py_storage_pointer(PyObject*, PyObject* o) {
+  return guarded([&] { return PyLong_FromVoidPtr(input(o)->storage->data); });
+}
+PyObject* py_storage_nbytes(PyObject*, PyObject* o) {
+  return guarded([&] { return PyLong_FromSize_t(input(o)->storage->nbytes); });
+}
+PyObject* py_storage_id(PyObject*, PyObject* o) {
+  return guarded([&] { return PyLong_FromVoidPtr(input(o)->storage); });
+}
+
 TensorRef filled_like(Tensor* t, int64_t value) {
   TensorRef result = empty_like(t, t->dtype);
   if (result->is_meta()) return result;
@@ -185,6 +217,10 @@ PyMethodDef functions[] = {{"to_bytes", py_to_bytes, METH_O, nullptr},
                            {"from_bytes", FAST(py_from_bytes), nullptr},
                            {"view_dtype", FAST(py_view_dtype), nullptr},
                            {"resize", FAST(py_resize), nullptr},
+                           {"become_view", FAST(py_become_view), nullptr},
+                           {"storage_pointer", py_storage_pointer, METH_O, nullptr},
+                           {"storage_nbytes", py_storage_nbytes, METH_O, nullptr},
+                           {"storage_id", py_storage_id, METH_O, nullptr},
                            {"ones_like", py_ones_like, METH_O, nullptr},
                            {"zeros_like", py_zeros_like, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

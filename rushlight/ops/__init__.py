@@ -2,6 +2,7 @@
 
 from rushlight.ops import (
     combine,
+    compose,
     contract,
     create,
     elementwise,

@@ -10,6 +10,7 @@ import math
 
 from rushlight import _C
 from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._series import bessel_i1, polygamma
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -119,15 +120,19 @@ derivative("hypot", a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (
 derivative("sinc", x=lambda g, x: g * _conj(_sinc_slope(x)))
 derivative("deg2rad", x=lambda g: g * (math.pi / 180))
 derivative("rad2deg", x=lambda g: g * (180 / math.pi))
-derivative("tanh_backward", a=lambda g, b: ops.tanh_backward(g, b), b=lambda g, a, b: g * _conj(a * b * -2))
+derivative(
+    "tanh_backward",
+    a=lambda g, b: ops.tanh_backward(g, _conj(b)),
+    b=lambda g, a, b: _conj(g) * a * _conj(b * -2),
+)
 
 # ---- special functions
 derivative("erf", x=lambda g, x: g * ops.exp(-x * x) * (2 / math.sqrt(math.pi)))
 derivative("erfc", x=lambda g, x: g * ops.exp(-x * x) * (-2 / math.sqrt(math.pi)))
 derivative("erfinv", x=lambda g, out: g * ops.exp(out * out) * (math.sqrt(math.pi) / 2))
 derivative("lgamma", x=lambda g, x: g * ops.digamma(x))
-derivative("digamma", x=lambda g, x: g * _function("polygamma")(1, x))
-derivative("i0", x=lambda g, x: g * _function("special_i1")(x))
+derivative("digamma", x=lambda g, x: g * polygamma(1, x))
+derivative("i0", x=lambda g, x: g * bessel_i1(x))
 
 # ---- rounding
 derivative("floor", x=lambda g: _zeros(g))
@@ -195,8 +200,8 @@ derivative("threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, 
 derivative("sigmoid", x=lambda g, out: ops.sigmoid_backward(g, out))
 derivative(
     "sigmoid_backward",
-    a=lambda g, b: ops.sigmoid_backward(g, b),
-    b=lambda g, a, b: g * _conj(a * (1 - 2 * b)),
+    a=lambda g, b: ops.sigmoid_backward(g, _conj(b)),
+    b=lambda g, a, b: _conj(g) * a * _conj(1 - 2 * b),
 )
 derivative("log_sigmoid", x=lambda g, x: g * ops.sigmoid(-x), node="LogSigmoidBackward0")
 derivative("silu", x=lambda g, x: ops.silu_backward(g, x))
@@ -227,13 +232,6 @@ no_derivative(
 
 
 # ---- what the longer rules are made of
-
-
-def _function(name):
-    """A public function of a family that is imported later."""
-    from rushlight.ops._public import FUNCTIONS
-
-    return FUNCTIONS[name]
 
 
 def _floor_quotient(a, b):

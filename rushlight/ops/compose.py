@@ -1,0 +1,430 @@
+"""Functions composed of others: comparing whole tensors, diagonals, statistics, copies of views."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops import combine, index, math, reduce, shape, sort  # noqa: F401  (used by name below)
+from rushlight.ops._public import FUNCTIONS, Tensor, function, method, public, wrap_dim, write_out
+
+ops = _C.ops
+
+
+# ---- comparing
+
+
+@public
+def equal(input, other):
+    """Whether two tensors have the same size and elements."""
+    if input.shape != other.shape:
+        return False
+    return bool(ops.eq(input, other).all())
+
+
+@public
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether |input - other| <= atol + rtol * |other|, element by element."""
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"{_name(input)} did not match {_name(other)}")
+    if rtol < 0:
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
+    if atol < 0:
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    close = ops.eq(input, other)
+    if equal_nan and (input.is_floating_point() or input.is_complex()):
+        close = close | (ops.isnan(input) & ops.isnan(other))
+    if rtol == 0 and atol == 0:
+        return close
+    if not input.is_floating_point() and not input.is_complex():
+        input, other = input.double(), other.double()
+    allowed = atol + ops.abs(rtol * other)
+    difference = ops.abs(input - other)
+    return close | (ops.isfinite(difference) & ops.le(difference, allowed))
+
+
+def _name(t):
+    from rushlight.ops._public import type_name
+
+    return type_name(t.dtype)
+
+
+@public
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close, see isclose."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@public
+def isreal(input):
+    """Whether the imaginary part is zero."""
+    if not input.is_complex():
+        return _C.full(tuple(input.shape), True, _C.bool, input.device)
+    return ops.eq(ops.imag(input), 0)
+
+
+@function
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
+    """Whether each element is among the test elements."""
+    if not isinstance(elements, Tensor):
+        elements = _C.from_data(elements, None, None)
+    if not isinstance(test_elements, Tensor):
+        test_elements = _C.from_data(test_elements, None, None)
+    found = ops.eq(elements.unsqueeze(-1), test_elements.reshape(-1)).any(-1)
+    result = ops.logical_not(found) if invert else found
+    return result if out is None else write_out(out, result)
+
+
+@public
+def is_nonzero(input):
+    """Whether the one element is not zero."""
+    if input.numel() != 1:
+        what = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return input.item() != 0
+
+
+@public
+def is_same_size(input, other):
+    """Whether two tensors have the same size."""
+    return input.shape == other.shape
+
+
+# ---- elementwise
+
+
+@public
+def logit(input, eps=None, *, out=None):
+    """log(x / (1 - x)), with x first moved into [eps, 1 - eps] if eps is given."""
+    result = _logit(input, eps)
+    return result if out is None else write_out(out, result)
+
+
+def _logit(x, eps=None):
+    if not x.is_floating_point():
+        x = x.to(_C.get_default_dtype())
+    if eps is not None:
+        x = ops.clamp_scalar(x, eps, 1 - eps)
+    return ops.log(x / (1 - x))
+
+
+@method
+def logit_(self, eps=None):
+    """In-place version of logit."""
+    return _C.become(self, _logit(self, eps))
+
+
+# ---- diagonals
+
+
+@public
+def trace(input):
+    """The sum of the diagonal of a matrix."""
+    if input.dim() != 2:
+        raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.dim()))
+    return ops.diagonal(input, 0, 0, 1).sum()
+
+
+@public
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices with the last dimension on their diagonal."""
+    n = input.dim() + 1
+    d1, d2 = wrap_dim(dim1, n), wrap_dim(dim2, n)
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    side = input.size(-1) + max(offset, -offset)
+    shape = list(input.shape[:-1])
+    for d in sorted((d1, d2)):
+        shape.insert(d, side)
+    return ops.diagonal_backward(input, tuple(shape), offset, d1, d2)
+
+
+@public
+def diag(input, diagonal=0, *, out=None):
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    if input.dim() == 1:
+        result = diag_embed(input, diagonal)
+    elif input.dim() == 2:
+        result = ops.clone(ops.diagonal(input, diagonal, 0, 1))
+    else:
+        raise RuntimeError("diag(): Supports 1D or 2D tensors. Got " + str(input.dim()) + "D")
+    return result if out is None else write_out(out, result)
+
+
+@public
+def diagflat(input, offset=0):
+    """The matrix with all elements on its diagonal."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+# ---- statistics
+
+
+@public
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """The covariance matrix of the rows' variables."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
+        )
+    if input.dtype == _C.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape(1, -1) if input.dim() < 2 else input
+    if not x.is_floating_point() and not x.is_complex():
+        x = x.to(_C.get_default_dtype())
+    weights = None
+    if fweights is not None:
+        weights = fweights
+    if aweights is not None:
+        weights = aweights if weights is None else weights * aweights
+    if weights is None:
+        total = x.size(1)
+        mean = x.mean(1, keepdim=True)
+        divisor = total - correction
+    else:
+        total = weights.sum()
+        mean = (x * weights).sum(1, keepdim=True) / total
+        if aweights is None or correction == 0:
+            divisor = total - correction
+        else:
+            divisor = total - correction * (weights * aweights).sum() / total
+        divisor = divisor.clamp(min=0)
+    centred = x - mean
+    weighted = centred if weights is None else centred * weights
+    if weights is None and divisor <= 0:
+        import warnings
+
+        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+                      "observations.", stacklevel=2)  # fmt: skip
+        divisor = 0
+    result = weighted @ centred.mT.conj() / divisor
+    return result.squeeze()
+
+
+@public
+def corrcoef(input):
+    """The matrix of correlation coefficients of the rows' variables."""
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    scale = ops.sqrt(FUNCTIONS["real"](ops.diagonal(c, 0, 0, 1)))
+    c = c / scale.unsqueeze(1) / scale.unsqueeze(0)
+    return c if c.is_complex() else c.clamp(-1, 1)
+
+
+def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
+    name = "nanquantile" if ignore_nan else "quantile"
+    if input.numel() == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if input.dtype not in (_C.float32, _C.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if not isinstance(q, Tensor):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        q = _C.full((), q, input.dtype, input.device)
+    if q.dtype != input.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if q.dim() > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+                           f"got {interpolation}")  # fmt: skip
+    n = input.dim()
+    shape = [1] * n if dim is None else list(input.shape)
+    if dim is None:
+        lines = input.reshape(-1)
+    else:
+        d = wrap_dim(dim, n)
+        lines = ops.transpose(input.unsqueeze(-1), d, -1).squeeze(d) if n else input.reshape(1)
+        if n:
+            shape[d] = 1
+    ordered = lines.sort(-1)[0]
+    nan = ops.isnan(lines)
+    flat = q.reshape(-1)
+    if ignore_nan:
+        last = (ops.logical_not(nan).sum(-1, keepdim=True) - 1).clamp(min=0)
+    else:
+        last = _C.full((1,), lines.size(-1) - 1, _C.int64, input.device)
+    rank = flat * last.to(input.dtype)
+    low, high = ops.floor(rank), ops.ceil(rank)
+    if interpolation == "lower":
+        rank = low
+    elif interpolation == "higher":
+        rank = high
+    elif interpolation == "nearest":
+        rank = ops.round(rank)
+    low, high = ops.floor(rank).long(), ops.ceil(rank).long()
+    target = (*ordered.shape[:-1], flat.numel())
+    below = ordered.gather(-1, low.expand(target))
+    above = ordered.gather(-1, high.expand(target))
+    if interpolation == "midpoint":
+        result = FUNCTIONS["lerp"](below, above, 0.5)
+    elif interpolation == "linear":
+        result = FUNCTIONS["lerp"](below, above, (rank - low.to(rank.dtype)).expand(target))
+    else:
+        result = below
+    missing = nan.all(-1, keepdim=True) if ignore_nan else nan.any(-1, keepdim=True)
+    result = ops.where(missing, float("nan"), result)
+    result = result.movedim(-1, 0)  # one leading entry per q
+    if keepdim:
+        result = result.reshape(flat.numel(), *shape)
+    return result.squeeze(0) if q.dim() == 0 else result
+
+
+@public
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """The value below which a share q of the elements lies."""
+    result = _quantile(input, q, dim, keepdim, interpolation, False)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """quantile, ignoring NaN."""
+    result = _quantile(input, q, dim, keepdim, interpolation, True)
+    return result if out is None else write_out(out, result)
+
+
+# ---- unique
+
+
+@public
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The elements (or slices along dim) without those that equal their predecessor."""
+    x = input.reshape(-1) if dim is None else input
+    d = 0 if dim is None else wrap_dim(dim, input.dim())
+    n = x.size(d) if x.dim() else 1
+    rows = x.reshape(1) if x.dim() == 0 else x.movedim(d, 0)
+    flat = rows.reshape(n, -1) if n else rows
+    if n:
+        changed = (
+            ops.ne(flat[1:], flat[:-1]).any(-1) if flat.size(-1) else _C.full((n - 1,), False, _C.bool, None)
+        )
+        starts = FUNCTIONS["cat"]([_C.full((1,), True, _C.bool, None), changed])
+        first = starts.nonzero().reshape(-1)
+        kept = rows.index_select(0, first)
+        inverse = starts.long().cumsum(0) - 1
+        ends = FUNCTIONS["cat"]([first[1:], _C.full((1,), n, _C.int64, None)])
+        counts = ends - first
+    else:
+        kept, inverse, counts = rows, _C.empty((0,), _C.int64, None), _C.empty((0,), _C.int64, None)
+    kept = kept.movedim(0, d) if dim is not None and x.dim() else kept
+    result = (kept,)
+    if return_inverse:
+        result += (inverse.reshape(input.shape) if dim is None else inverse,)
+    if return_counts:
+        result += (counts,)
+    return result if len(result) > 1 else kept
+
+
+@public
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements (or slices along dim), sorted."""
+    if dim is None:
+        flat = input.reshape(-1)
+        ordered, order = flat.sort(stable=True)
+    else:
+        d = wrap_dim(dim, input.dim())
+        rows = input.movedim(d, 0).reshape(input.size(d), -1)
+        order = _C.arange(0, 1, rows.size(0), _C.int64, None)
+        for column in reversed(range(rows.size(1))):  # least significant column first; each sort is stable
+            order = order[rows[:, column][order].argsort(stable=True)]
+        ordered = input.index_select(d, order)
+    kept, inverse, counts = unique_consecutive(ordered, True, True, dim)
+    result = (kept,)
+    if return_inverse:
+        places = _C.full((order.numel(),), 0, _C.int64, None)
+        places[order] = inverse.reshape(-1)
+        result += (places.reshape(input.shape) if dim is None else places,)
+    if return_counts:
+        result += (counts,)
+    return result if len(result) > 1 else kept
+
+
+# ---- copies of views
+
+
+def _copy_of(name, view_name=None):
+    view = FUNCTIONS.get(view_name or name) or getattr(Tensor, view_name or name)
+
+    def copy(input, *args, out=None, **kwargs):
+        seen = view(input, *args, **kwargs)
+        if isinstance(seen, tuple):
+            return tuple(ops.contiguous_copy(t) for t in seen)
+        result = ops.contiguous_copy(seen)
+        return result if out is None else write_out(out, result)
+
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"A copy of what {name} shows as a view."
+    function(copy)
+
+
+for _view in ("view", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "narrow", "diagonal",
+              "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex", "split_with_sizes"):  # fmt: skip
+    _copy_of(_view)
+
+
+@function
+def detach(input):
+    """A tensor on the same memory without history."""
+    return _C.detach(input)
+
+
+@function
+def detach_(input):
+    """Cuts a tensor off its history."""
+    return input.detach_()
+
+
+# ---- views that change the tensor itself
+
+
+def _in_place_view(name):
+    view = FUNCTIONS[name]
+
+    def method_(self, *args, **kwargs):
+        return _C.become_view(self, view(self, *args, **kwargs))
+
+    method_.__name__ = method_.__qualname__ = f"{name}_"
+    method_.__doc__ = f"In-place version of {name}: changes the sizes of this very tensor."
+    method(method_)
+
+
+for _view in ("squeeze", "unsqueeze", "transpose", "swapaxes", "swapdims", "t", "as_strided"):
+    _in_place_view(_view)
+
+
+class UntypedStorage:
+    """The bytes behind a tensor."""
+
+    def __init__(self, tensor):
+        self._tensor = _C.detach(tensor)
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return _C.storage_pointer(self._tensor)
+
+    def nbytes(self):
+        """The number of bytes."""
+        return _C.storage_nbytes(self._tensor)
+
+    size = __len__ = nbytes
+
+    @property
+    def device(self):
+        """Where the bytes are."""
+        return self._tensor.device
+
+    @property
+    def _cdata(self):
+        return _C.storage_id(self._tensor)
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
+
+    def __hash__(self):
+        return self._cdata
+
+
+@method
+def untyped_storage(self):
+    """The bytes behind this tensor."""
+    return UntypedStorage(self)
