@@ -297,7 +297,7 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
     }
   }
   DType common = promote(given->dtype, given_values->dtype);
-  if (is_complex(common)) {
+  if (is_complex(common) || common == DType::b1) {
     failf(PyExc_NotImplementedError, "\"searchsorted_out_cpu\" not implemented for '%s'",
           dtype_class_name(common));
   }

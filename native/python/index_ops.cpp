@@ -28,11 +28,15 @@ TensorRef long_index(Tensor* index, bool int32_too, PyObject* type, const std::s
         fault.dim, (long long)fault.size);
 }
 
-// The result of an operation that changes part of x: x itself when in place, else a copy laid out like it.
+// The result of an operation that changes part of x: x itself when in place, else a copy in row-major order.
 TensorRef changed_copy(Tensor* x, Tensor* out) {
-  if (!out) return clone(x);
-  if (!out->is_meta()) check_writable(out);
-  return share(out);
+  if (out) {
+    if (!out->is_meta()) check_writable(out);
+    return share(out);
+  }
+  TensorRef copy = new_tensor(x->sizes(), x->dtype, x->device());
+  copy_into(copy.get(), x);
+  return copy;
 }
 
 // Torch sums halves in float when several may meet at one element.
@@ -434,7 +438,7 @@ PyObject* index_fill_forward(const Primitive& op, PyObject* const* args, Tensor*
   if (given->ndim > 1) fail(PyExc_RuntimeError, "Index has to be a vector/scalar");
   if (is_tensor(args[2])) number.store(x->dtype, value);
   else store_checked(number, x->dtype, value);
-  TensorRef result = changed_copy(x, out);
+  TensorRef result = out ? changed_copy(x, out) : clone(x);
   index = apart_from(index.get(), out);
   if (x->is_meta()) return result.release_object();
   Shape shape;
@@ -522,7 +526,7 @@ PyObject* put_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   }
   if (x->numel == 0 && given->numel)
     fail(PyExc_IndexError, "put_(): Tried to put elements into an empty tensor");
-  TensorRef result = changed_copy(x, out);
+  TensorRef result = out ? changed_copy(x, out) : clone(x);
   if (x->is_meta()) return result.release_object();
   // Both in row-major order, as vectors of one length.
   TensorRef index = contiguous(apart_from(given, out).get()),

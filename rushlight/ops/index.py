@@ -587,8 +587,16 @@ def bincount(input, weights=None, minlength=0):
 # ---- a copy with one view of it replaced
 
 
+def _same_strides(input):
+    """A copy with the strides of `input`, gaps included; in row-major order if elements share memory."""
+    if any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape)):
+        return ops.clone(input)
+    whole = _C.empty_strided(tuple(input.shape), input.stride(), input.dtype, input.device)
+    return _in_place(ops.copy, whole, input)
+
+
 def _replaced(input, src, view):
-    whole = ops.clone(input)
+    whole = _same_strides(input)
     part = view(whole)
     if part.shape != src.shape:
         raise RuntimeError(
