@@ -40,7 +40,7 @@ void dot(DType dtype, void* result, const Vector& x, const Vector& y, bool conju
 inline bool is_long_product(double multiply_adds) { return multiply_adds > 100000; }
 
 // The loops of our own, for what BLAS does not do (integers, half precision), does too slowly (tiny sizes),
-// or is not there to do. One table per instruction set, see simd/matmul_loops.cpp.
+// or is not there to do. One table per instruction set, see simd/matmul_vectors.h.
 struct MatmulLoops {
   void (*gemm)(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const void* alpha,
                const void* beta);

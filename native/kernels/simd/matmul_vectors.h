@@ -1,0 +1,150 @@
+// What the matmul loops share: the types sums are kept in, vectors of them, and full, partial and widening
+// loads.
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include "../../tensor/parallel.h"
+#include "../matmul.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace rl {
+inline namespace RL_ISA {
+
+// The entries of `matmul_loops`, see MatmulLoops: loops_gemm in matmul_loops.cpp, products with vectors in
+// matvec_loops.cpp, the rest in matmul_layout.cpp.
+void loops_gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const void* alpha,
+                const void* beta);
+void loops_gemv(DType dtype, const Vector& y, const Matrix& a, const Vector& x, const void* alpha,
+                const void* beta);
+void loops_dot(DType dtype, void* result, const Vector& x, const Vector& y, bool conjugate_x);
+void loops_widen(DType dtype, const Matrix& from, float* to);
+void loops_narrow(DType dtype, const Matrix& to, const float* from, float beta);
+void loops_transpose(DType dtype, const void* from, int64_t ld, int64_t rows, int64_t cols, void* to);
+
+namespace {
+
+constexpr int64_t K_BLOCK = 512;  // terms summed before their total is added to the rest
+#if defined(__AVX2__)
+constexpr int VECTOR_BYTES = 32;
+#else
+constexpr int VECTOR_BYTES = 16;
+#endif
+
+// The type sums are kept in. Integers are summed as unsigned numbers of at least 32 bits: wrapping is defined
+// there and the low bits are the same.
+template <class T>
+struct Accumulator {
+  using type = compute_t<T>;
+};
+template <>
+struct Accumulator<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct Accumulator<int8_t> {
+  using type = uint32_t;
+};
+template <>
+struct Accumulator<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Accumulator<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct Accumulator<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct Accumulator<bool> {
+  using type = uint32_t;
+};
+template <class R>
+struct Accumulator<std::complex<R>> {
+  using type = R;
+};
+template <class T>
+using acc_t = typename Accumulator<T>::type;
+
+template <class T>
+inline acc_t<T> widened(T x) {
+  return acc_t<T>(compute_t<T>(x));
+}
+
+template <class A>
+struct VectorOf {
+  typedef A type __attribute__((vector_size(VECTOR_BYTES), aligned(alignof(A)), may_alias));
+};
+template <class A>
+using Vec = typename VectorOf<A>::type;
+template <class A>
+constexpr int LANES = VECTOR_BYTES / sizeof(A);
+
+#if defined(__AVX2__)
+// Ones in the first `count` lanes.
+template <class A>
+inline __m256i lane_mask(int count) {
+  alignas(32) static const int32_t words[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 8 - count * int(sizeof(A) / 4)));
+}
+#endif
+
+template <class A>
+inline Vec<A> load(const A* p) {
+  return *reinterpret_cast<const Vec<A>*>(p);
+}
+
+// The next vector of elements, widened to their accumulator type.
+template <class T>
+inline Vec<acc_t<T>> load_widened(const T* p) {
+  using A = acc_t<T>;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<T, Half>) {
+    return (Vec<A>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return (Vec<A>)_mm256_slli_epi32(wide, 16);
+  }
+#endif
+  if constexpr (std::is_same_v<T, A>) return load<A>(p);
+  Vec<A> v;
+  for (int i = 0; i < LANES<A>; i++) v[i] = widened(p[i]);
+  return v;
+}
+
+// The first `count` lanes from memory, zeros above.
+template <class A>
+inline Vec<A> load_first(const A* p, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(A) == 4) {
+    return (Vec<A>)_mm256_maskload_epi32(reinterpret_cast<const int*>(p), lane_mask<A>(count));
+  } else {
+    return (Vec<A>)_mm256_maskload_epi64(reinterpret_cast<const long long*>(p), lane_mask<A>(count));
+  }
+#else
+  Vec<A> v{};
+  for (int i = 0; i < count; i++) v[i] = p[i];
+  return v;
+#endif
+}
+
+template <class A>
+inline void store_first(A* p, Vec<A> v, int count) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(A) == 4) {
+    _mm256_maskstore_epi32(reinterpret_cast<int*>(p), lane_mask<A>(count), (__m256i)v);
+  } else {
+    _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), lane_mask<A>(count), (__m256i)v);
+  }
+#else
+  for (int i = 0; i < count; i++) p[i] = v[i];
+#endif
+}
+
+}  // namespace
+}  // namespace RL_ISA
+}  // namespace rl
