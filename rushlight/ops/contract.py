@@ -213,12 +213,6 @@ def chain_matmul(*matrices, out=None):
         >>> rushlight.chain_matmul(rushlight.ones(2, 3), rushlight.ones(3, 4)).shape
         torch.Size([2, 4])
     """
-    warnings.warn(
-        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. "
-        "Use torch.linalg.multi_dot instead, which accepts a list of two or more tensors "
-        "rather than multiple parameters.",
-        stacklevel=2,
-    )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
