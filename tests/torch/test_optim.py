@@ -187,7 +187,7 @@ def test_state_dicts_are_interchangeable(name):
         optimizer.zero_grad()
         loss(step).backward()
         optimizer.step()
-    # Loading casts state to the parameters' dtype, in torch too, so ASGD's float32 rate is finer from then on.
+    # Loading casts state to the parameters' dtype, in torch too: ASGD's float32 rate is finer from then on.
     assert_close(values(params), values(run(torch, name, {})[0]), 1e-7)
 
 

@@ -73,6 +73,8 @@ def _hardtanh(input, low, high, inplace):
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.is_complex():
         raise NotImplementedError("clamp is not supported for complex types")
+    if input.dtype == rushlight.uint8 and int(low) < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
     limited = rushlight.where(input <= low, input.new_tensor(low), input)
     limited = rushlight.where(input >= high, input.new_tensor(high), limited)
@@ -196,7 +198,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """
     require_tensor("rrelu", input)
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        return leaky_relu(input if inplace else input.contiguous(), (lower + upper) / 2, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
     with rushlight.no_grad():
         below = input <= 0
@@ -236,6 +238,7 @@ def prelu(input, weight):
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                 f"{weight.numel()} and channel size = {channels}."
             )
+    require_floating("prelu", "prelu_cpu", input)
     if weight.dim() > 1:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
@@ -279,7 +282,7 @@ def logsigmoid(input):
     tensor([  -0.6931, -200.0000])
     """
     require_tensor("log_sigmoid", input)
-    return ops.log_sigmoid(input)
+    return ops.log_sigmoid(input.contiguous())
 
 
 @functional

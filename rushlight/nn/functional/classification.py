@@ -69,6 +69,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     check_reduction(reduction)
     require_tensor("nll_loss_nd", input)
     _check_class_target(input, target, weight)
+    require_floating("nll_loss", "nll_loss_out_frame", input)
     dim = 0 if input.dim() == 1 else 1
     safe, counted = _known(target, ignore_index, input.size(dim))
     if input.dim() == 1:
@@ -155,6 +156,12 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
     return reduced(loss, reduction)
 
 
+def _require_full_precision(function, kernel, input):
+    if input.dtype in (rushlight.float16, rushlight.bfloat16):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+    require_floating(function, kernel, input)
+
+
 def _check_scores(input):
     if input.dim() not in (1, 2) or (input.size(-1) == 0):
         raise RuntimeError(
@@ -191,7 +198,7 @@ def multi_margin_loss(
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
-    require_floating("multi_margin_loss", "multi_margin_loss_out_frame", input)
+    _require_full_precision("multi_margin_loss", "multi_margin_loss_cpu_kernel", input)
     index = target.reshape(batch, 1)
     if not target.is_meta and ((index < 0) | (index >= classes)).any():
         raise RuntimeError("target out of range")
@@ -224,7 +231,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    require_floating("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
+    _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
     classes = input.size(-1)

@@ -44,8 +44,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     _warn_of_broadcasting(input, target)
     check_reduction(reduction)
     difference = input - target
-    if not (difference.is_floating_point() or difference.is_complex()):
-        require_floating("mse_loss", "mse_cpu", difference)
+    require_floating("mse_loss", "mse_cpu", difference)
     return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
 
 
@@ -238,6 +237,10 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
+    if not var.is_floating_point():
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {type_name(var.dtype)}"
+        )
     # The lower limit guards the values; the gradient goes through as if it were not there.
     var = var + (var.clamp(min=eps) - var).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
@@ -257,7 +260,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("soft_margin_loss", input)
-    if not input.is_floating_point():
+    if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
@@ -276,7 +279,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("hinge_embedding_loss", input)
-    apart = rushlight.where(target != 1, (margin - input).clamp(min=0), 0)
+    apart = rushlight.where(target != 1, (margin - input).to(input.dtype).clamp(min=0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 
