@@ -6,6 +6,8 @@ form's derivatives are the other two, so backward makes no transposed views, and
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import _C
 
 from ._public import Tensor, public, write_out
@@ -88,22 +90,19 @@ derivative(
     b=lambda g, a: _matmul(a, g),
 )
 
-# Printed tensors show torch's node names, which tell what torch computes linear with.
-for _linear, _node in {"linear": "AddmmBackward0", "linear_nd": "ViewBackward0"}.items():
-    derivative(
-        _linear,
-        node=_node,
-        bias=lambda g: g,
-        x=lambda g, weight: _matmul(g, _conj(weight)),
-        weight=lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
-    )
-for _linear, _node in {"linear_unbiased": "MmBackward0", "linear_nd_unbiased": "UnsafeViewBackward0"}.items():
-    derivative(
-        _linear,
-        node=_node,
-        x=lambda g, weight: _matmul(g, _conj(weight)),
-        weight=lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
-    )
+# A printed tensor shows what torch computes linear with: addmm or mm on matrices, those and a view on others.
+_LINEAR: dict[str, Any] = {
+    "x": lambda g, weight: ops.mm(g, _conj(weight)),
+    "weight": lambda g, x: _conj(ops.mm_hn(g, x)),
+}
+_LINEAR_ND: dict[str, Any] = {
+    "x": lambda g, weight: _matmul(g, _conj(weight)),
+    "weight": lambda g, x: _conj(ops.mm_hn(_rows(g), _rows(x))),
+}
+derivative("linear", node="AddmmBackward0", bias=lambda g: g, **_LINEAR)
+derivative("linear_nd", node="ViewBackward0", bias=lambda g: g, **_LINEAR_ND)
+derivative("linear_unbiased", node="MmBackward0", **_LINEAR)
+derivative("linear_nd_unbiased", node="UnsafeViewBackward0", **_LINEAR_ND)
 
 derivative(
     "addmm",
