@@ -44,7 +44,7 @@ op(
         call(x(4), slice(3, 1)),
         call(x(3, 4), (index(0, 1), None)),
     ],
-    covers=("slice", "slice_backward", "alias"),
+    covers=("slice", "slice_backward", "alias", "index", "index_backward"),
 )
 mutating(
     "Tensor.__setitem__",
@@ -102,6 +102,7 @@ op(
         call(x(2, 1), mask(0, 1, 1)),
         call(x(2), mask(0, 0)),
     ],
+    covers=("masked_select_backward",),
 )
 SCATTER = index(0, 2, 1, 1, shape=(2, 2))
 KEEP: dict[str, Any] = {"inplace": True, "layouts": ("transposed", "strided", "offset")}
@@ -112,6 +113,7 @@ op(
         call(x(3, 4), 1, index(0, 2, 1, 3, shape=(2, 2)), 1.5, only="fc"),
         call(x(3, 4), 1, index(0, 2, shape=(1, 2)), x(3, 3)),
     ],
+    covers=("scatter_value",),
     **KEEP,
 )
 op(
@@ -291,3 +293,38 @@ op(
     covers=("linalg_cross",),
 )
 op("cov", [call(x(2, 4)), call(x(4))], dtypes="fci", tolerance=10)
+
+# Rows of a table
+op(
+    "embedding",
+    [
+        call(x(4, 3), index(1, 0, 1)),
+        call(x(4, 3), index(1, 0, 1, 3, shape=(2, 2))),
+        # by definition, what flows back to padding and to frequent rows is not the derivative
+        call(x(4, 3), index(1, 0, 1, 3, shape=(2, 2)), 1, nograd=True),
+        call(x(4, 3), index(1, 0, 1), -1, True, nograd=True),
+        call(x(4, 3), index(shape=(0,))),
+    ],
+    method=False,
+    covers=("embedding_backward",),
+)
+op(
+    "nn.functional.embedding",
+    [call(index(1, 0, 1), x(4, 3)), call(index(1, 0, 1), x(4, 3), padding_idx=-3, nograd=True)],
+    method=False,
+)
+op(
+    "nn.functional.one_hot",
+    [call(index(0, 2)), call(index(0, 2, shape=(2, 1)), 4), call(index(1, shape=()), 2)],
+    grad="",
+    method=False,
+)
+op("combinations", [call(x(3)), call(x(3), 2, True), call(x(4), 3)])
+# torch 2.13 gives the replaced elements the gradient and the others none, which its own gradcheck refuses;
+# test_index.py looks at ours
+op(
+    "as_strided_scatter",
+    [call(x(2, 3), x(2), (2,), (2,)), call(x(4), x(2, 2), (2, 2), (1, 2), 0)],
+    layouts=(),
+    grad="",
+)

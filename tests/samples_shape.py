@@ -84,6 +84,7 @@ op("tensor_split", [call(x(5, 2), 3), call(x(5, 2), (1, 3)), call(x(2, 4), 2, di
 op("chunk", [call(x(5, 2), 2), call(x(2, 6), 3, 1), call(x(2), 5)], **VIEW)
 op("hsplit", [call(x(2, 4), 2)], **VIEW)
 op("vsplit", [call(x(4, 2), 2)], **VIEW)
+op("dsplit", [call(x(2, 1, 4), 2)], **VIEW)
 op("unbind", [call(x(3, 2)), call(x(3, 2), 1), call(x(3))], **VIEW)
 op("flatten", [call(x(2, 3, 4)), call(x(2, 3, 4), 1), call(x(2, 3, 4), 0, 1), call(x())], **VIEW)
 op("unflatten", [call(x(2, 6), 1, (2, 3)), call(x(6), 0, (-1, 2))], **VIEW)

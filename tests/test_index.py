@@ -154,3 +154,31 @@ def test_deleting_is_refused():
     x = rl.zeros(2)
     with pytest.raises(TypeError, match="Tensor does not support deleting items"):
         del x[0]
+
+
+def test_triangles_as_indices():
+    assert rl.tril_indices(2, 3).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert rl.triu_indices(2, 3, 1, dtype=rl.int32).tolist() == [[0, 0, 1], [1, 2, 2]]
+    x = rl.ones(4, 4).tril(-1)
+    assert x.sum().item() == rl.tril_indices(4, 4, -1).shape[1]
+
+
+def test_broadcast_shapes():
+    assert rl.broadcast_shapes((2, 1), 3, (1,)) == (2, 3)
+    with pytest.raises(RuntimeError, match="must match"):
+        rl.broadcast_shapes((2,), (3,))
+
+
+def test_long_rows_are_shortened_before_they_are_read():
+    w = rl.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]])
+    rows = rl.nn.functional.embedding(rl.tensor([0, 1]), w, max_norm=1.0)
+    assert rl.allclose(rows, rl.tensor([[0.6, 0.8], [0.3, 0.4]]))
+    assert w[2].tolist() == [6, 8]
+
+
+def test_gradient_of_as_strided_scatter():
+    x, part = rl.ones(2, 3, requires_grad=True), rl.ones(2, requires_grad=True)
+    whole = x.as_strided_scatter(part, (2,), (2,))
+    (whole * rl.arange(6.0).reshape(2, 3)).sum().backward()
+    assert x.grad.tolist() == [[0, 1, 0], [3, 4, 5]]
+    assert part.grad.tolist() == [0, 2]

@@ -194,6 +194,7 @@ ELSEWHERE = {
     "ones scalar_tensor tensor zeros is_conj is_neg",
     "test_random.py": "bernoulli binomial multinomial normal poisson rand rand_like randint randint_like "
     "randn randn_like randperm",
+    "test_index.py": "broadcast_shapes tril_indices triu_indices",
     "test_nn.py": "dropout3d feature_alpha_dropout gumbel_softmax",
 }
 TESTED_ELSEWHERE = {name for names in ELSEWHERE.values() for name in names.split()}

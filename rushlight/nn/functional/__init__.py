@@ -75,6 +75,7 @@ from rushlight.nn.functional.loss import (
     smooth_l1_loss,
     soft_margin_loss,
 )
+from rushlight.nn.functional.sparse import embedding, one_hot
 
 __all__ = [
     "alpha_dropout",
@@ -92,6 +93,7 @@ __all__ = [
     "dropout3d",
     "elu",
     "elu_",
+    "embedding",
     "feature_alpha_dropout",
     "gaussian_nll_loss",
     "gelu",
@@ -118,6 +120,7 @@ __all__ = [
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
+    "one_hot",
     "pairwise_distance",
     "poisson_nll_loss",
     "prelu",
