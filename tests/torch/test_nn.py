@@ -69,6 +69,14 @@ def failing(module, x, **hooks):
 def fill(module):
     return module.load_state_dict(module.state_dict())
 
+def graded(first=3.0):
+    values = [nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(1))]
+    values[0].grad, values[1].grad = torch.tensor([first, 4.0]), torch.full((3,), 2.0)
+    return values
+
+U, rnn = nn.utils, nn.utils.rnn
+three = rnn.pad_sequence([torch.ones(3, 2), torch.ones(1, 2) * 2, torch.ones(2, 2) * 3])
+packed = rnn.pack_padded_sequence(three, [3, 1, 2], enforce_sorted=False)
 net, lin = Net(), nn.Linear(2, 2)
 x, i = torch.tensor([-1.0, 2.0]), torch.tensor([1, 2])
 a, b, k = torch.ones(3, 2), torch.ones(3), torch.tensor([0, 1, 1])
@@ -357,6 +365,53 @@ nn.GaussianNLLLoss()(a, a, a)
 nn.CosineEmbeddingLoss()(a, a, b), nn.TripletMarginLoss()(a, a, a), nn.MultiLabelSoftMarginLoss()(a, a)
 """
 
+UTILS = """
+U.clip_grad_norm_(graded(), 1.0)
+(q := graded()), U.clip_grad_norm_(q, 1.0), [v.grad for v in q]
+(q := graded()), U.clip_grad_norm_(q, 1.0, norm_type=1), [v.grad for v in q]
+(q := graded()), U.clip_grad_norm_(q, 1.0, norm_type="inf"), [v.grad for v in q]
+(q := graded()), U.clip_grad_norm_(q, 100.0), [v.grad for v in q]
+(q := graded()), U.clip_grad_norm_(q[0], 1.0), [v.grad for v in q]
+(q := graded(float("nan"))), U.clip_grad_norm_(q, 1.0), [v.grad for v in q]
+U.clip_grad_norm_(graded(float("nan")), 1.0, error_if_nonfinite=True)
+U.clip_grad_norm_([], 1.0), U.clip_grad_norm_((v for v in graded()), 1.0)
+U.clip_grad_norm(graded(), 1.0)
+(q := graded()), U.clip_grad_value_(q, 1.5), [v.grad for v in q]
+U.get_total_norm(torch.ones(3)), U.get_total_norm([])
+U.parameters_to_vector(graded()), U.vector_to_parameters(torch.arange(6.0), q := graded()), q
+U.vector_to_parameters([1.0], graded())
+U.vector_to_parameters(torch.arange(4.0), graded())
+U.parameters_to_vector([])
+U.skip_init(nn.Linear, 2, 3).weight.shape, U.skip_init(nn.Linear, 2, 3, dtype=torch.float64).weight.dtype
+U.skip_init(int)
+U.skip_init(nn.ReLU)
+rnn.pad_sequence([a, a[:1]]), rnn.pad_sequence([a, a[:1]], True, -1.0, padding_side="left")
+rnn.pad_sequence([a], padding_side="x")
+rnn.pad_sequence([])
+rnn.pad_sequence(3)
+rnn.pad_sequence(a), rnn.pad_sequence([torch.ones(2), torch.ones(3).double()])
+rnn.pack_padded_sequence(three, [3, 1, 2])
+rnn.pack_padded_sequence(three, [3, 1, 2], enforce_sorted=False)
+rnn.pack_padded_sequence(three.transpose(0, 1), torch.tensor([3, 1, 2]), True, False)
+rnn.pack_padded_sequence(three, [3, 0, 2], enforce_sorted=False)
+rnn.pack_padded_sequence(three, [3, 1])
+rnn.pack_padded_sequence(torch.ones(0, 1, 2), [1])
+rnn.pack_padded_sequence(three, torch.tensor([[3, 1, 2]]))
+rnn.pad_packed_sequence(packed), rnn.pad_packed_sequence(packed, True, 9.0, 4)
+rnn.pad_packed_sequence(packed, total_length=2)
+rnn.pack_sequence([a, a[:2], a[:1]]), rnn.pack_sequence([a[:1], a], enforce_sorted=False)
+rnn.pack_sequence([a[:1], a])
+rnn.unpack_sequence(packed), rnn.unpad_sequence(three, torch.tensor([3, 1, 2]))
+rnn.invert_permutation(torch.tensor([2, 0, 1])), rnn.invert_permutation(None)
+packed.double().data.dtype, packed.to(torch.float16).data.dtype, packed.to("cpu") is packed, packed.is_cuda
+rnn.PackedSequence(torch.ones(3, 2), torch.tensor([2, 1]), torch.tensor([1, 0]))
+nn.LazyLinear(2), nn.LazyLinear(2).weight, list(nn.LazyLinear(2).state_dict())
+(l := nn.LazyLinear(2)), l(a).shape, l, l.weight
+nn.LazyLinear(2).weight.shape
+nn.UninitializedBuffer(), copy.deepcopy(nn.UninitializedParameter()), nn.UninitializedParameter().is_leaf
+(l := nn.LazyLinear(2)).load_state_dict(lin.state_dict()), l.weight.shape
+"""
+
 INIT = [
     f"init.{name}(torch.full({size}, 7.0){rest})"
     for name, rest in {
@@ -563,7 +618,7 @@ LOSSES = [
 
 TABLE = [
     line
-    for block in (MODULE, STATE, PARAMETER, CONTAINERS, HOOKS, LAYERS)
+    for block in (MODULE, STATE, PARAMETER, CONTAINERS, HOOKS, LAYERS, UTILS)
     for line in block.strip().split("\n")
 ]
 

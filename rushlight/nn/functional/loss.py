@@ -181,8 +181,11 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction != "batchmean":
         check_reduction(reduction)
     require_tensor("kl_div", input)
-    if not (input.is_floating_point() or input.is_complex()) or not target.is_floating_point():
-        raise RuntimeError("kl_div: Integral inputs not supported.")
+    for value in (input, target):
+        if value.is_complex():
+            raise RuntimeError("kl_div: Complex inputs not supported.")
+        if not value.is_floating_point():
+            raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:
