@@ -30,9 +30,12 @@ std::string tensor_type_name(const Tensor* t) {
 
 [[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
   std::string which;
+  // A tensor that was written by a recorded operation is that operation's output by now.
+  const Primitive* writer = primitive_number(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
-  if (producer) {
-    std::string name = operation_name(producer);
+  if (producer || writer) {
+    std::string name =
+        writer ? writer->node_name.substr(0, writer->node_name.find("Backward")) : operation_name(producer);
     if (size_t colon = name.rfind(':'); colon != name.npos) name = name.substr(colon + 1);
     which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
   }

@@ -18,6 +18,11 @@ std::map<std::string, Primitive*, std::less<>>& table() {
 // ---- recording
 // -------------------------------------------------------------------------------------------------
 
+std::vector<Primitive*>& numbered() {
+  static std::vector<Primitive*> all;
+  return all;
+}
+
 bool wants_grad(PyObject* o) { return is_tensor(o) && as_tensor(o)->requires_grad(); }
 
 // Bit per input that requires a gradient. Throws if an input is neither tensor, number nor None.
@@ -64,6 +69,14 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 }
 
 Saved save_tensor(Tensor* t, bool keep_history) {
+  if (t->flags & Tensor::INFERENCE) {
+    fail(PyExc_RuntimeError,
+         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+         "mode in "
+         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
+         "and use "
+         "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  }
   TensorRef alias = new_alias(t);
   if (keep_history) {
     alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
@@ -297,6 +310,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   note_write(self);
   if (node) {
     record_outputs(node.get(), self->object());
+    self->storage->written.operation = op.number;
     rewrite_history(self, std::move(node));
   }
   return Py_NewRef(self->object());
@@ -509,11 +523,17 @@ Primitive& define(const char* signature, Forward forward, uint8_t options, const
   op->options = options;
   op->payload = payload;
   op->rules.resize(size_t(op->input_count));
+  numbered().push_back(op);
+  op->number = uint32_t(numbered().size());
   op->node_name = camel_case(op->name) + "Backward0";
   if (!table().emplace(op->name, op).second)
     failf(PyExc_ImportError, "primitive %s is defined twice", op->name.c_str());
   if (PyObject_SetAttrString(ops_namespace, op->name.c_str(), op->object()) < 0) throw PythonError{};
   return *op;
+}
+
+Primitive* primitive_number(uint32_t number) {
+  return number && number <= numbered().size() ? numbered()[number - 1] : nullptr;
 }
 
 Primitive& primitive(const char* name) {

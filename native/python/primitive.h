@@ -49,6 +49,7 @@ struct Primitive {
   uint16_t list_inputs;  // bit per argument that is a list of tensors
   bool list_output;      // "-> outs[]"
   uint8_t options;
+  uint32_t number;  // counted from 1, see primitive_number
   Forward forward;
   const void* payload;      // what the forward function of a whole family needs to know
   std::vector<Rule> rules;  // per input
@@ -61,7 +62,8 @@ struct Primitive {
 };
 
 Primitive& define(const char* signature, Forward forward, uint8_t options = 0, const void* payload = nullptr);
-Primitive& primitive(const char* name);  // throws if there is none
+Primitive& primitive(const char* name);        // throws if there is none
+Primitive* primitive_number(uint32_t number);  // null for 0
 
 // Computes and records. New reference; throws.
 PyObject* call(Primitive& op, PyObject* const* args);

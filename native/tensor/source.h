@@ -10,6 +10,7 @@ namespace rl {
 struct Source {
   PyCodeObject* code;  // owned by whoever stores the Source; may be null
   int lasti;
+  uint32_t operation = 0;  // on a storage: which primitive wrote last, if it was recorded (Primitive::number)
 };
 
 // The innermost frame outside Rushlight's own directory, as a borrowed code object. {nullptr, 0} if there is

@@ -16,9 +16,11 @@ std::vector<Extra*> free_extras;
 
 // Strides and contiguity as torch counts them: dimensions of size 1 do not matter.
 bool contiguous_geometry(Sizes sizes, Sizes strides) {
+  for (int64_t size : sizes) {
+    if (size == 0) return true;
+  }
   int64_t expected = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 0) return true;
     if (sizes[d] != 1 && strides[d] != expected) return false;
     expected *= sizes[d];
   }
@@ -159,10 +161,25 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
 }
 
 TensorRef empty_like(Tensor* t, DType dtype) {
-  if (!t->is_contiguous() && is_dense(t->sizes(), t->strides())) {
-    return new_strided(t->sizes(), t->strides(), dtype, t->device());
+  if (t->is_contiguous()) return new_tensor(t->sizes(), dtype, t->device());
+  if (is_dense(t->sizes(), t->strides())) return new_strided(t->sizes(), t->strides(), dtype, t->device());
+  // With gaps or overlaps: dense, in the order of its strides.
+  int order[MAX_DIMS];
+  for (int i = 0; i < t->ndim; i++) {
+    int d = t->ndim - 1 - i, at = i;
+    auto inside = [&](int other) {
+      int64_t a = t->stride(d), b = t->stride(other);
+      return a && b && a < b;
+    };
+    for (; at > 0 && inside(order[at - 1]); at--) order[at] = order[at - 1];
+    order[at] = d;
   }
-  return new_tensor(t->sizes(), dtype, t->device());
+  int64_t strides[MAX_DIMS], step = 1;
+  for (int i = 0; i < t->ndim; i++) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(t->size(order[i]), 1);
+  }
+  return new_strided(t->sizes(), {strides, t->ndim}, dtype, t->device());
 }
 
 bool same_sizes(const Tensor* a, const Tensor* b) {
@@ -183,6 +200,7 @@ void note_write(Tensor* t) {
     s->written = keep(now);
   }
   s->written.lasti = now.lasti;
+  s->written.operation = 0;
   t->flags &= uint16_t(~Tensor::ORIGIN_INHERITED);
 }
 

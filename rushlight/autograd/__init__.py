@@ -158,7 +158,7 @@ def grad(
         index = unused[0]
         raise RuntimeError(
             with_places(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior.",
                 [
                     (

@@ -57,7 +57,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 def isreal(input):
     """Whether the imaginary part is zero."""
     if not input.is_complex():
-        return _C.full(tuple(input.shape), True, _C.bool, input.device)
+        return _C.fill_fresh(_C.empty_like(input, _C.bool, input.device), True)
     return ops.eq(ops.imag(input), 0)
 
 
@@ -131,10 +131,10 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     if d1 == d2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     side = input.size(-1) + max(offset, -offset)
-    shape = list(input.shape[:-1])
+    sizes = list(input.shape[:-1])
     for d in sorted((d1, d2)):
-        shape.insert(d, side)
-    return ops.diagonal_backward(input, tuple(shape), offset, d1, d2)
+        sizes.insert(d, side)
+    return ops.diagonal_backward(input, tuple(sizes), offset, d1, d2)
 
 
 @public
@@ -228,14 +228,14 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
                            f"got {interpolation}")  # fmt: skip
     n = input.dim()
-    shape = [1] * n if dim is None else list(input.shape)
+    kept = [1] * n if dim is None else list(input.shape)
     if dim is None:
         lines = input.reshape(-1)
     else:
         d = wrap_dim(dim, n)
         lines = ops.transpose(input.unsqueeze(-1), d, -1).squeeze(d) if n else input.reshape(1)
         if n:
-            shape[d] = 1
+            kept[d] = 1
     ordered = lines.sort(-1)[0]
     nan = ops.isnan(lines)
     flat = q.reshape(-1)
@@ -265,7 +265,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     result = ops.where(missing, float("nan"), result)
     result = result.movedim(-1, 0)  # one leading entry per q
     if keepdim:
-        result = result.reshape(flat.numel(), *shape)
+        result = result.reshape(flat.numel(), *kept)
     return result.squeeze(0) if q.dim() == 0 else result
 
 
@@ -357,7 +357,8 @@ def _copy_of(name, view_name=None):
     function(copy)
 
 
-for _view in ("view", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "narrow", "diagonal",
+_copy_of("view", "reshape")  # a copy needs no compatible strides
+for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "narrow", "diagonal",
               "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex", "split_with_sizes"):  # fmt: skip
     _copy_of(_view)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import builtins
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, function, in_place, in_place_of, method, public, type_name, write_out
+from rushlight.ops._public import (
+    Tensor,
+    function,
+    in_place,
+    in_place_of,
+    method,
+    public,
+    type_name,
+    write_out,
+)
 
 ops = _C.ops
 
@@ -243,7 +252,8 @@ def pow_(self, exponent):
 def float_power(input, exponent, *, out=None):
     """input to the power of exponent, computed in double precision."""
     complex_ = any(
-        isinstance(x, builtins.complex) or (isinstance(x, Tensor) and x.is_complex()) for x in (input, exponent)
+        isinstance(x, builtins.complex) or (isinstance(x, Tensor) and x.is_complex())
+        for x in (input, exponent)
     )
     wide = _C.complex128 if complex_ else _C.float64
     input, exponent = (
@@ -364,7 +374,7 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     return result if out is None else write_out(out, result)
 
 
-def _nan_to_num(input, nan, posinf, neginf):
+def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     if not input.is_floating_point():
         if input.is_complex():
             parts = (_nan_to_num(p, nan, posinf, neginf) for p in (ops.real(input), ops.imag(input)))

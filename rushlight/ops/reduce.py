@@ -28,7 +28,9 @@ def _count(shape, dim):
 
 
 derivative("sum", x=lambda g, x_shape: ops.expand(g, x_shape))
-derivative("sum_dim", x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim), node="SumBackward1")
+derivative(
+    "sum_dim", x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim), node="SumBackward1"
+)
 derivative("restore", g=lambda g_out, dim, keepdim: ops.sum_dim(g_out, dim, keepdim, None))
 
 
@@ -109,7 +111,9 @@ for _name in ("max", "min"):
     derivative(_name, x=_extreme_all_gradient, node=f"{_title}Backward1")
     derivative(
         f"{_name}_dim",
-        x=lambda g_values, indices, x_shape, dim, keepdim: _at_index(g_values, indices, x_shape, dim, keepdim),
+        x=lambda g_values, indices, x_shape, dim, keepdim: _at_index(
+            g_values, indices, x_shape, dim, keepdim
+        ),
         node=f"{_title}Backward0",
     )
     derivative(f"a{_name}", x=_extreme_gradient)
@@ -188,8 +192,9 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
 derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0")
 derivative(
     "logsumexp",
-    x=lambda g, x, out, dim, keepdim: ops.restore(g, x.shape, dim, keepdim)
-    * ops.exp(x - ops.restore(out, x.shape, dim, keepdim)),
+    x=lambda g, x, out, dim, keepdim: (
+        ops.restore(g, x.shape, dim, keepdim) * ops.exp(x - ops.restore(out, x.shape, dim, keepdim))
+    ),
 )
 no_derivative("argmax", "argmin", "any", "all", "count_nonzero")
 
@@ -365,7 +370,9 @@ def _freedom(name, dim, unbiased, correction):
         dim, unbiased = None, dim
     if unbiased is not None:
         if correction is not None:
-            raise TypeError(f"{name}() received an invalid combination of arguments: give either unbiased or correction")
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: give either unbiased or correction"
+            )
         correction = 1 if unbiased else 0
     return dim, correction
 
@@ -428,7 +435,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p is None or p == "fro":
         p = 2
     elif p == "nuc":
-        raise NotImplementedError("norm(): the nuclear norm needs singular values, which are not implemented yet")
+        raise NotImplementedError(
+            "norm(): the nuclear norm needs singular values, which are not implemented yet"
+        )
     elif isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)

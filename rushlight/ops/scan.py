@@ -61,7 +61,9 @@ def _logcumsumexp_gradient(g, x, out, dim, reverse):
 
 
 def _to_indices(g_values, indices, x_shape, dim):
-    return FUNCTIONS["scatter_add"](g_values.new_zeros(x_shape), dim, indices, g_values) if x_shape else g_values
+    return (
+        FUNCTIONS["scatter_add"](g_values.new_zeros(x_shape), dim, indices, g_values) if x_shape else g_values
+    )
 
 
 derivative("cumprod", x=_cumprod_gradient)
@@ -80,7 +82,9 @@ def _total(x, dim):
 derivative(
     "softmax_backward",
     g=lambda g_out, result, dim: ops.softmax_backward(g_out, result, dim),
-    result=lambda g_out, g, result, dim: g_out * (g - _total(g * result, dim)) - g * _total(g_out * result, dim),
+    result=lambda g_out, g, result, dim: (
+        g_out * (g - _total(g * result, dim)) - g * _total(g_out * result, dim)
+    ),
     node="SoftmaxBackwardDataBackward0",
 )
 # log_softmax_backward(g, y) = g - exp(y) * sum(g)
