@@ -17,6 +17,8 @@ from rushlight.nn.loss import *
 from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from rushlight.nn.sparse import *
+from rushlight.nn.sparse import __all__ as _sparse
 
 __all__ = [
     "Buffer",
@@ -36,4 +38,5 @@ __all__ = [
     *_flatten,
     *_linear,
     *_loss,
+    *_sparse,
 ]

@@ -2,11 +2,11 @@
 
 import sys
 
-from rushlight.nn import activation, container, distance, dropout, flatten, lazy, linear, loss, module
+from rushlight.nn import activation, container, distance, dropout, flatten, lazy, linear, loss, module, sparse
 
 # So that ``import rushlight.nn.modules.linear`` finds the same module and no second copy of its classes.
 __path__: list = []
-for _family in (activation, container, distance, dropout, flatten, lazy, linear, loss, module):
+for _family in (activation, container, distance, dropout, flatten, lazy, linear, loss, module, sparse):
     _name = _family.__name__.rpartition(".")[2]
     sys.modules[f"{__name__}.{_name}"] = _family
     for _exported in _family.__all__:

@@ -332,6 +332,14 @@ nn.Linear(3, 2)(torch.ones(2, 5))
 nn.Linear(3, 2).weight, nn.Linear(3, 2, bias=False), nn.Linear(3, 2, dtype=torch.float64).bias
 nn.Linear(3, 2, device="meta").weight.device
 nn.Identity(3, unused=4)(x)
+nn.Embedding(4, 2), nn.Embedding(4, 2, 1, 1.0, 1.0, True), nn.Embedding(4, 2, padding_idx=-1).weight
+nn.Embedding(4, 2)(i), nn.Embedding(4, 2, max_norm=0.1)(i), nn.Embedding(4, 2)(torch.tensor([[0, 3]])).shape
+nn.Embedding(4, 2, padding_idx=4)
+nn.Embedding(4, 2, padding_idx=-5)
+nn.Embedding(4, 2, _weight=a)
+nn.Embedding.from_pretrained(a), nn.Embedding.from_pretrained(a).weight, nn.Embedding.from_pretrained(a)(k)
+nn.Embedding.from_pretrained(b)
+(e := nn.Embedding(4, 2, padding_idx=1)), e(torch.tensor([1, 1, 2])).sum().backward(), e.weight.grad
 nn.Flatten(), nn.Flatten(0)(a), nn.Flatten(1, 5)(x)
 nn.Unflatten(1, 3)
 nn.Unflatten(1, (2, "a"))
