@@ -6,11 +6,11 @@ from operator import itemgetter
 
 
 def _define(name: str, fields: tuple[str, ...]) -> type:
-    def __repr__(self):  # noqa: N807
+    def __repr__(self):
         values = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{values})"
 
-    def __reduce__(self):  # noqa: N807
+    def __reduce__(self):
         return type(self), (tuple(self),)
 
     members = {field: property(itemgetter(i)) for i, field in enumerate(fields)}

@@ -234,6 +234,7 @@ op(
     ],
     dtypes="fi",
     grad="f",
+    layouts=("transposed", "strided", "offset"),  # which of equal elements is chosen is left open
 )
 op(
     "kthvalue",
@@ -244,14 +245,32 @@ op(
     ],
     dtypes="fi",
     grad="f",
+    layouts=("transposed", "strided", "offset"),
 )
 op(
     "median",
     [call(x(5, distinct=True)), call(x(3, 4, distinct=True), 1), call(x(4, distinct=True))],
     dtypes="fi",
     grad="f",
+    covers=("median_dim",),
 )
-op("nanmedian", [call(x(5, distinct=True)), call(x(3, 4, distinct=True), 1)], dtypes="fi", grad="f")
+op(
+    "nanmedian",
+    [call(x(5, distinct=True)), call(x(3, 4, distinct=True), 1)],
+    dtypes="fi",
+    grad="f",
+    covers=("nanmedian_dim",),
+)
+op(
+    "mode",
+    [
+        call(Input((5,), values=(2.0, 1.0, 2.0, 1.0, 0.0)), nograd=True),
+        call(x(3, 4, distinct=True), 0),
+        call(x(3, 4, distinct=True), keepdim=True),
+    ],
+    dtypes="fib",
+    grad="f",
+)
 op("quantile", [call(x(5, distinct=True), 0.3), call(x(3, 4, distinct=True), 0.5, 1)], dtypes="s", grad="f")
 op(
     "unique",

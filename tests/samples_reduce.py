@@ -9,6 +9,7 @@ from sampling import Input, call
 # Reductions
 reduction(
     "sum",
+    covers=("sum_dim", "restore"),
     more=[call(x(3), dtype=DTYPE64, only="fib"), call(x(2, 3), 1, dtype=DTYPE64, only="fib"), call(x(0))],
 )
 reduction(
@@ -17,11 +18,12 @@ reduction(
     grad="f",
     more=[call(Input((3,), values=(1.0, math.nan, 2.0)), only="f", nograd=True)],
 )
-reduction("mean", dtypes="fc", more=[call(x(3), dtype=DTYPE64, only="f")])
+reduction("mean", dtypes="fc", covers=("mean_dim",), more=[call(x(3), dtype=DTYPE64, only="f")])
 reduction("nanmean", dtypes="f", grad="f")
 reduction(
     "prod",
     dims=False,
+    covers=("prod_dim",),
     domain={"low": 0.5, "high": 1.6},
     more=[
         call(Input((4,), values=(0.0, 2.0, 3.0, 0.5))),
@@ -47,6 +49,7 @@ reduction(
 reduction(
     "max",
     dims=False,
+    covers=("max_dim",),
     dtypes="fib",
     grad="f",
     distinct=True,
@@ -55,6 +58,7 @@ reduction(
 reduction(
     "min",
     dims=False,
+    covers=("min_dim",),
     dtypes="fib",
     grad="f",
     distinct=True,
@@ -195,7 +199,13 @@ op(
     grad="f",
 )
 op("cummin", [call(x(3, 4, distinct=True), 0), call(x(3, 4, distinct=True), -1)], dtypes="fib", grad="f")
-op("logcumsumexp", [call(x(3, 4), 0), call(x(3, 4), -1)], dtypes="fc", tolerance=4)
+op(
+    "logcumsumexp",
+    [call(x(3, 4), 0), call(x(3, 4), -1)],
+    dtypes="fc",
+    tolerance=4,
+    covers=("logcumsumexp_backward", "logcumsumexp_tangent"),
+)
 op(
     "softmax",
     [
@@ -208,6 +218,7 @@ op(
     ],
     dtypes="f",
     grad="f",
+    covers=("softmax_backward",),
 )
 op(
     "log_softmax",
@@ -220,6 +231,7 @@ op(
     ],
     dtypes="f",
     grad="f",
+    covers=("log_softmax_backward",),
 )
 op("trace", [call(x(3, 3)), call(x(2, 4)), call(x(0, 3))], dtypes="fci")
 op("equal", [call(x(3), x(3)), call(x(2, 3), x(3))], grad="")

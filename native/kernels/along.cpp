@@ -11,7 +11,7 @@
 namespace rl {
 
 bool along(LineOp op, int dim, const Span* operands, int count) {
-  constexpr int MAX_OPERANDS = 3;
+  constexpr int MAX_OPERANDS = 4;
   DType dtype = operands[count - 1].dtype;
   LineKernel kernel =
       op < LineOp::softmax ? RL_CHOOSE(scan_kernel, op, dtype) : RL_CHOOSE(softmax_kernel, op, dtype);

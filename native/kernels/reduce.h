@@ -50,6 +50,8 @@ enum class LineOp : uint8_t {
   cumsum,
   cumprod,
   logcumsumexp,
+  logcumsumexp_backward,
+  logcumsumexp_tangent,
   cummax,  // the last of equal elements wins, and so does the last NaN
   cummin,
   softmax,
@@ -63,8 +65,11 @@ enum class LineOp : uint8_t {
 //   {out, in}              cumsum, cumprod, logcumsumexp, softmax, log_softmax
 //   {values, indices, in}  cummax, cummin
 //   {out, grad, result}    softmax_backward, log_softmax_backward
+//   {out, grad, in, result}     logcumsumexp_backward: the sum of grad[i] * exp(in[k] - result[i]) over i >=
+//   k {out, tangent, in, result}  logcumsumexp_tangent: the sum of tangent[k] * exp(in[k] - result[i]) over k
+//   <= i
 // False if the operation is not defined for the type: anything but sums and products of complex numbers and
-// logcumsumexp, anything but sums, products and extremes of integers.
+// logcumsumexp itself, anything but sums, products and extremes of integers.
 bool along(LineOp op, int dim, const Span* operands, int count);
 
 // How one operation reduces one element type. An accumulator (acc_size bytes) holds a partial result;

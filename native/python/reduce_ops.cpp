@@ -145,7 +145,7 @@ PyObject* extreme_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   uint64_t dims = dims_argument(entry.name, args[1], x->ndim);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
   check_not_empty(entry, x, args[1], PyExc_RuntimeError);
-  if (is_complex(x->dtype)) fail_not_implemented(entry.kernel, x->dtype);
+  if (is_complex(x->dtype) && x->numel) fail_not_implemented(entry.kernel, x->dtype);
   Reduction reduction(share(x), dims, keepdim);
   TensorRef out = reduction.result(x->dtype);
   reduction.run(entry.op, out.get());
@@ -419,9 +419,9 @@ Span reversed(Span span, int dim, int64_t* strides) {
 
 void run_along(const LineEntry& entry, int dim, Tensor* const* tensors, int count, bool backwards = false) {
   Tensor* x = tensors[count - 1];
-  if (x->is_meta()) return;
-  Span spans[3];
-  int64_t strides[3][MAX_DIMS];
+  if (x->is_meta() || !x->numel) return;
+  Span spans[4];
+  int64_t strides[4][MAX_DIMS];
   for (int k = 0; k < count; k++) {
     spans[k] = tensors[k]->span();
     if (backwards) spans[k] = reversed(spans[k], dim, strides[k]);
@@ -459,6 +459,22 @@ PyObject* logcumsumexp_forward(const Primitive& op, PyObject* const* args, Tenso
   TensorRef out = new_tensor(x->sizes(), x->dtype, x->device());
   Tensor* operands[] = {out.get(), x};
   run_along(entry, d, operands, 2, bool_argument(entry.name, "reverse", args[2]));
+  return out.release_object();
+}
+
+// logcumsumexp_backward(g, x, result; dim, reverse), logcumsumexp_tangent: of real numbers
+PyObject* logcumsumexp_derivative_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const LineEntry& entry = line_entry_of(op);
+  Tensor* x = tensor_argument(entry.name, args[1]);
+  TensorRef g = cast(tensor_argument(entry.name, args[0]), x->dtype);
+  TensorRef result = cast(tensor_argument(entry.name, args[2]), x->dtype);
+  int d = dim_argument(entry.name, args[3], x);
+  if (!same_sizes(g.get(), x) || !same_sizes(result.get(), x)) {
+    failf(PyExc_RuntimeError, "%s: all tensors must have the same size", entry.name);
+  }
+  TensorRef out = new_tensor(x->sizes(), x->dtype, x->device());
+  Tensor* operands[] = {out.get(), g.get(), x, result.get()};
+  run_along(entry, d, operands, 4, bool_argument(entry.name, "reverse", args[4]));
   return out.release_object();
 }
 
@@ -542,6 +558,8 @@ ModuleInit init([](PyObject*) {
   static const LineEntry cumsum{L::cumsum, "cumsum", "cumsum_out_cpu"},
       cumprod{L::cumprod, "cumprod", "cumprod_out_cpu"},
       logcumsumexp{L::logcumsumexp, "logcumsumexp", "logcumsumexp_out_cpu"},
+      logcumsumexp_backward{L::logcumsumexp_backward, "logcumsumexp_backward", "logcumsumexp_backward"},
+      logcumsumexp_tangent{L::logcumsumexp_tangent, "logcumsumexp_tangent", "logcumsumexp_tangent"},
       cummax{L::cummax, "cummax", "cummax_cpu"}, cummin{L::cummin, "cummin", "cummin_cpu"},
       softmax{L::softmax, "softmax", "softmax_kernel_impl"},
       log_softmax{L::log_softmax, "log_softmax", "log_softmax_kernel_impl"},
@@ -551,6 +569,10 @@ ModuleInit init([](PyObject*) {
   define("cumsum(x; dim, dtype, reverse)", cumulate_forward, 0, &cumsum);
   define("cumprod(x; dim, dtype, reverse)", cumulate_forward, 0, &cumprod);
   define("logcumsumexp(x; dim, reverse)", logcumsumexp_forward, 0, &logcumsumexp);
+  define("logcumsumexp_backward(g, x, result; dim, reverse)", logcumsumexp_derivative_forward, 0,
+         &logcumsumexp_backward);
+  define("logcumsumexp_tangent(t, x, result; dim, reverse)", logcumsumexp_derivative_forward, 0,
+         &logcumsumexp_tangent);
   define("cummax(x; dim) -> values, indices", cumulate_extreme_forward, 0, &cummax);
   define("cummin(x; dim) -> values, indices", cumulate_extreme_forward, 0, &cummin);
   define("softmax(x; dim)", softmax_forward, 0, &softmax);

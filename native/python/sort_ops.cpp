@@ -12,25 +12,30 @@ struct Entry {
   const char* kernel;  // torch's name for the loop, which its "not implemented" sentences use
 };
 
-// Runs along `dim`, giving `length` elements per line (or none, where keepdim is false and the dimension
-// goes).
-PyObject* run(const Entry& entry, Tensor* x, int dim, int64_t length, bool keepdim, SortParams params) {
-  Shape full, shape;
-  full.assign(x->sizes());
-  if (x->ndim) full.sizes[dim] = length;
-  for (int d = 0; d < x->ndim; d++)
-    if (keepdim || d != dim) shape.sizes[shape.ndim++] = full.sizes[d];
-  TensorRef values = new_tensor(shape, x->dtype, x->device()),
-            indices = new_tensor(shape, DType::i64, x->device());
+PyObject* run(const Entry& entry, Tensor* x, int dim, Span to, Span at, SortParams params,
+              const TensorRef& values, const TensorRef& indices) {
   if (!x->is_meta()) {
-    int64_t strides[MAX_DIMS];
-    contiguous_strides(full, strides);
-    Span to{values->data(), x->dtype, full.ndim, full.sizes, strides};
-    Span at{indices->data(), DType::i64, full.ndim, full.sizes, strides};
     MaybeNoGil released(x->numel);
     sort_lines(entry.op, to, at, x->span(), dim, params);
   }
   return checked(PyTuple_Pack(2, values->object(), indices->object())).release();
+}
+
+// Gives `length` elements per line; where keepdim is false, the dimension goes.
+PyObject* choose(const Entry& entry, Tensor* x, int dim, int64_t length, bool keepdim, SortParams params) {
+  Shape full, shape;
+  full.assign(x->sizes());
+  if (x->ndim) full.sizes[dim] = length;
+  for (int d = 0; d < x->ndim; d++) {
+    if (keepdim || d != dim) shape.sizes[shape.ndim++] = full.sizes[d];
+  }
+  TensorRef values = new_tensor(shape, x->dtype, x->device()),
+            indices = new_tensor(shape, DType::i64, x->device());
+  int64_t strides[MAX_DIMS];
+  contiguous_strides(full, strides);
+  Span to{values->span().data, x->dtype, full.ndim, full.sizes, strides};
+  Span at{indices->span().data, DType::i64, full.ndim, full.sizes, strides};
+  return run(entry, x, dim, to, at, params, values, indices);
 }
 
 const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
@@ -46,7 +51,8 @@ PyObject* sort_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   int dim = dim_argument(entry.name, args[1], x);
   SortParams params{0, bool_argument(entry.name, "descending", args[2])};
   if (is_complex(x->dtype)) fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
-  return run(entry, x, dim, x->ndim ? x->size(dim) : 1, true, params);
+  TensorRef values = empty_like(x, x->dtype), indices = empty_like(x, DType::i64);
+  return run(entry, x, dim, values->span(), indices->span(), params, values, indices);
 }
 
 // topk(x; k, dim, largest) -> values, indices: in order, best first
@@ -60,7 +66,7 @@ PyObject* topk_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   if (is_complex(x->dtype)) fail(PyExc_RuntimeError, " topk does not support complex dtypes on CPU");
   if (x->dtype == DType::b1) fail(PyExc_RuntimeError, "topk does not support bool dtypes on CPU");
   if (x->ndim == 0 && k == 0) fail(PyExc_RuntimeError, "topk(): k of a zero-dimensional tensor must be 1");
-  return run(entry, x, dim, k, true, params);
+  return choose(entry, x, dim, k, true, params);
 }
 
 // kthvalue(x; k, dim, keepdim) -> values, indices
@@ -79,7 +85,7 @@ PyObject* kthvalue_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   }
   check_real(entry, x);
   if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
-  return run(entry, x, dim, 1, keepdim, params);
+  return choose(entry, x, dim, 1, keepdim, params);
 }
 
 // median_dim(x; dim, keepdim) -> values, indices; nanmedian_dim, mode
@@ -95,7 +101,7 @@ PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   if (x->dtype == DType::b1 && entry.op != SortOp::mode) {
     fail_not_implemented(entry.kernel, x->dtype);
   }
-  return run(entry, x, dim, 1, keepdim, {});
+  return choose(entry, x, dim, 1, keepdim, {});
 }
 
 // median(x), nanmedian(x): of all elements; of none it is NaN, or the lowest integer
@@ -118,7 +124,7 @@ PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   TensorRef dense = contiguous(x);
   int64_t stride = 1;
   TensorRef flat = new_alias(dense.get(), Sizes(&dense->numel, 1), Sizes(&stride, 1), dense->offset);
-  Ref<PyObject> both(run(entry, flat.get(), 0, 1, false, {}));
+  Ref<PyObject> both(choose(entry, flat.get(), 0, 1, false, {}));
   return Py_NewRef(PyTuple_GET_ITEM(both.get(), 0));
 }
 

@@ -1,7 +1,7 @@
 """Reductions: sums, products, extremes, truth, spread and norms over all or some dimensions.
 
-Derivatives first. `ops.restore` undoes the geometry of a reduction: it brings the reduced dimensions of a gradient
-back, expanded to the input's shape.
+Derivatives first. `ops.restore` undoes the geometry of a reduction: it brings the reduced dimensions of a
+gradient back, expanded to the input's shape.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C, return_types
-from rushlight.ops._public import FUNCTIONS, public, function, type_name, write_out, wrap_dim
+from rushlight.ops._public import FUNCTIONS, function, public, type_name, wrap_dim, write_out
 from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
@@ -131,10 +131,10 @@ derivative("aminmax", x=_aminmax_gradient, undefined=True)
 def _var_gradient(g, x, dim, correction, keepdim):
     freedom = _count(x.shape, dim) - (1 if correction is None else correction)
     g = ops.restore(g, x.shape, dim, keepdim)
-    deviation = x - ops.mean_dim(x, dim, True, None)
+    mean = ops.mean_dim(x, dim, True, None)
     if freedom <= 0:
-        return g * ops.where(ops.eq(deviation, 0), math.nan, math.inf)
-    return (2 / freedom) * g * deviation
+        return g * ops.where(ops.eq(x, mean), math.nan, math.inf)
+    return (2 / freedom) * g * (x - mean)
 
 
 def _std_gradient(g, x, out, dim, correction, keepdim):
@@ -170,7 +170,7 @@ derivative("std_mean", x=_std_mean_gradient, undefined=True)
 def _norm_gradient(g, x, out, ord, dim, keepdim):
     """Zero where the norm has a kink: at an element of zero, and everywhere if the norm itself is zero.
 
-    Divisors and bases are made harmless before they are used, not after: else the second derivative is 0 * inf.
+    Divisors and bases are made harmless before they are used: else the second derivative is 0 * inf.
     """
     if ord == 0:
         return None
@@ -178,8 +178,8 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
     if ord == 1:
         return g * ops.sgn(x)
     if math.isinf(ord):
-        attained = ops.eq(ops.abs(x), out)
-        return g * ops.sgn(x) * attained / ops.sum_dim(attained, dim, True, None)
+        attained = ops.logical_or(ops.eq(ops.abs(x), out), ops.logical_and(ops.ne(x, x), ops.ne(out, out)))
+        return ops.where(attained, ops.sgn(x) * g / ops.sum_dim(attained, dim, True, None), 0)
     vanishing = ops.eq(out, 0)
     divisor = ops.where(vanishing, 1, out)
     if ord == 2:
@@ -243,7 +243,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The mean of the elements that are not NaN."""
     if not input.is_floating_point() and not input.is_complex():
         raise RuntimeError(
-            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(input.dtype)}"
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{type_name(input.dtype)}"
         )
     result = ops.nansum(input, dim, keepdim, dtype) / ops.sum_dim(ops.eq(input, input), dim, keepdim, None)
     return result if out is None else write_out(out, result)
@@ -274,7 +275,7 @@ def _pair(kind, result, out):
 
 @public
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
-    """The largest element; with `dim`, the largest along it and where it stands; with a tensor, maximum().
+    """The largest element; with `dim`, the largest along it and its index; with a tensor, maximum().
 
     >>> rushlight.tensor([[1., 5.], [3., 2.]]).max(1)
     torch.return_types.max(
@@ -291,7 +292,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
 @public
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
-    """The smallest element; with `dim`, the smallest along it and where it stands; with a tensor, minimum()."""
+    """The smallest element; with `dim`, the smallest along it and its index; with a tensor, minimum()."""
     if dim is None and other is None:
         result = ops.min(input)
         return result if out is None else write_out(out, result)
@@ -333,7 +334,7 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
 
 @public
 def argmin(input, dim=None, keepdim=False, *, out=None):
-    """Where the smallest element stands: its flat index, or its index along `dim`. The first one of equals."""
+    """Where the smallest element stands: its flat index, or that along `dim`. The first one of equals."""
     result = ops.argmin(input, dim, keepdim)
     return result if out is None else write_out(out, result)
 
@@ -365,7 +366,7 @@ def count_nonzero(input, dim=None):
 
 
 def _freedom(name, dim, unbiased, correction):
-    """Sorts out the overloads of var and std: (unbiased), (dim, unbiased, keepdim), (dim, *, correction, keepdim)."""
+    """Sorts out the overloads (unbiased), (dim, unbiased, keepdim) and (dim, *, correction, keepdim)."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -422,7 +423,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return result if out is None else write_out(out, result)
 
 
-vector_norm = _C.Function(vector_norm)  # exported as rushlight.linalg.vector_norm
+vector_norm = _C.Function(vector_norm)  # rushlight.linalg has it
 
 
 @public

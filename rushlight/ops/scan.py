@@ -1,7 +1,7 @@
 """Operations along one dimension that give every element a result: running sums and products, softmax.
 
-Derivatives first. The scans can run from the end (`reverse`), because a running sum's gradient is the running sum of
-gradients from the other side.
+Derivatives first. The scans can run from the end (`reverse`), because a running sum's gradient is the running
+sum of gradients from the other side.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ derivative("cumsum", x=lambda g, dim, reverse: ops.cumsum(g, dim, None, not reve
 
 
 def _cumprod_gradient(g, x, out, dim, reverse):
-    if not x.dim():
-        return g
-    if not x.numel():
+    if not x.dim() or not x.numel():
         return g
     if not _has_zeros(x):
         return ops.cumsum(g * _conj(out), dim, None, not reverse) / _conj(x)
@@ -37,7 +35,7 @@ def _cumprod_gradient(g, x, out, dim, reverse):
 
 
 def _cumprod_gradient_by_definition(g, x, dim, reverse):
-    """Each element's derivative is the sum of the products without it: quadratic, but differentiable at zeros."""
+    """The sum of the products without the element, for each: quadratic, but differentiable at zeros."""
     dim %= x.dim()
     slices = []
     for k in range(x.size(dim)):
@@ -52,12 +50,7 @@ def _cumprod_gradient_by_definition(g, x, dim, reverse):
 def _logcumsumexp_gradient(g, x, out, dim, reverse):
     if x.is_complex():
         return ops.cumsum(g * _conj(ops.exp(-out)), dim, None, not reverse) * _conj(ops.exp(x))
-    # The sum of g[i] * exp(x[k] - out[i]), in logarithms so that nothing overflows; hence signs apart.
-    positive = ops.log(ops.where(ops.gt(g, 0), g, 0)) - out
-    negative = ops.log(ops.where(ops.lt(g, 0), -g, 0)) - out
-    return ops.exp(ops.logcumsumexp(positive, dim, not reverse) + x) - ops.exp(
-        ops.logcumsumexp(negative, dim, not reverse) + x
-    )
+    return ops.logcumsumexp_backward(g, x, out, dim, reverse)
 
 
 def _to_indices(g_values, indices, x_shape, dim):
@@ -68,6 +61,22 @@ def _to_indices(g_values, indices, x_shape, dim):
 
 derivative("cumprod", x=_cumprod_gradient)
 derivative("logcumsumexp", x=_logcumsumexp_gradient)
+# backward(g)[k] = sum of g[i] * exp(x[k] - y[i]) over i >= k, tangent(t)[i] = the same of t[k] over k <= i:
+# each is the other's adjoint.
+derivative(
+    "logcumsumexp_backward",
+    g=lambda g_out, x, result, dim, reverse: ops.logcumsumexp_tangent(g_out, x, result, dim, reverse),
+    x=lambda g_out, out: g_out * out,
+    result=lambda g_out, g, x, result, dim, reverse: (
+        -g * ops.logcumsumexp_tangent(g_out, x, result, dim, reverse)
+    ),
+)
+derivative(
+    "logcumsumexp_tangent",
+    t=lambda g, x, result, dim, reverse: ops.logcumsumexp_backward(g, x, result, dim, reverse),
+    x=lambda g, t, x, result, dim, reverse: t * ops.logcumsumexp_backward(g, x, result, dim, reverse),
+    result=lambda g, out: -g * out,
+)
 derivative("cummax", x=_to_indices)
 derivative("cummin", x=_to_indices)
 derivative("softmax", x=lambda g, out, dim: ops.softmax_backward(g, out, dim))
@@ -164,9 +173,9 @@ def _in_place(function, name):
 
 
 _C_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
+    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+    "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-constexpr int64_t CHUNK = 2048, GROUP = 32;
+constexpr int64_t CHUNK = 2048, GROUP = 16, CHAIN = 16;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -27,15 +27,22 @@ inline typename Op::C across(const T* x, int64_t n, const ReduceParams& params) 
   C result = Op::template neutral<C>();
   int64_t i = 0;
   if (n >= L) {
-    V a0 = Op::template neutral<V>(), a1 = a0, a2 = a0, a3 = a0;
-    for (; i + 4 * L <= n; i += 4 * L) {
-      a0 = Op::step(a0, load<C>(x + i), params);
-      a1 = Op::step(a1, load<C>(x + i + L), params);
-      a2 = Op::step(a2, load<C>(x + i + 2 * L), params);
-      a3 = Op::step(a3, load<C>(x + i + 3 * L), params);
+    V b0 = Op::template neutral<V>(), b1 = b0, b2 = b0, b3 = b0;
+    while (i + 4 * L <= n) {
+      V a0 = Op::template neutral<V>(), a1 = a0, a2 = a0, a3 = a0;
+      for (int r = 0; r < CHAIN && i + 4 * L <= n; r++, i += 4 * L) {
+        a0 = Op::step(a0, load<C>(x + i), params);
+        a1 = Op::step(a1, load<C>(x + i + L), params);
+        a2 = Op::step(a2, load<C>(x + i + 2 * L), params);
+        a3 = Op::step(a3, load<C>(x + i + 3 * L), params);
+      }
+      b0 = Op::merge(b0, a0);
+      b1 = Op::merge(b1, a1);
+      b2 = Op::merge(b2, a2);
+      b3 = Op::merge(b3, a3);
     }
-    for (; i + L <= n; i += L) a0 = Op::step(a0, load<C>(x + i), params);
-    V all = Op::merge(Op::merge(a0, a1), Op::merge(a2, a3));
+    for (; i + L <= n; i += L) b0 = Op::step(b0, load<C>(x + i), params);
+    V all = Op::merge(Op::merge(b0, b1), Op::merge(b2, b3));
     C lanes[L];
     store(lanes, all);
     for (int w = L / 2; w; w /= 2) {

@@ -196,6 +196,43 @@ void scan_extreme(void* const* data, const int64_t* step, const int64_t* line, i
   }
 }
 
+// The results never decrease along a line, so both recurrences only ever multiply by exponentials of at most
+// 1: nothing overflows, however far apart the elements are.
+template <class T>
+void logcumsumexp_backward(void* const* data, const int64_t* step, const int64_t* line, int64_t n,
+                           int64_t lines) {
+  for (int64_t j = 0; j < lines; j++) {
+    T* out = (T*)data[0] + j * line[0];
+    const T *grad = (const T*)data[1] + j * line[1], *x = (const T*)data[2] + j * line[2];
+    const T* result = (const T*)data[3] + j * line[3];
+    double later = 0, next = 0;  // later: the sum of grad[i] * exp(result[k] - result[i]) over i >= k
+    for (int64_t k = n - 1; k >= 0; k--) {
+      double y = widen<double>(result[k * step[3]]);
+      later = widen<double>(grad[k * step[1]]) + (k == n - 1 ? 0.0 : std::exp(y - next) * later);
+      next = y;
+      out[k * step[0]] = narrow<T>(std::exp(widen<double>(x[k * step[2]]) - y) * later);
+    }
+  }
+}
+
+template <class T>
+void logcumsumexp_tangent(void* const* data, const int64_t* step, const int64_t* line, int64_t n,
+                          int64_t lines) {
+  for (int64_t j = 0; j < lines; j++) {
+    T* out = (T*)data[0] + j * line[0];
+    const T *tangent = (const T*)data[1] + j * line[1], *x = (const T*)data[2] + j * line[2];
+    const T* result = (const T*)data[3] + j * line[3];
+    double sum = 0, before = 0;
+    for (int64_t i = 0; i < n; i++) {
+      double y = widen<double>(result[i * step[3]]);
+      double own = widen<double>(tangent[i * step[1]]) * std::exp(widen<double>(x[i * step[2]]) - y);
+      sum = own + (i == 0 ? 0.0 : std::exp(before - y) * sum);
+      before = y;
+      out[i * step[0]] = narrow<T>(sum);
+    }
+  }
+}
+
 template <class T>
 LineKernel kernel_of(LineOp op) {
   switch (op) {
@@ -205,6 +242,12 @@ LineKernel kernel_of(LineOp op) {
     case LineOp::cumprod: return scan_lines<CumProd<T>, T>;
     case LineOp::logcumsumexp:
       if constexpr (is_floating_v<T> || is_complex_v<T>) return scan_lines<LogCumSumExp<T>, T>;
+      else return nullptr;
+    case LineOp::logcumsumexp_backward:
+      if constexpr (is_floating_v<T>) return logcumsumexp_backward<T>;
+      else return nullptr;
+    case LineOp::logcumsumexp_tangent:
+      if constexpr (is_floating_v<T>) return logcumsumexp_tangent<T>;
       else return nullptr;
     case LineOp::cummax:
     case LineOp::cummin:
