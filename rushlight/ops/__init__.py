@@ -7,6 +7,7 @@ from rushlight.ops import (
     create,
     elementwise,
     index,
+    loss,
     math,
     matmul,
     random,

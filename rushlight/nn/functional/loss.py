@@ -8,6 +8,7 @@ from rushlight.nn.functional._checks import functional, require_floating, requir
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
 from rushlight.ops._public import type_name
+from rushlight.ops.loss import mse_loss as _mse_loss
 
 
 def _warn_of_broadcasting(input, target):
@@ -43,6 +44,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         reduction = reduction_of(size_average, reduce, reduction)
     _warn_of_broadcasting(input, target)
     check_reduction(reduction)
+    if weight is None and input.dtype == target.dtype and input.is_floating_point():
+        return _mse_loss(input, target, reduction)
     difference = input - target
     require_floating("mse_loss", "mse_cpu", difference)
     return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
