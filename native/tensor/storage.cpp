@@ -146,6 +146,7 @@ Storage* new_external_storage(void* data, size_t nbytes, void* owner, void (*rel
   s->data = data;
   s->nbytes = nbytes;
   s->kind = Storage::external;
+  s->device = {};
   s->foreign = {release, owner};
   return s;
 }
