@@ -14,6 +14,7 @@ expm1 = rushlight.expm1
 gammaln = rushlight.lgamma
 i0 = rushlight.i0
 log1p = rushlight.log1p
+logit = rushlight.logit
 round = rushlight.round
 sinc = rushlight.sinc
 xlogy = rushlight.xlogy

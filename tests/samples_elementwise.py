@@ -119,7 +119,7 @@ op(
 op("polar", [call(x(3, low=0.5, high=2.0), x(3))], dtypes="s", grad="f", method=False)
 unary("angle", None, avoid=(0.0,))
 unary("clone", lambda v: v)
-unary("detach", grad="", view=True, method=True)
+op("Tensor.detach", [call(x(3, 4)), call(x())], grad="", view=True)
 unary("isnan", None, grad="", more=[call(Input((3,), values=(math.nan, 1.0, math.inf)), only="fc")])
 unary("isinf", None, grad="", more=[call(Input((3,), values=(math.nan, 1.0, -math.inf)), only="fc")])
 unary("isfinite", None, grad="", more=[call(Input((3,), values=(math.nan, 1.0, math.inf)), only="fc")])
@@ -275,7 +275,14 @@ binary("xlogy", lambda a, b: a * math.log(b), right=AWAY, inplace=True, dtypes="
 binary("logaddexp", lambda a, b: cmath.log(cmath.exp(a) + cmath.exp(b)), scalars=(), dtypes="fc", grad="fc")
 binary("special.xlog1py", lambda a, b: a * math.log1p(b), right=AWAY, dtypes="fib", grad="f", method=False)
 binary("logaddexp2", lambda a, b: math.log2(2**a + 2**b), scalars=(), dtypes="f", grad="f")
-binary("nextafter", math.nextafter, scalars=(), inplace=True, dtypes="f", grad="")
+op(
+    "nextafter",
+    [call(x(3, 4), x(3, 4), only="scib"), call(x(3), x(), only="scib")],
+    reference=math.nextafter,
+    inplace=True,
+    dtypes="s",
+    grad="",
+)
 binary("gcd", lambda a, b: math.gcd(a, b), scalars=(), inplace=True, dtypes="i", grad="")
 binary("lcm", lambda a, b: math.lcm(a, b), scalars=(), inplace=True, dtypes="i", grad="")
 comparison("eq", lambda a, b: a == b)

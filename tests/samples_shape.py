@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from families import DTYPE64, const, index, mutating, op, x
+from families import DTYPE64, OPS, const, index, mutating, op, x
 from sampling import Of, call
 
 # Views
@@ -38,10 +38,10 @@ op("Tensor.reshape_as", [call(x(2, 6), const(3, 4))])
 op("permute", [call(x(2, 3, 4), (2, 0, 1)), call(x(2, 3), (-1, 0)), call(x(), ())], **VIEW)
 op("movedim", [call(x(2, 3, 4), 0, 2), call(x(2, 3, 4), (0, 1), (2, 0)), call(x(2, 3), -1, 0)], **VIEW)
 op("moveaxis", [call(x(2, 3, 4), 0, 2)], **VIEW)
-op("transpose", [call(x(2, 3, 4), 0, 2), call(x(2, 3), -1, -2), call(x(), 0, 0)], inplace=True, **VIEW)
-op("swapaxes", [call(x(2, 3, 4), 0, 2)], inplace=True, **VIEW)
-op("swapdims", [call(x(2, 3, 4), 0, 2)], inplace=True, **VIEW)
-op("t", [call(x(2, 3)), call(x(3)), call(x())], inplace=True, **VIEW)
+op("transpose", [call(x(2, 3, 4), 0, 2), call(x(2, 3), -1, -2), call(x(), 0, 0)], **VIEW, inplace=True)
+op("swapaxes", [call(x(2, 3, 4), 0, 2)], **VIEW, inplace=True)
+op("swapdims", [call(x(2, 3, 4), 0, 2)], **VIEW, inplace=True)
+op("t", [call(x(2, 3)), call(x(3)), call(x())], **VIEW, inplace=True)
 op("adjoint", [call(x(2, 3)), call(x(2, 2, 3))], **VIEW)
 op(
     "Tensor.expand",
@@ -62,11 +62,11 @@ op(
         call(x()),
         call(x(), 0),
     ],
-    inplace=True,
     **VIEW,
     covers=("squeeze_dim", "squeeze_dims"),
+    inplace=True,
 )
-op("unsqueeze", [call(x(2, 3), 0), call(x(2, 3), -1), call(x(), 0), call(x(0), 1)], inplace=True, **VIEW)
+op("unsqueeze", [call(x(2, 3), 0), call(x(2, 3), -1), call(x(), 0), call(x(0), 1)], **VIEW, inplace=True)
 op(
     "narrow",
     [call(x(4, 3), 0, 1, 2), call(x(4, 3), -1, 0, 1), call(x(4), 0, 4, 0), call(x(4), 0, -2, 2)],
@@ -83,8 +83,8 @@ op("split_with_sizes", [call(x(5, 2), [1, 4]), call(x(2, 3), (1, 0, 2), 1)], **V
 op("tensor_split", [call(x(5, 2), 3), call(x(5, 2), (1, 3)), call(x(2, 4), 2, dim=1)], **VIEW)
 op("chunk", [call(x(5, 2), 2), call(x(2, 6), 3, 1), call(x(2), 5)], **VIEW)
 op("hsplit", [call(x(2, 4), 2)], **VIEW)
+op("dsplit", [call(x(2, 3, 4), 2)], **VIEW)
 op("vsplit", [call(x(4, 2), 2)], **VIEW)
-op("dsplit", [call(x(2, 1, 4), 2)], **VIEW)
 op("unbind", [call(x(3, 2)), call(x(3, 2), 1), call(x(3))], **VIEW)
 op("flatten", [call(x(2, 3, 4)), call(x(2, 3, 4), 1), call(x(2, 3, 4), 0, 1), call(x())], **VIEW)
 op("unflatten", [call(x(2, 6), 1, (2, 3)), call(x(6), 0, (-1, 2))], **VIEW)
@@ -98,9 +98,9 @@ op(
         call(x(3, 3), (3,), (4,)),
     ],
     layouts=("offset",),
-    inplace=True,
     **VIEW,
     covers=("place", "pick", "replace"),
+    inplace=True,
 )
 op(
     "diagonal",
@@ -109,13 +109,13 @@ op(
     covers=("diagonal_backward",),
 )
 op("diag", [call(x(3, 3)), call(x(3)), call(x(3), 1), call(x(3, 4), -1)])
+op("diagflat", [call(x(3)), call(x(2, 2), 1)])
 op("diag_embed", [call(x(3)), call(x(2, 3), 1), call(x(2, 3), -1, 0, 2)])
 op(
     "Tensor.unfold",
     [call(x(5), 0, 2, 1), call(x(5, 3), 0, 3, 2), call(x(4, 6), 1, 2, 2), call(x(5), 0, 5, 1)],
     **VIEW,
 )
-op("view_copy", [call(x(2, 6), (3, 4))], method=False)
 op("Tensor.contiguous", [call(x(2, 3)), call(x())], **VIEW, covers=("contiguous_copy",))
 op("flip", [call(x(3, 4), (0,)), call(x(3, 4), (0, 1)), call(x(3, 4), (-1,)), call(x(0, 2), (0,))])
 op("fliplr", [call(x(3, 4))])
@@ -176,6 +176,21 @@ op("Tensor.tolist", [call(x()), call(x(2, 3)), call(x(0, 2))], grad="")
 mutating("Tensor.fill_", [call(x(2, 3), 1), call(x(2), x()), call(x(), 0)])
 mutating("Tensor.zero_", [call(x(2, 3)), call(x())])
 mutating("Tensor.copy_", [call(x(2, 3), x(2, 3)), call(x(2, 3), x(3)), call(x(2), x())])
+
+# Copies of views; they take sizes as one tuple only
+COPIED = """Tensor.view Tensor.expand permute transpose t unsqueeze squeeze select narrow diagonal
+    Tensor.unfold as_strided split unbind view_as_real view_as_complex split_with_sizes"""
+for _view in map(OPS.get, COPIED.split()):
+    _kind = {"Tensor.view": tuple, "Tensor.expand": tuple, "split": int}.get(_view.name, object)
+    op(
+        f"{_view.name.removeprefix('Tensor.')}_copy",
+        [sample for sample in _view.samples if isinstance(sample.args[-1], _kind)],
+        dtypes=_view.dtypes,
+        grad=_view.grad,
+        layouts=_view.layouts,
+        method=False,
+        same_strides=False,
+    )
 
 # Joining
 op(

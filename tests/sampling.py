@@ -152,11 +152,11 @@ def call(*args: Any, only: str | None = None, nograd: bool = False, **kwargs: An
 class Op:
     """An operation of the public interface and what is true of it.
 
-    `name` is the path below the library ("add", "nn.functional.relu", "Tensor.view"). `dtypes` lists those it
-    supports, any other must raise; `grad` those it can be differentiated in. `inplace` says that a method
-    with an underscore exists, or for which dtypes; `method` that `x.name(...)` means the same as the
-    function. `reference` is the same operation on Python numbers, element by element. `run` makes the
-    function of a library where the path does not. `covers` names primitives that these samples exercise
+    `name` is the path below the library ("add", "nn.functional.relu", "Tensor.view"). `dtypes` lists those
+    it supports, any other must raise if `strict`; `grad` those it can be differentiated in. `inplace` says
+    that a method with an underscore exists, or for which dtypes; `method` that `x.name(...)` means the same
+    as the function. `reference` is the same operation on Python numbers, element by element. `run` makes
+    the function of a library where the path does not. `covers` names primitives that these samples exercise
     besides the one of the same name.
     """
 
@@ -172,6 +172,7 @@ class Op:
     covers: tuple[str, ...] = ()
     tolerance: float = 1.0
     same_strides: bool = True
+    strict: bool = True
     layouts: tuple[str, ...] = LAYOUTS
     run: Callable[[Any], Callable[..., Any]] | None = None
 

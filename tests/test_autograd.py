@@ -446,7 +446,7 @@ def test_threads_run_backward_at_once():
             for _ in range(200):
                 (g,) = torch.autograd.grad((shared * 2).exp(), shared, torch.ones(100))
                 assert abs(g[0].item() - 2 * 7.389056) < 1e-3
-        except BaseException as error:  # noqa: BLE001  (reported below)
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -30,7 +30,7 @@ def explain(op: Op, sample: Sample, detail: str = "") -> str:
 
 @ops(lambda op: op.reference is not None)
 def test_values_agree_with_python_numbers(op):
-    dtype = "float64" if "f" in op.dtypes else "int64"
+    dtype = "float64" if "float64" in dtype_names(op.dtypes) else "int64"
     for sample in op.for_dtype(dtype):
         if sample.kwargs or any(item.dtype for item in sample.inputs()):
             continue
@@ -54,14 +54,16 @@ def test_every_dtype_runs_or_raises(op):
     supported = dtype_names(op.dtypes)
     for dtype in DTYPES:
         refused = []
-        for sample in op.for_dtype(dtype):
+        samples = list(op.for_dtype(dtype))
+        for sample in samples:
             args, kwargs = build(rushlight, sample, dtype)
             try:
                 op.function(rushlight)(*args, **kwargs)
             except REFUSALS as error:
                 refused.append(error)
                 assert dtype not in supported, explain(op, sample, f"refuses {dtype}: {error}")
-        assert dtype in supported or refused, f"{op.name} accepts {dtype}"
+        if samples and op.strict:
+            assert dtype in supported or refused, f"{op.name} accepts {dtype}"
 
 
 def as_function_of_inputs(op, sample, dtype):
@@ -126,7 +128,7 @@ def test_in_place_form_equals_the_function(op):
             version = target._version
             assert method(*args[1:], **kwargs) is target
             assert same(target, expected.to(target.dtype)), explain(op, sample, f"{dtype} in place")
-            assert target._version > version or op.view
+            assert target._version > version or op.view or expected is args[0]
 
 
 @ops(lambda op: op.method and "." not in op.name)
@@ -168,14 +170,15 @@ def test_memory_layout_makes_no_difference(op, dtype):
 
 @ops(lambda op: op.view)
 def test_views_share_memory(op):
+    """Writing to the input shows in a view of it."""
     dtype = dtype_names(op.dtypes)[0]
     for sample in op.for_dtype(dtype):
         args, kwargs = build(rushlight, sample, dtype)
-        for result in tensors_in(rushlight, op.function(rushlight)(*args, **kwargs)):
-            if result.numel():
-                assert result.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr() or (
-                    len(tensors_in(rushlight, args)) > 1
-                ), explain(op, sample)
+        views = tensors_in(rushlight, op.function(rushlight)(*args, **kwargs))
+        for tensor in tensors_in(rushlight, args):
+            tensor.zero_()
+        for view in views:
+            assert not view.any(), explain(op, sample)
 
 
 def test_every_primitive_has_samples():
@@ -191,7 +194,9 @@ def test_every_primitive_has_samples():
 # Functions that no table of deterministic calls on tensors can describe, and where they are tested.
 ELSEWHERE = {
     "test_create.py": "arange as_tensor asarray empty empty_like empty_strided eye full linspace logspace "
-    "ones scalar_tensor tensor zeros is_conj is_neg",
+    "ones scalar_tensor tensor zeros is_conj is_neg from_numpy from_dlpack frombuffer numel is_complex "
+    "is_floating_point is_nonzero is_same_size detach detach_ broadcast_shapes tril_indices triu_indices",
+    "test_matmul.py": "chain_matmul",
     "test_random.py": "bernoulli binomial multinomial normal poisson rand rand_like randint randint_like "
     "randn randn_like randperm",
     "test_index.py": "broadcast_shapes tril_indices triu_indices",

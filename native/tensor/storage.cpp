@@ -102,6 +102,7 @@ Storage* new_record() {
   }
   std::memset(static_cast<void*>(s), 0, sizeof(Storage));
   s->refs = 1;
+  s->device = Device{};
   return s;
 }
 

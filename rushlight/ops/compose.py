@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight.ops import combine, index, math, reduce, shape, sort  # noqa: F401  (used by name below)
-from rushlight.ops._public import FUNCTIONS, Tensor, function, method, public, wrap_dim, write_out
+from rushlight.ops._public import FUNCTIONS, Tensor, function, method, public, type_name, wrap_dim, write_out
 
 ops = _C.ops
 
@@ -88,6 +88,24 @@ def is_same_size(input, other):
     return input.shape == other.shape
 
 
+@function
+def numel(input):
+    """The number of elements."""
+    return input.numel()
+
+
+@function
+def is_floating_point(input):
+    """Whether the dtype is a floating-point one."""
+    return input.is_floating_point()
+
+
+@function
+def is_complex(input):
+    """Whether the dtype is a complex one."""
+    return input.is_complex()
+
+
 # ---- elementwise
 
 
@@ -99,6 +117,8 @@ def logit(input, eps=None, *, out=None):
 
 
 def _logit(x, eps=None):
+    if x.is_complex():
+        raise NotImplementedError(f"\"logit_cpu\" not implemented for '{type_name(x.dtype)}'")
     if not x.is_floating_point():
         x = x.to(_C.get_default_dtype())
     if eps is not None:
@@ -120,6 +140,8 @@ def trace(input):
     """The sum of the diagonal of a matrix."""
     if input.dim() != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.dim()))
+    if input.dtype == _C.bool:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return ops.diagonal(input, 0, 0, 1).sum()
 
 

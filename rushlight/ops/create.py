@@ -90,7 +90,7 @@ def _from_foreign(data):
     return _exchange.from_array(data)
 
 
-@function(aliases=("asarray",))
+@function
 def as_tensor(data, dtype=None, device=None):
     """A tensor of `data`, sharing memory and history where that is possible."""
     if not isinstance(data, Tensor):
@@ -99,6 +99,27 @@ def as_tensor(data, dtype=None, device=None):
             return _C.from_data(data, dtype, _device(device))
         data = made
     return data.to(dtype=dtype or data.dtype, device=device or data.device)
+
+
+@function
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor of `obj`, sharing its memory unless that is impossible or copy=True; copy=False insists on sharing.
+
+    Unlike as_tensor, the history of a tensor is only kept with requires_grad=True.
+    """
+    made = as_tensor(obj, dtype=dtype, device=device)
+    shares = made is obj or not isinstance(obj, (list, tuple, int, float, complex, bool))
+    if isinstance(obj, Tensor):
+        shares = made.data_ptr() == obj.data_ptr()
+    elif dtype is not None and shares:
+        shares = as_tensor(obj).dtype == dtype
+    if copy is False and not shares:
+        raise ValueError("can't alias a tensor: copying is needed, but copy=False was given")
+    if copy and shares:
+        made = made.clone()
+    if made.requires_grad and not requires_grad:
+        made = made.detach()
+    return _finish(made, True) if requires_grad and not made.requires_grad else made
 
 
 @function

@@ -393,7 +393,7 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     )
 
 
-in_place_of(_nan_to_num, "nan_to_num")
+in_place_of(nan_to_num, "nan_to_num")
 
 
 @public
@@ -581,6 +581,11 @@ def _scalar_name(t):
 @function
 def polar(abs, angle, *, out=None):
     """The complex numbers with the given sizes and angles."""
+    if abs.dtype not in (_C.float32, _C.float64):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {_scalar_name(abs)} and "
+            f"{_scalar_name(angle)}"
+        )
     return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)
 
 

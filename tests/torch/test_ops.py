@@ -33,7 +33,7 @@ def test_values(op):
                     if error is not None:
                         raise error
                     assert_same(ours, theirs, scale=op.tolerance, strides=op.same_strides)
-                elif "not implemented for" not in str(refusal):
+                elif op.strict and "not implemented for" not in str(refusal):
                     assert error is not None, f"torch refuses: {refusal}"
             except Exception as problem:
                 problem.add_note(f"{op.name}{sample} in {dtype}")
@@ -102,7 +102,7 @@ def test_gradients(op, dtype):
 def test_the_table_declares_what_torch_supports():
     """The dtypes in the table are torch's, as far as the first sample shows."""
     wrong = []
-    for op in OPS.values():
+    for op in (op for op in OPS.values() if op.strict):
         for dtype in DTYPES:
             for sample in list(op.for_dtype(dtype))[:1]:
                 _, refusal = attempt(torch, op, sample, dtype)
