@@ -254,7 +254,6 @@ op(
     dtypes="fi",
     grad="f",
     covers=("median_dim",),
-<<<<<<< HEAD
 )
 op(
     "nanmedian",
@@ -274,16 +273,6 @@ op(
     grad="f",
 )
 op("quantile", [call(x(5, distinct=True), 0.3), call(x(3, 4, distinct=True), 0.5, 1)], dtypes="s", grad="f")
-=======
-)
->>>>>>> 6ce9e46 (Cover every function by samples, check second derivatives and views; keep external memory on the cpu device, guard logcumsumexp)
-op(
-    "nanmedian",
-    [call(x(5, distinct=True)), call(x(3, 4, distinct=True), 1)],
-    dtypes="fi",
-    grad="f",
-    covers=("nanmedian_dim",),
-)
 op("bincount", [call(Input((5,), values=(2, 1, 2, 0, 1)))], dtypes="i", grad="")
 op(
     "searchsorted",
@@ -316,13 +305,6 @@ op(
     dtypes="fci",
     covers=("linalg_cross",),
 )
-op(
-    "mode",
-    [call(Input((5,), values=(2, 1, 2, 0, 1)), nograd=True), call(x(3, 4, distinct=True), 1, keepdim=True)],
-    dtypes="fib",
-    grad="f",
-)
-op("quantile", [call(x(5, distinct=True), 0.3), call(x(3, 4, distinct=True), 0.5, 1)], dtypes="s", grad="f")
 op(
     "unique",
     [

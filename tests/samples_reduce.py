@@ -11,7 +11,6 @@ reduction(
     "sum",
     covers=("sum_dim", "restore"),
     more=[call(x(3), dtype=DTYPE64, only="fib"), call(x(2, 3), 1, dtype=DTYPE64, only="fib"), call(x(0))],
-    covers=("sum_dim",),
 )
 reduction(
     "nansum",
@@ -19,11 +18,7 @@ reduction(
     grad="f",
     more=[call(Input((3,), values=(1.0, math.nan, 2.0)), only="f", nograd=True)],
 )
-<<<<<<< HEAD
 reduction("mean", dtypes="fc", covers=("mean_dim",), more=[call(x(3), dtype=DTYPE64, only="f")])
-=======
-reduction("mean", dtypes="fc", more=[call(x(3), dtype=DTYPE64, only="f")], covers=("mean_dim",))
->>>>>>> 6ce9e46 (Cover every function by samples, check second derivatives and views; keep external memory on the cpu device, guard logcumsumexp)
 reduction("nanmean", dtypes="f", grad="f")
 reduction(
     "prod",
@@ -36,7 +31,6 @@ reduction(
         call(Input((2, 2), values=(0.0, 2.0, 3.0, 0.5)), 1),
         call(x(3), dtype=DTYPE64, only="fib"),
     ],
-    covers=("prod_dim",),
 )
 reduction(
     "amax",
@@ -61,7 +55,6 @@ reduction(
     grad="f",
     distinct=True,
     more=[call(x(3, distinct=True), x(3, distinct=True, low=-1.3, high=1.7))],
-    covers=("max_dim",),
 )
 reduction(
     "min",
@@ -71,7 +64,6 @@ reduction(
     grad="f",
     distinct=True,
     more=[call(x(3, distinct=True), x(3, distinct=True, low=-1.3, high=1.7))],
-    covers=("min_dim",),
 )
 op(
     "aminmax",
