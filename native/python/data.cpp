@@ -40,6 +40,8 @@ void infer_shape(PyObject* data, Inferred& found) {
   Ref<PyObject> at = share(data);
   for (;;) {
     if (is_tensor(at.get())) {
+      // A tensor of one element inside a sequence counts as a number.
+      if (found.shape.ndim > 0 && as_tensor(at.get())->numel == 1) return;
       for (int64_t s : as_tensor(at.get())->sizes()) found.shape.sizes[found.shape.ndim++] = s;
       return;
     }
@@ -68,7 +70,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
     return;
   }
   // NumPy's scalars know their dtype; plain numbers have that of their kind.
-  if (PyObject_HasAttrString(data, "dtype") && !PyFloat_Check(data)) {
+  if (PyObject_HasAttrString(data, "dtype")) {
     Ref<PyObject> dtype = checked(PyObject_GetAttrString(data, "dtype"));
     Ref<PyObject> name = checked(PyObject_Str(dtype.get()));
     std::string_view text = PyUnicode_AsUTF8(name.get());
@@ -78,9 +80,9 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   }
   Scalar s;
   if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
-    if (PyUnicode_Check(data)) {
-      if (depth == 0) fail(PyExc_TypeError, "new(): invalid data type 'str'");
-      fail(PyExc_ValueError, "too many dimensions 'str'");
+    if (PyUnicode_Check(data) || PyBytes_Check(data)) {
+      if (depth == 0) failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+      failf(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(data)->tp_name);
     }
     failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);
   }

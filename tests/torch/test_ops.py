@@ -19,6 +19,9 @@ def attempt(lib, op, sample, dtype, layout="contiguous", leaves=None):
         return None, error
 
 
+# Where torch itself is off in float64: by so much, measured against mpmath.
+INEXACT = {"digamma": 1e-9, "nn.functional.hardsigmoid": 1e-7}
+
 every_op = pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS.values()])
 
 
@@ -93,7 +96,10 @@ def test_gradients(op, dtype):
             for a, b in zip(ours, theirs):
                 assert (a is None) == (b is None), f"gradient {a}, torch {b}"
                 if b is not None:
-                    assert_same(a, b, scale=4 * op.tolerance, strides=False)
+                    scale = max(
+                        4 * op.tolerance, INEXACT.get(op.name, 0.0) / 1e-12 if dtype == "float64" else 0.0
+                    )
+                    assert_same(a, b, scale=scale, strides=False)
         except Exception as problem:
             problem.add_note(f"{op.name}{sample} in {dtype}")
             raise
