@@ -1,4 +1,4 @@
-// Elementary functions on vectors of float64, without branches, in the manner of vecmath.h.
+// Elementary functions on vectors of float64, in the manner of vecmath.h, which also states their errors.
 //
 // What is missing here (log2, tan, pow, ...) libm computes lane by lane: see simd/libm.h.
 #pragma once
@@ -66,7 +66,7 @@ inline f64v expm1(f64v x) {
   auto [r, low, n] = reduce_exp(at_least(-40.0, at_most(710.0, x)));
   f64v half_power = times_power(splat<f64v>(0.5), n.bits);
   f64v y = fma(half_power, expm1_reduced(r, low), half_power - 0.5) * 2.0;
-  return is_nan(x) ? x : with_sign(y, x);
+  return magnitude(x) > 0x1p-54 ? y : x;  // also for NaN and -0
 }
 
 // x = m 2^e with m in [sqrt(1/2), sqrt(2)); f = m - 1. Needs a normal, positive x.
@@ -153,16 +153,22 @@ inline f64v sin_in_quadrant(f64v r, i64v q) {
   return from_bits(bits(y) ^ (q << 62 & INT64_MIN));
 }
 inline f64v sin(f64v x) {
-  if (any(magnitude(x) > TRIG_LIMIT_64)) [[unlikely]]
-    return each([](double x) { return ::sin(x); }, x);
   auto [r, q] = reduce_trig(x);
-  return sin_in_quadrant(r, q);
+  f64v y = sin_in_quadrant(r, q);
+  i64v large = magnitude(x) > TRIG_LIMIT_64;
+  if (any(large)) [[unlikely]]
+    y = each_where(
+        large, y, [](auto x) { return ::sin(x); }, x);
+  return y;
 }
 inline f64v cos(f64v x) {
-  if (any(magnitude(x) > TRIG_LIMIT_64)) [[unlikely]]
-    return each([](double x) { return ::cos(x); }, x);
   auto [r, q] = reduce_trig(x);
-  return sin_in_quadrant(r, q + 1);
+  f64v y = sin_in_quadrant(r, q + 1);
+  i64v large = magnitude(x) > TRIG_LIMIT_64;
+  if (any(large)) [[unlikely]]
+    y = each_where(
+        large, y, [](auto x) { return ::cos(x); }, x);
+  return y;
 }
 
 // A polynomial up to 0.625, from there 1 - 2 / (e^2x + 1).

@@ -15,11 +15,10 @@ inline X sigmoid(X x) {
     X one = constant<X>(1), e = exp(select(x.re < 0, x, -x));
     return select(x.re < 0, e, one) / (e + one);
   } else {
-    // What the sum loses in rounding is taken off the quotient; a rough 1 / sum (it lies in [1, 2]) will do
-    // for that.
+    // What the sum (between 1 and 2) loses in rounding is taken off the quotient, roughly.
     X e = exp(-magnitude(x)), sum = e + 1, lost = e - (sum - 1);
     X quotient = (x < 0 ? e : constant<X>(1)) / sum;
-    return quotient - quotient * lost * (constant<X>(1.4571) - sum * constant<X>(0.5));
+    return fma(-quotient, lost, quotient);
   }
 }
 // max(x, 0) + log(1 + e^-|x|)

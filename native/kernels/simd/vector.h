@@ -255,7 +255,15 @@ inline V each(F f, V x, Vs... more) {
   for (int i = 0; i < int(VECTOR_BYTES / sizeof(scalar_t<V>)); i++) result[i] = f(x[i], more[i]...);
   return result;
 }
-// The same with a function of doubles, whatever the lanes are.
+// The same on some lanes only; the others keep `result`.
+template <class F, class V, class... Vs>
+[[gnu::noinline]] V each_where(bits_t<V> mask, V result, F f, Vs... x) {
+  for (int i = 0; i < int(VECTOR_BYTES / sizeof(scalar_t<V>)); i++) {
+    if (mask[i]) result[i] = f(x[i]...);
+  }
+  return result;
+}
+// On every lane, with a function of doubles, whatever the lanes are.
 template <class F, class V, class... Vs>
 inline V each_double(F f, V x, Vs... more) {
   V result{};
@@ -266,14 +274,22 @@ inline V each_double(F f, V x, Vs... more) {
   return result;
 }
 
-// c0 + x c1 + x^2 c2 + ..., by Horner's rule.
-template <class V>
-inline V polynomial(V, scalar_t<V> c0) {
-  return splat<V>(c0);
-}
+// c0 + x c1 + x^2 c2 + ... Horner's rule is one long chain of dependent instructions; from six coefficients
+// on, even and odd powers are summed in two chains side by side (a tenth off the time of log).
 template <class V, class... C>
-inline V polynomial(V x, scalar_t<V> c0, scalar_t<V> c1, C... rest) {
-  return fma(polynomial(x, c1, rest...), x, splat<V>(c0));
+inline V polynomial(V x, C... coefficients) {
+  constexpr int n = sizeof...(C);
+  const scalar_t<V> c[] = {coefficients...};
+  if constexpr (n < 6) {
+    V y = splat<V>(c[n - 1]);
+    for (int i = n - 2; i >= 0; i--) y = fma(y, x, splat<V>(c[i]));
+    return y;
+  } else {
+    V z = x * x, y = splat<V>(c[n - 1]), other = splat<V>(c[n - 2]);
+    for (int i = n - 3; i >= 0; i -= 2) y = fma(y, z, splat<V>(c[i]));
+    for (int i = n - 4; i >= 0; i -= 2) other = fma(other, z, splat<V>(c[i]));
+    return n % 2 ? fma(other, x, y) : fma(y, x, other);
+  }
 }
 
 }  // namespace
