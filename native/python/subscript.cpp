@@ -63,6 +63,16 @@ TensorRef unsqueeze_at(Tensor* t, int dim) {
 
 // The index tensor of a list, tuple, range or array: int64, or a mask if it holds bools.
 TensorRef tensor_from_sequence(PyObject* sequence) {
+  if (PyList_CheckExact(sequence)) {  // a plain list of ints, the most frequent kind
+    Py_ssize_t n = PyList_GET_SIZE(sequence), i = 0;
+    int64_t size = n;
+    TensorRef index = new_tensor(Sizes(&size, 1), DType::i64);
+    for (int overflow = 0; i < n && PyLong_CheckExact(PyList_GET_ITEM(sequence, i)); i++) {
+      index->data_as<int64_t>()[i] = PyLong_AsLongLongAndOverflow(PyList_GET_ITEM(sequence, i), &overflow);
+      if (overflow) break;
+    }
+    if (i == n) return index;
+  }
   static PyObject* convert = nullptr;
   if (!convert) {
     Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.ops.index"));
