@@ -55,7 +55,8 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   }
   DType dtype = tensors.dtype();
   Tensor* model = tensors[std::max<Py_ssize_t>(model_at, 0)];
-  int dim = wrap_dim(read_int(args[1]), model->ndim);
+  // Where every tensor is an empty vector, torch takes any dim.
+  int dim = model_at < 0 ? 0 : wrap_dim(read_int(args[1]), model->ndim);
   Shape shape;
   shape.assign(model->sizes());
   int64_t length = 0;
