@@ -11,7 +11,8 @@ Place = tuple[str, int, str]  # file, line, function
 
 
 def with_places(sentence: str, places: Sequence[tuple[str, Place | None]], advice: str = "") -> str:
-    """`sentence`, then each place with its source text, then the advice; places that are None are left out."""
+    """`sentence`, then each place with its source text, then the advice; places that are None are left "
+    "out."""
     lines = []
     for what, place in places:
         if place is None:

@@ -1,4 +1,5 @@
-"""Exchanging data with NumPy and others: from_numpy, numpy(), __array__, DLPack, buffers. NumPy is imported on use."""
+"""Exchanging data with NumPy and others: from_numpy, numpy(), __array__, DLPack, buffers. NumPy is "
+"imported on use."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
     """A tensor on the array's memory, and whether it may be written to."""
     if array.dtype.byteorder == ">":
         raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+            "given numpy array has byte order different from the native byte order. Conversion between "
+            "byte orders "
             "is currently not supported."
         )
     if array.dtype.kind not in "fciub" or array.dtype.name in (
@@ -24,17 +26,22 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
         "longdouble",
     ):
         raise TypeError(
-            f"can't convert np.ndarray of type {array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
-            "supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+            f"can't convert np.ndarray of type "
+            f"{array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "
+            "supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, "
+            "int8, "
             "uint64, uint32, uint16, uint8, and bool."
         )
     return _C.from_buffer(array)
 
 
 _READ_ONLY = (
-    "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
-    "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
-    "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
+    "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+    "means writing to "
+    "this tensor will result in undefined behavior. You may want to copy the array to protect its data "
+    "or make it "
+    "writable before converting it to a tensor. This type of warning will be suppressed for the rest of "
+    "this program."
 )
 _warned = False
 
@@ -81,7 +88,8 @@ def numpy(self, *, force=False):
         )
     if self.device.type != "cpu" and not force:
         raise TypeError(
-            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+            f"tensor to host "
             "memory first."
         )
     import numpy
@@ -142,17 +150,20 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
         raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} "
+            f"bytes) minus 1"
         )
     if count < 0:
         if (size - offset) % item:
             raise ValueError(
-                f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})"
+                f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple "
+                f"of element size ({item})"
             )
         count = (size - offset) // item
     if offset + count * item > size:
         raise ValueError(
-            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
+            f"greater than actual buffer length ({size} bytes)"
         )
     global _warned
     if not writable and not _warned:

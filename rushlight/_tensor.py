@@ -83,7 +83,8 @@ def retain_grad(self):
 
 @method
 def register_hook(self, hook):
-    """Calls `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns takes its place."""
+    """Calls `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns takes "
+    "its place."""
     from rushlight.autograd import graph
 
     return graph.register_tensor_hook(self, hook)
@@ -163,8 +164,10 @@ def _deepcopy(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+            "the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a "
+            "torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
     from copy import deepcopy
@@ -283,7 +286,9 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
             if device.type == "cuda":
                 raise RuntimeError("No CUDA GPUs are available")
             if self.device.type == "meta":
-                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.")  # fmt: skip
+                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
+                                          "torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
+                                          "when moving module from meta to a different device.")  # fmt: skip
             return _C.ops.to_device(self, dtype or self.dtype, device)
     if dtype is not None and dtype != self.dtype:
         return _C.ops.to_dtype(self, dtype)

@@ -29,13 +29,15 @@ def _initial_gradients(tensors: tuple, gradients: tuple, batched: bool = False) 
             if gradient.shape != tensor.shape:
                 index = next(i for i, t in enumerate(tensors) if t is tensor)
                 raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{index}] has a shape of {gradient.shape} and output[{index}] "
+                    f"Mismatch in shape: grad_output[{index}] has a shape of {gradient.shape} and "
+                    f"output[{index}] "
                     f"has a shape of {tensor.shape}."
                 )
             if tensor.is_complex() != gradient.is_complex():
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. "
-                    f"Mismatch in dtype: grad_output[0] has a dtype of {gradient.dtype} and output[0] has a dtype "
+                    f"Mismatch in dtype: grad_output[0] has a dtype of {gradient.dtype} and output[0] "
+                    f"has a dtype "
                     f"of {tensor.dtype}."
                 )
             made.append(gradient)
@@ -53,7 +55,8 @@ def _initial_gradients(tensors: tuple, gradients: tuple, batched: bool = False) 
                                 tensor.grad_fn and tensor.grad_fn._source,
                             )
                         ],
-                        "Reduce it first, y.sum().backward(), or say how its elements weigh: y.backward(weights).",
+                        "Reduce it first, y.sum().backward(), or say how its elements weigh: "
+                        "y.backward(weights).",
                     )
                 )
             if not tensor.dtype.is_floating_point:
@@ -96,7 +99,8 @@ def backward(
         if grad_tensors is None:
             grad_tensors = grad_variables
         else:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")  # fmt: skip
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed "
+                               "to `backward()`. Please only use `grad_tensors`.")  # fmt: skip
     tensors = _as_tuple(tensors)
     if inputs is not None:
         inputs = _as_tuple(inputs)
@@ -132,11 +136,14 @@ def grad(
     (tensor(27.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")  # fmt: skip
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
+                         "but got: allow_unused=False.")  # fmt: skip
     if not only_inputs:
         import warnings
 
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To "
+                      "accumulate gradient for other parts of the graph, please use "
+                      "torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
@@ -162,7 +169,8 @@ def grad(
                 "allow_unused=True if this is the desired behavior.",
                 [
                     (
-                        f"Input {index}, of shape {list(inputs[index].shape)}, is not used by what was computed",
+                        f"Input {index}, of shape {list(inputs[index].shape)}, is not used by what was "
+                        f"computed",
                         outputs[0].grad_fn and outputs[0].grad_fn._source,
                     )
                 ],
@@ -185,7 +193,17 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     count = sizes.pop()
     for i in range(count):
         row = tuple(None if g is None else g[i] for g in given)
-        rows.append(grad(outputs, inputs, row, keep or i < count - 1, create_graph, True, allow_unused, False, materialize_grads))  # fmt: skip
+        rows.append(
+            grad(
+                outputs,
+                inputs,
+                row,
+                keep or i < count - 1,
+                create_graph,
+                allow_unused=allow_unused,
+                materialize_grads=materialize_grads,
+            )
+        )
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 

@@ -3,8 +3,8 @@
     @public
     def exp(input, *, out=None): ...
 
-makes `rushlight.exp` (and `Tensor.exp`) a function that first asks `__torch_function__` of its arguments, which
-costs about ten nanoseconds, and otherwise calls the Python function.
+makes `rushlight.exp` (and `Tensor.exp`) a function that first asks `__torch_function__` of its
+arguments, which costs about ten nanoseconds, and otherwise calls the Python function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def public(
     method: bool = True,
     namespace: bool = True,
 ) -> Any:
-    """Registers `function` as rushlight.<name> (namespace) and Tensor.<name> (method), and under its aliases."""
+    """Registers `function` as rushlight.<name> (namespace) and Tensor.<name> (method), and under its "
+    "aliases."""
     if function is None:
         return lambda f: public(f, name=name, aliases=aliases, method=method, namespace=namespace)
     wrapped = _C.Function(function)
@@ -56,7 +57,8 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
-        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the arguments "
+        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the "
+                           "arguments "
                            "requires grad.")  # fmt: skip
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
@@ -64,10 +66,13 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
     if out.shape != result.shape:
         if out.numel():
             warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
-                f"not match the required output shape {list(result.shape)}. This behavior is deprecated, and in a "
+                f"An output with one or more elements was resized since it had shape {list(out.shape)}, "
+                f"which does "
+                f"not match the required output shape {list(result.shape)}. This behavior is deprecated, "
+                f"and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can "
-                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                "t.resize_(0).",
                 stacklevel=3,
             )
         out.resize_(result.shape)
@@ -75,9 +80,9 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
 
 
 _TYPE_NAMES = {
-    _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int", _C.int64: "Long", _C.float16: "Half",
-    _C.float32: "Float", _C.float64: "Double", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
-    _C.bool: "Bool", _C.bfloat16: "BFloat16",
+    _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int",
+    _C.int64: "Long", _C.float16: "Half", _C.float32: "Float", _C.float64: "Double",
+    _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble", _C.bool: "Bool", _C.bfloat16: "BFloat16",
 }  # fmt: skip
 
 
@@ -87,7 +92,8 @@ def type_name(dtype: _C.dtype) -> str:
 
 
 def in_place(name: str, primitive: _C.Primitive | None = None) -> None:
-    """Gives Tensor the method `<name>_` that runs the primitive in place with the same positional arguments."""
+    """Gives Tensor the method `<name>_` that runs the primitive in place with the same positional "
+    "arguments."""
     primitive = primitive or getattr(_C.ops, name)
     run = _C.in_place
 
@@ -114,7 +120,8 @@ def in_place_of(function: Callable, name: str | None = None) -> None:
 
 
 def dims(args: tuple) -> tuple:
-    """The sizes or dimensions of a call that takes them one by one or as one sequence: view(2, 3), view((2, 3))."""
+    """The sizes or dimensions of a call that takes them one by one or as one sequence: view(2, 3), "
+    "view((2, 3))."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         return tuple(args[0])
     return args

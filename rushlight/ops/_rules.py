@@ -1,12 +1,14 @@
 """The derivative table: how a rule written in Python becomes part of a primitive.
 
-A rule is a plain function of tensors. Its parameter names say what it needs, and what it names is what is saved:
+A rule is a plain function of tensors. Its parameter names say what it needs, and what it names is
+what is saved:
 
     derivative("mul", a=lambda g, b: g * b, b=lambda g, a: g * a)
 
-`g` is the gradient of the output (`g_values` that of the output `values`, `gs` the list of all); the name of an
-argument is its value, `x_shape` its size only; the name of an output (`out`) is that output; `needs`, in a joint
-rule, says which inputs want a gradient. The engine sums over broadcast dimensions and casts, so no rule does.
+`g` is the gradient of the output (`g_values` that of the output `values`, `gs` the list of all); the name of
+an argument is its value, `x_shape` its size only; the name of an output (`out`) is that output; `needs`, in a
+joint rule, says which inputs want a gradient. The engine sums over broadcast dimensions and casts, so no
+rule does.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def _parameters(primitive: _C.Primitive, rule: Callable) -> list[tuple[int, int]
         elif name.endswith("_shape") and name[:-6] in args:
             found.append((_SHAPE, args.index(name[:-6])))
         else:
-            raise TypeError(f"the derivative of {primitive.__name__} names '{name}', which is neither an argument "
+            raise TypeError(f"the derivative of {primitive.__name__} names '{name}', which is neither an "
+                            f"argument "
                             f"{args} nor an output {outputs}")  # fmt: skip
     return found
 
@@ -53,8 +56,8 @@ def derivative(
 ) -> None:
     """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
 
-    node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`); undefined=True
-    passes None for gradients that did not arrive, instead of zeros.
+    node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`);
+    undefined=True passes None for gradients that did not arrive, instead of zeros.
     """
     primitive = getattr(_C.ops, name)
     if joint is not None:
@@ -67,13 +70,15 @@ def derivative(
 
 
 def no_derivative(*names: str) -> None:
-    """Declares primitives whose results never carry a gradient (comparisons, indices, rounding to integers)."""
+    """Declares primitives whose results never carry a gradient (comparisons, indices, rounding to "
+    "integers)."""
     for name in names:
         getattr(_C.ops, name).set_no_derivative()
 
 
 def check_complete() -> None:
-    """Raises if a primitive has neither a rule nor a declaration: a missing rule is an error, not a missing gradient."""
+    """Raises if a primitive has neither a rule nor a declaration: a missing rule is an error, not a "
+    "missing gradient."""
     missing = [name for name, primitive in vars(_C.ops).items() if not primitive.settled]
     if missing:
         raise ImportError(f"no derivative rule and no declaration for: {', '.join(sorted(missing))}")

@@ -185,7 +185,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     """The covariance matrix of the rows' variables."""
     if input.dim() > 2:
         raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} "
+            f"dimensions"
         )
     if input.dtype == _C.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
@@ -214,7 +215,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     if weights is None and divisor <= 0:
         import warnings
 
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
+                      "number of "
                       "observations.", stacklevel=2)  # fmt: skip
         divisor = 0
     result = weighted @ centred.mT.conj() / divisor
@@ -247,7 +249,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     if q.dim() > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+                           f"nearest, but "
                            f"got {interpolation}")  # fmt: skip
     n = input.dim()
     kept = [1] * n if dim is None else list(input.shape)
@@ -381,7 +384,8 @@ def _copy_of(name, view_name=None):
 
 _copy_of("view", "reshape")  # a copy needs no compatible strides
 for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "narrow", "diagonal",
-              "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex", "split_with_sizes"):  # fmt: skip
+              "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex",
+              "split_with_sizes"):  # fmt: skip
     _copy_of(_view)
 
 

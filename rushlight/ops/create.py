@@ -46,7 +46,8 @@ def _size(args, name, keyword=None):
     size = dims(args) if keyword is None else tuple(keyword)
     for s in size:
         if isinstance(s, float):
-            raise TypeError(f"{name}(): argument 'size' must be tuple of ints, but found element of type float at "
+            raise TypeError(f"{name}(): argument 'size' must be tuple of ints, but found element of type "
+                            f"float at "
                             f"pos {size.index(s)}")  # fmt: skip
     return size
 
@@ -103,7 +104,9 @@ def as_tensor(data, dtype=None, device=None):
 
 @function
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor of `obj`, sharing its memory unless that is impossible or copy=True; copy=False insists on sharing.
+    """A tensor of `obj`, sharing its memory unless that is impossible or copy=True.
+
+    copy=False insists on sharing.
 
     Unlike as_tensor, the history of a tensor is only kept with requires_grad=True.
     """
@@ -130,8 +133,8 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
 
 
 @function
-def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-          memory_format=None):  # fmt: skip
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+          pin_memory=False, memory_format=None):  # fmt: skip
     """A tensor of uninitialised memory."""
     _checked(layout, pin_memory)
     t = _C.empty(_size(args, "empty", size), dtype, _device(device))
@@ -215,8 +218,8 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
 
 
 @function
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-             pin_memory=False):  # fmt: skip
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):  # fmt: skip
     """`steps` numbers from start to end, both included, evenly spaced."""
     _checked(layout, pin_memory)
     if dtype is None:
@@ -227,8 +230,8 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
 
 @function
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-             pin_memory=False):  # fmt: skip
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the powers from start to end."""
     _checked(layout, pin_memory)
     dtype = dtype or _C.get_default_dtype()
@@ -278,15 +281,15 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @function
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-              memory_format=None):  # fmt: skip
+def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False,
+              pin_memory=False, memory_format=None):  # fmt: skip
     """Ones with the sizes of `input`."""
     return _fill_like(input, 1, dtype, layout, device, requires_grad, pin_memory)
 
 
 @function
-def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-              memory_format=None):  # fmt: skip
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False,
+              pin_memory=False, memory_format=None):  # fmt: skip
     """One value with the sizes of `input`."""
     return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory)
 

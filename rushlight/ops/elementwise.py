@@ -1,7 +1,7 @@
 """Derivatives of the elementwise primitives: one line each, real and complex.
 
-For a holomorphic f the gradient is g times the conjugate of f' (torch's convention); `_conj` does nothing to real
-tensors and numbers. Where a function has a kink, the value there is the one torch chose.
+For a holomorphic f the gradient is g times the conjugate of f' (torch's convention); `_conj` does nothing to
+real tensors and numbers. Where a function has a kink, the value there is the one torch chose.
 """
 
 from __future__ import annotations
@@ -225,9 +225,10 @@ derivative("elu", x=lambda g, x, s, t, u: ops.where(ops.gt(x, 0), g * t, g * (s 
 derivative("softplus", x=lambda g, x, s, t: ops.where(ops.gt(x * s, t), g, g * ops.sigmoid(x * s)))
 
 no_derivative(
-    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "isnan",
-    "isinf", "isfinite", "isposinf", "isneginf", "signbit", "nextafter", "heaviside",
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
+    "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
+    "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "isnan", "isinf", "isfinite",
+    "isposinf", "isneginf", "signbit", "nextafter", "heaviside",
 )  # fmt: skip
 
 

@@ -435,10 +435,14 @@ def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
 def _check_integer_addcdiv(tensor1, tensor2):
     if not any(t.is_floating_point() or t.is_complex() for t in (tensor1, tensor2)):
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
-            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + "
-            "value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * "
-            "tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: "
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
+            "perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as "
+            "(input + "
+            "value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + "
+            "value * "
+            "tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
+            "implementation: "
             "(input + value * tensor1 / tensor2), for all dtypes."
         )
 
@@ -559,11 +563,13 @@ def complex(real, imag, *, out=None):
     """The complex numbers with the given real and imaginary parts."""
     if real.dtype != imag.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {_scalar_name(real)} but got scalar type {_scalar_name(imag)} for second argument"
+            f"Expected object of scalar type {_scalar_name(real)} but got scalar type "
+            f"{_scalar_name(imag)} for second argument"
         )
     if real.dtype not in (_C.float32, _C.float64):
         raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {_scalar_name(real)} and {_scalar_name(imag)}"
+            f"Expected both inputs to be Half, Float or Double tensors but got {_scalar_name(real)} and "
+            f"{_scalar_name(imag)}"
         )
     from rushlight.ops._public import FUNCTIONS
 

@@ -1,7 +1,7 @@
 """Views and shapes: the same elements seen with other sizes, and copies of them.
 
-Derivatives first. A view's derivative undoes it; where elements were left out (select, slice, diagonal), zeros take
-their place. `expand` needs nothing: the engine sums over broadcast dimensions.
+Derivatives first. A view's derivative undoes it; where elements were left out (select, slice, diagonal),
+zeros take their place. `expand` needs nothing: the engine sums over broadcast dimensions.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ def unflatten(input, dim, sizes):
         raise RuntimeError("only one dimension can be inferred")
     if known == 0 or (shape[dim] % known if -1 in sizes else known != shape[dim]):
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) "
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[dim]}) "
             "in the input tensor"
         )
     sizes = tuple(shape[dim] // known if size == -1 else size for size in sizes)
@@ -257,7 +258,8 @@ def movedim(input, source, destination):
     if len(sources) != len(destinations):
         raise RuntimeError(
             "movedim: Invalid source or destination dims: source "
-            f"({list(sources)} dims) should contain the same number of dims as destination ({list(destinations)} dims)"
+            f"({list(sources)} dims) should contain the same number of dims as destination "
+            f"({list(destinations)} dims)"
         )
     sources = [wrap_dim(d, n) for d in sources]
     destinations = [wrap_dim(d, n) for d in destinations]
@@ -405,11 +407,13 @@ def split(tensor, split_size_or_sections, dim=0):
     sizes = tuple(int(s) for s in split_size_or_sections)
     if any(s < 0 for s in sizes):
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(sizes)}"
         )
     if sum(sizes) != length:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at "
+            f"dimension "
             f"{dim}), but got split_sizes={list(sizes)}"
         )
     return ops.split_with_sizes(tensor, sizes, d)

@@ -79,7 +79,8 @@ def close(a, b):
     return a == b
 
 
-# torch replays the view where Rushlight reads the base with as_strided: the node of a stale view may differ in name.
+# torch replays the view where Rushlight reads the base with as_strided: the node of a stale view may
+# differ in name.
 def comparable(result):
     return result if isinstance(result, str) else result[:4]
 
@@ -88,7 +89,8 @@ def comparable(result):
 def test_random_programs(block):
     for seed in range(block * 50, block * 50 + 50):
         ours, theirs = run(rushlight, seed), run(torch, seed)
-        # Writing into a view whose base gained a history since: torch refuses unless grad_fn was looked at before.
+        # Writing into a view whose base gained a history since: torch refuses unless grad_fn was looked at
+        # before.
         if theirs == "a leaf Variable that requires grad is being used in an in-place operation":
             continue
         assert close(comparable(ours), comparable(theirs)), f"seed {seed}:\n{ours}\n{theirs}"

@@ -81,8 +81,8 @@ def make(lib, recipe):
     return tensor
 
 
-# What torch refuses and Rushlight computes: missing kernels, an index into a tensor without elements that writes
-# nothing, the gradient of an empty complex tensor.
+# What torch refuses and Rushlight computes: missing kernels, an index into a tensor without elements that
+# writes nothing, the gradient of an empty complex tensor.
 MORE_GENERAL = (
     "not implemented for",
     "index is out of bounds for dimension with size 0",
@@ -91,11 +91,13 @@ MORE_GENERAL = (
 
 
 def compare(function, *recipes):
-    """Run `function(lib, *tensors)` in both; what torch refuses must be refused (test_errors.py has the wording)."""
+    """Run `function(lib, *tensors)` in both; what torch refuses must be refused (test_errors.py has the "
+    "wording)."""
     theirs, refusal = attempt(function, torch, *[make(torch, recipe) for recipe in recipes])
     ours, error = attempt(function, rushlight, *[make(rushlight, recipe) for recipe in recipes])
     if refusal is None:
-        # x[True] = value casts in torch; every other index of tensors wants equal dtypes, and so does this one here.
+        # x[True] = value casts in torch; every other index of tensors wants equal dtypes, and so does this
+        # one here.
         if "source and destination dtypes match" in str(error):
             return
         if error is not None:
