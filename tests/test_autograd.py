@@ -323,7 +323,7 @@ def test_modified_saved_value():
     assert "z = y * y" in text and "y.add_(1)" in text
 
 
-def test_data_write_warns_with_both_lines():
+def test_data_write_warns_with_both_lines(tmp_path):
     import subprocess
     import sys
     import textwrap
@@ -339,7 +339,9 @@ def test_data_write_warns_with_both_lines():
             y.backward(torch.ones(2))
         print(caught[0].message)
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert "changed through .data" in done.stdout
     assert "line 5" in done.stdout and "line 6" in done.stdout
 

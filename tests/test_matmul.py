@@ -144,12 +144,13 @@ print(maps())
     [({}, True), ({"RUSHLIGHT_OPENBLAS": "/nonexistent"}, False), ({"RUSHLIGHT_CPU": "baseline"}, True)],
     ids=["as installed", "without OpenBLAS", "without AVX2"],
 )
-def test_openblas_opens_at_the_first_product_and_can_be_missing(environment, opened):
+def test_openblas_opens_at_the_first_product_and_can_be_missing(environment, opened, tmp_path):
     if not os.path.exists("/proc/self/maps"):
         pytest.skip("needs /proc")
     run = subprocess.run(
         [sys.executable, "-c", CHECK],
         env=os.environ | environment,
+        cwd=tmp_path,  # not beside the source tree, which has no native core
         capture_output=True,
         text=True,
         check=False,
