@@ -198,7 +198,8 @@ PyObject* py_conj(PyObject*, PyObject* o) {
       static Primitive& conj = primitive("conj");
       return call(conj, &o);
     }
-    if (PyComplex_Check(o)) return PyComplex_FromDoubles(PyComplex_RealAsDouble(o), -PyComplex_ImagAsDouble(o));
+    if (PyComplex_Check(o))
+      return PyComplex_FromDoubles(PyComplex_RealAsDouble(o), -PyComplex_ImagAsDouble(o));
     return Py_NewRef(o);
   });
 }

@@ -8,8 +8,8 @@
 
 #include "../reduce.h"
 #include "../vecmath.h"
-#include "libm.h"
 #include "any_vector.h"
+#include "libm.h"
 
 namespace rl {
 inline namespace RL_ISA {
