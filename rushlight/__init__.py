@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os as _os
+import typing as _typing
 
 from rushlight import _C
 
@@ -84,6 +85,9 @@ newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "special", "testing", "utils"}
+
+if _typing.TYPE_CHECKING:
+    from rushlight import cuda, nn, optim, overrides, utils
 
 
 def __getattr__(name: str) -> object:

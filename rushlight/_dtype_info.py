@@ -26,7 +26,7 @@ class _DtypeInfo:
         return self._name
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._name == self._name  # type: ignore[attr-defined]
+        return type(other) is type(self) and other._name == self._name
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")

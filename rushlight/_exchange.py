@@ -65,10 +65,10 @@ def from_array(data: Any) -> Tensor:
     """A tensor on the memory of any array: NumPy's, one with `__dlpack__`, or one with `__array__`."""
     import sys
 
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+    loaded = sys.modules.get("numpy")
+    if loaded is not None and isinstance(data, (loaded.ndarray, loaded.generic)):
         return (
-            _shared(numpy.asarray(data))[0]
+            _shared(loaded.asarray(data))[0]
             if data.dtype.kind in "fciub"
             else _C.from_data(data.tolist(), None, None)
         )

@@ -246,8 +246,8 @@ def to(self, *args, **kwargs):
     return _to(self, dtype, device, copy)
 
 
-def _to_arguments(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
-    args = list(args)
+def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
+    args = list(given)
     dtype = device = None
     if args and isinstance(args[0], Tensor):
         other = args.pop(0)

@@ -23,7 +23,7 @@ def _as_tuple(value: Any) -> tuple:
 
 def _initial_gradients(tensors: tuple, gradients: tuple, batched: bool = False) -> tuple:
     """A gradient for every root: given ones are checked, missing ones are ones for scalars."""
-    made = []
+    made: list[Tensor | None] = []
     for tensor, gradient in zip(tensors, gradients, strict=True):
         if isinstance(gradient, Tensor):
             if gradient.shape != tensor.shape:
