@@ -9,6 +9,7 @@ struct Modes {
   bool anomaly = false;
   bool anomaly_check_nan = true;
   bool torch_function = true;  // false inside DisableTorchFunctionSubclass
+  bool forward = false;        // inside a dual level: operations carry tangents along
 };
 
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.

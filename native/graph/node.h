@@ -97,6 +97,7 @@ void expose(Node* node);                       // gives the object its own Pytho
 // Owned reference. Brings a view's history up to date first (Note [views and in-place]).
 Edge gradient_edge(Tensor* t);
 Ref<Node> accumulator_of(Tensor* leaf);
+void forget_accumulator(Extra* extra);  // its leaf goes, or changed shape
 
 // history.cpp
 void refresh_view(Tensor* t);

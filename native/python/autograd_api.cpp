@@ -238,7 +238,8 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
             dtype_class_name(result->dtype), dtype_class_name(t->dtype));
     }
     if (t == result) return Py_NewRef(args[0]);
-    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad;
+    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad &&
+                 !modes.forward;
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
     check_inplace(t);

@@ -4,6 +4,7 @@
 
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "forward_mode.h"
 
 namespace rl {
 namespace {
@@ -289,6 +290,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
     }
     note_origin(op, args, needs, result.get());
   }
+  if (modes.forward) give_tangents(op, args, result.get());
   return result.release();
 }
 
@@ -303,6 +305,8 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (records && op.no_derivative) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
   }
+  Ref<PyObject> tangent;
+  if (modes.forward) tangent = tangent_of_write(op, args);
   Ref<Node> node;
   if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
   Ref<PyObject> result(op.forward(op, args, self));
@@ -313,6 +317,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
     self->storage->written.operation = op.number;
     rewrite_history(self, std::move(node));
   }
+  if (tangent) write_tangent(self, tangent.get());
   return Py_NewRef(self->object());
 }
 

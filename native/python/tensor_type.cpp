@@ -28,10 +28,8 @@ Tensor* self_tensor(PyObject* self) { return as_tensor(self); }
 void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;
-  if (extra->accumulator) {
-    // The node owns its leaf, so it cannot outlive it; only a collected cycle gets here.
-    extra->accumulator = nullptr;
-  }
+  forget_accumulator(extra);
+  Py_XDECREF(reinterpret_cast<PyObject*>(extra->tangent));
   Py_XDECREF(reinterpret_cast<PyObject*>(extra->base));
   Py_XDECREF(reinterpret_cast<PyObject*>(extra->grad));
   Py_XDECREF(extra->hooks);
@@ -70,6 +68,7 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   if (t->extra) {
     Py_VISIT(t->extra->base);
     Py_VISIT(t->extra->grad);
+    Py_VISIT(t->extra->tangent);
     Py_VISIT(t->extra->hooks);
     Py_VISIT(t->extra->post_hooks);
   }
@@ -290,7 +289,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     }
     // The accumulator describes the old data. Graphs recorded so far keep it; the next one gets its own.
     bool same = t->dtype == from->dtype && std::ranges::equal(t->sizes(), from->sizes());
-    if (!same && t->extra) t->extra->accumulator = nullptr;
+    if (!same && t->extra) forget_accumulator(t->extra);
     incref(from->storage);
     Storage* old = std::exchange(t->storage, from->storage);
     set_geometry(t, from->sizes(), from->strides());

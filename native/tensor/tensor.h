@@ -25,13 +25,15 @@ enum class ViewOrigin : uint8_t { ordinary, no_grad, multi_output, inference, cu
 struct Extra {
   Tensor* base;           // owned; the tensor this one is a view of (never itself a view), or null
   Tensor* grad;           // owned
-  Node* accumulator;      // borrowed: the node clears it when it goes
+  Node* accumulator;      // borrowed, or asleep here (Note [sleeping accumulators], graph/node.cpp)
   PyObject* hooks;        // owned dict of a leaf's hooks, or null
   PyObject* post_hooks;   // owned dict of post-accumulate hooks, or null
   Source cut;             // where the graph was cut (detach, no_grad)
   uint32_t view_version;  // storage version for which a view's grad_fn is right
   ViewOrigin origin;
   bool differentiable_view;  // false for detach(): shares memory, not history
+  Tensor* tangent;           // owned; forward mode's other half (python/forward_mode.cpp)
+  uint64_t tangent_level;    // the dual level it belongs to
 };
 
 struct Tensor {

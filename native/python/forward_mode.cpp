@@ -1,0 +1,221 @@
+// Forward mode. A dual tensor is a tensor with a tangent in its Extra; while a dual level is open
+// (modes.forward), every primitive that sees one asks Python for the tangents of its outputs
+// (rushlight/ops/_tangents.py knows the formulas) and hangs them on.
+//
+// Tangents carry the number of the level they belong to: closing the level makes all of them stale at once,
+// without a list of them. Memory is laid out as the primal's, so that the tangent of a view is the same view
+// of the tangent. Start with give_tangents.
+#include "forward_mode.h"
+
+#include "../graph/modes.h"
+
+namespace rl {
+namespace {
+
+uint64_t level = 0;       // the number of the open level, 0 for none
+uint64_t last_level = 0;  // numbers are never used twice
+PyObject* formulas = nullptr;
+
+class WithoutForward {
+ public:
+  WithoutForward() : before(modes.forward) { modes.forward = false; }
+  ~WithoutForward() { modes.forward = before; }
+  WithoutForward(const WithoutForward&) = delete;
+
+ private:
+  bool before;
+};
+
+void set_tangent(Tensor* t, TensorRef tangent) {
+  Extra* extra = extra_of(t);
+  Tensor* old = std::exchange(extra->tangent, tangent.release());
+  extra->tangent_level = level;
+  if (old) Py_DECREF(old->object());
+}
+
+bool has_tangent(PyObject* o) { return is_tensor(o) && tangent_of(as_tensor(o)); }
+
+bool any_tangent(const Primitive& op, PyObject* const* args) {
+  for (int i = 0; i < op.input_count; i++) {
+    if (op.list_inputs >> i & 1) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
+        if (has_tangent(PySequence_Fast_GET_ITEM(args[i], k))) return true;
+      }
+    } else if (has_tangent(args[i])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+PyObject* tangent_or_none(PyObject* o) {
+  if (!is_tensor(o)) return Py_NewRef(Py_None);
+  TensorRef tangent = tangent_of(as_tensor(o));
+  return tangent ? tangent.release_object() : Py_NewRef(Py_None);
+}
+
+// formulas(op, args, tangents, result or None) -> a tangent or None per output
+Ref<PyObject> ask(Primitive& op, PyObject* const* args, PyObject* result) {
+  if (!formulas) fail(PyExc_RuntimeError, "forward mode is not set up");
+  Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(op.args.size())));
+  for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
+  Ref<PyObject> tangents = checked(PyTuple_New(op.input_count));
+  for (int i = 0; i < op.input_count; i++) {
+    if (!(op.list_inputs >> i & 1)) {
+      PyTuple_SET_ITEM(tangents.get(), i, tangent_or_none(args[i]));
+      continue;
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(args[i]);
+    Ref<PyObject> list = checked(PyTuple_New(n));
+    for (Py_ssize_t k = 0; k < n; k++)
+      PyTuple_SET_ITEM(list.get(), k, tangent_or_none(PySequence_Fast_GET_ITEM(args[i], k)));
+    PyTuple_SET_ITEM(tangents.get(), i, list.release());
+  }
+  WithoutForward off;
+  PyObject* call_args[] = {op.object(), values.get(), tangents.get(), result};
+  Ref<PyObject> answer = checked(PyObject_Vectorcall(formulas, call_args, 4, nullptr));
+  if (!PyTuple_Check(answer.get())) fail(PyExc_TypeError, "a formula for tangents must return a tuple");
+  return answer;
+}
+
+// The same elements of the base's tangent as t has of its base.
+TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
+  return new_view(tangent_of_base, t->sizes(), t->strides(),
+                  tangent_of_base->offset + t->offset - base->offset);
+}
+
+bool same_layout(const Tensor* a, const Tensor* b) {
+  return same_sizes(a, b) && std::equal(a->strides().begin(), a->strides().end(), b->strides().begin());
+}
+
+// A tangent with the layout of t, so that views of one are views of the other.
+TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
+  if (same_layout(t, tangent) || !is_dense(t->sizes(), t->strides())) return share(tangent);
+  static Primitive& copy = primitive("copy");
+  TensorRef target = new_strided(t->sizes(), t->strides(), tangent->dtype, tangent->device());
+  PyObject* args[] = {target->object(), tangent->object()};
+  WithoutForward off;
+  return TensorRef(as_tensor(call_in_place(copy, args)));
+}
+
+}  // namespace
+
+TensorRef tangent_of(Tensor* t) {
+  if (!t->extra || !level) return {};
+  if (t->extra->tangent && t->extra->tangent_level == level) return share(t->extra->tangent);
+  Tensor* base = t->extra->base;
+  if (!base || !t->extra->differentiable_view || !base->extra || base->dtype != t->dtype) return {};
+  if (!base->extra->tangent || base->extra->tangent_level != level) return {};
+  if (!same_layout(base, base->extra->tangent)) return {};
+  TensorRef part = part_of(base->extra->tangent, base, t);
+  set_tangent(t, part);
+  return part;
+}
+
+void give_tangents(Primitive& op, PyObject* const* args, PyObject* result) {
+  if (op.no_derivative || modes.inference || !any_tangent(op, args)) return;
+  Ref<PyObject> tangents = ask(op, args, result);
+  bool several = PyTuple_Check(result) || PyList_Check(result);
+  Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(result) : 1;
+  if (PyTuple_GET_SIZE(tangents.get()) != count)
+    failf(PyExc_RuntimeError, "the tangents of %s: expected %zd", op.name.c_str(), count);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject* tangent = PyTuple_GET_ITEM(tangents.get(), i);
+    Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
+    if (!is_tensor(tangent) || !is_differentiable(out->dtype)) continue;
+    bool view = op.options & Primitive::VIEW;
+    set_tangent(out, view ? share(as_tensor(tangent)) : laid_out_like(out, as_tensor(tangent)));
+  }
+}
+
+Ref<PyObject> tangent_of_write(Primitive& op, PyObject* const* args) {
+  if (modes.inference || !is_differentiable(as_tensor(args[0])->dtype) || !any_tangent(op, args)) return {};
+  if (op.no_derivative) {  // filled with random numbers, say: nothing of the old value is left
+    TensorRef old = tangent_of(as_tensor(args[0]));
+    if (!old) return {};
+    return Ref<PyObject>(zeros(old->sizes(), old->dtype, old->device()).release_object());
+  }
+  Ref<PyObject> tangents = ask(op, args, Py_None);
+  return share(PyTuple_GET_ITEM(tangents.get(), 0));
+}
+
+void write_tangent(Tensor* t, PyObject* tangent) {
+  if (!is_tensor(tangent)) return;
+  WithoutForward off;
+  static Primitive& copy = primitive("copy");
+  TensorRef into = tangent_of(t);
+  Tensor* base = t->base();
+  if (!into && base && t->extra->differentiable_view && base->dtype == t->dtype &&
+      is_dense(base->sizes(), base->strides())) {
+    TensorRef whole = new_strided(base->sizes(), base->strides(), base->dtype, base->device());
+    alignas(16) char zero[16] = {};
+    if (!whole->is_meta()) fill(whole.get(), zero);
+    set_tangent(base, whole);
+    into = part_of(whole.get(), base, t);
+    set_tangent(t, into);
+  }
+  if (into) {
+    PyObject* args[] = {into->object(), tangent};
+    Py_DECREF(call_in_place(copy, args));
+    return;
+  }
+  static Primitive& clone_op = primitive("clone");  // it may be the tangent of another tensor
+  set_tangent(t, laid_out_like(t, call_on(clone_op, as_tensor(tangent)).get()));
+}
+
+namespace {
+
+Tensor* tensor_or_fail(PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+PyObject* py_tangent(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* { return tangent_or_none(o); });
+}
+
+// set_tangent(tensor, tangent): for make_dual, and for Functions that define jvp.
+PyObject* py_set_tangent(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "set_tangent(tensor, tangent) expected");
+    Tensor *t = tensor_or_fail(args[0]), *tangent = tensor_or_fail(args[1]);
+    if (!level) fail(PyExc_RuntimeError, "there is no open dual level");
+    set_tangent(t, laid_out_like(t, tangent));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* py_enter_level(PyObject*, PyObject*) {
+  level = ++last_level;
+  modes.forward = true;
+  Py_RETURN_NONE;
+}
+PyObject* py_exit_level(PyObject*, PyObject*) {
+  level = 0;
+  modes.forward = false;
+  Py_RETURN_NONE;
+}
+PyObject* py_set_forward(PyObject*, PyObject* on) {
+  bool before = modes.forward;
+  modes.forward = level && PyObject_IsTrue(on) == 1;
+  return PyBool_FromLong(before);
+}
+PyObject* py_set_formulas(PyObject*, PyObject* function) {
+  Py_XSETREF(formulas, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"tangent", py_tangent, METH_O, "The tangent of a tensor in the open dual level, or None."},
+    {"set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_tangent)), METH_FASTCALL,
+     nullptr},
+    {"enter_dual_level", py_enter_level, METH_NOARGS, nullptr},
+    {"exit_dual_level", py_exit_level, METH_NOARGS, nullptr},
+    {"set_forward_mode", py_set_forward, METH_O, "Switches tangents on or off; returns what it was."},
+    {"set_tangent_formulas", py_set_formulas, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl

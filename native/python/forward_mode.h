@@ -1,0 +1,16 @@
+// Forward mode: tangents that travel with tensors while a dual level is open (see forward_mode.cpp).
+#pragma once
+#include "primitive.h"
+
+namespace rl {
+
+// The tangent of t in the open level, or empty. A view made before its base became dual finds its part of the
+// base's tangent.
+TensorRef tangent_of(Tensor* t);
+// After op(args) gave `result`: sets the tangents of the outputs if an input has one.
+void give_tangents(Primitive& op, PyObject* const* args, PyObject* result);
+// Before an in-place call: what the tangent of args[0] becomes (None: it has none and gets none).
+Ref<PyObject> tangent_of_write(Primitive& op, PyObject* const* args);
+void write_tangent(Tensor* t, PyObject* tangent);
+
+}  // namespace rl
