@@ -2,10 +2,10 @@
 //
 // Op<T> has: C, the type in the registers; A, the accumulator; neutral<V>(), step(acc, x), merge(acc, acc) on
 // vectors of C or on C alone; absorb(A&, C), which takes the registers' partial result over into an
-// accumulator; combine(A&, A) and start(). Registers gather at most CHUNK elements (rows) or GROUP (columns)
-// before they are absorbed: short chains of roundings, then a long-lived accumulator with more precision than
-// the elements. That is what makes a float sum of millions of elements accurate without slowing the loop
-// down.
+// accumulator; combine(A&, A) and start(). Registers gather at most CHUNK elements (rows) or GROUP (columns),
+// in chains of CHAIN, before they are absorbed: short chains of roundings, then a long-lived accumulator with
+// more precision than the elements. That is what makes a float sum of millions of elements accurate without
+// slowing the loop down.
 #pragma once
 #include "../reduce.h"
 #include "any_vector.h"
@@ -14,7 +14,7 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-constexpr int64_t CHUNK = 2048, GROUP = 16, CHAIN = 16;
+constexpr int64_t CHUNK = 2048, GROUP = 64, CHAIN = 16;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -59,13 +59,18 @@ template <class Op, int K, class T>
 inline void down(const T* x, int64_t m, int64_t stride, typename Op::A* acc, const ReduceParams& params) {
   using C = typename Op::C;
   constexpr int L = LANES<C>;
-  Vec<C> a[K];
-  for (int k = 0; k < K; k++) a[k] = Op::template neutral<Vec<C>>();
-  for (int64_t r = 0; r < m; r++, x += stride) {
-    for (int k = 0; k < K; k++) a[k] = Op::step(a[k], load<C>(x + k * L), params);
+  Vec<C> total[K];
+  for (int k = 0; k < K; k++) total[k] = Op::template neutral<Vec<C>>();
+  for (int64_t r = 0; r < m;) {
+    Vec<C> a[K];
+    for (int k = 0; k < K; k++) a[k] = Op::template neutral<Vec<C>>();
+    for (int64_t end = smaller(r + CHAIN, m); r < end; r++, x += stride) {
+      for (int k = 0; k < K; k++) a[k] = Op::step(a[k], load<C>(x + k * L), params);
+    }
+    for (int k = 0; k < K; k++) total[k] = Op::merge(total[k], a[k]);
   }
   C columns[K * L];
-  for (int k = 0; k < K; k++) store(columns + k * L, a[k]);
+  for (int k = 0; k < K; k++) store(columns + k * L, total[k]);
   for (int j = 0; j < K * L; j++) Op::absorb(acc[j], columns[j]);
 }
 

@@ -24,80 +24,96 @@ inline V larger(V a, V b) {
   return b != b ? b : chosen;
 }
 
-// Elements of a line in vectors. The last vector may be incomplete: missing lanes read as `fill`, and are not
-// written.
+// Elements of a line in vectors. The last vector may be incomplete (Whole is false_type then): missing lanes
+// read as `fill`, and are not written.
 template <class T>
 struct Line {
   using C = compute_t<T>;
   using V = Vec<C>;
   static constexpr int L = LANES<C>;
 
-  static V read(const T* x, int64_t i, int64_t n, C fill) {
-    if (i + L <= n) [[likely]]
-      return load<C>(x + i);
-    V v = V{} + fill;
-    for (int l = 0; i + l < n; l++) v[l] = load_one<C>(x + i + l);
-    return v;
+  template <class Whole>
+  static V read(const T* x, int64_t i, int64_t n, C fill, Whole) {
+    if constexpr (Whole::value) return load<C>(x + i);
+    C lanes[L];
+    for (int l = 0; l < L; l++) lanes[l] = i + l < n ? load_one<C>(x + i + l) : fill;
+    return load<C>(lanes);
   }
-  static void write(T* out, int64_t i, int64_t n, V v) {
-    if (i + L <= n) [[likely]]
-      return store(out + i, v);
-    for (int l = 0; i + l < n; l++) out[i + l] = T(C(v[l]));
+  template <class Whole>
+  static void write(T* out, int64_t i, int64_t n, V v, Whole) {
+    if constexpr (Whole::value) return store(out + i, v);
+    C lanes[L];
+    store(lanes, v);
+    for (int l = 0; i + l < n; l++) out[i + l] = T(lanes[l]);
   }
-  static double total(V v) {
+  // Calls f(i, whole) for every vector.
+  template <class F>
+  static void sweep(int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + L <= n; i += L) f(i, std::true_type{});
+    if (i < n) f(i, std::false_type{});
+  }
+  // The sum of the vectors f(i, whole), in chunks so that chains of rounding errors stay short.
+  template <class F>
+  static C sum(int64_t n, F f) {
     double sum = 0;
-    for (int l = 0; l < L; l++) sum += double(v[l]);
-    return sum;
+    auto absorb = [&](V v) {
+      C lanes[L];
+      store(lanes, v);
+      for (int l = 0; l < L; l++) sum += double(lanes[l]);
+    };
+    int64_t i = 0;
+    while (i + L <= n) {
+      V a = {};
+      for (int r = 0; r < 32 && i + L <= n; r++, i += L) a += f(i, std::true_type{});
+      absorb(a);
+    }
+    if (i < n) absorb(f(i, std::false_type{}));
+    return C(sum);
+  }
+  static C max(const T* x, int64_t n) {
+    constexpr C lowest = -std::numeric_limits<C>::infinity();
+    V a = V{} + lowest, b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {  // several chains, as each link takes its time
+      a = larger(a, load<C>(x + i));
+      b = larger(b, load<C>(x + i + L));
+      c = larger(c, load<C>(x + i + 2 * L));
+      d = larger(d, load<C>(x + i + 3 * L));
+    }
+    C lanes[L];
+    store(lanes, larger(larger(a, b), larger(c, d)));
+    C max = lanes[0];
+    for (int l = 1; l < L; l++) max = larger(max, lanes[l]);
+    for (; i < n; i++) max = larger(max, load_one<C>(x + i));
+    return max;
   }
 };
-
-// The sum over a line of f(i), a vector each, in chunks so that rounding errors stay short.
-template <class T, class F>
-inline double sum_line(int64_t n, F f) {
-  using W = Line<T>;
-  double sum = 0;
-  for (int64_t i = 0; i < n;) {
-    typename W::V a = {};
-    int64_t end = i + 64 * W::L < n ? i + 64 * W::L : n;
-    for (; i < end; i += W::L) a += f(i);
-    sum += W::total(a);
-  }
-  return sum;
-}
 
 template <class T, bool logarithm>
 void along_line(T* out, const T* x, int64_t n) {
   using W = Line<T>;
   using C = typename W::C;
-  using V = typename W::V;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
-  V highest = V{} + lowest, second = highest, third = highest, fourth = highest;
-  int64_t done = 0;
-  for (; done + 4 * W::L <= n; done += 4 * W::L) {  // several chains, as each link takes its time
-    highest = larger(highest, load<C>(x + done));
-    second = larger(second, load<C>(x + done + W::L));
-    third = larger(third, load<C>(x + done + 2 * W::L));
-    fourth = larger(fourth, load<C>(x + done + 3 * W::L));
-  }
-  highest = larger(larger(highest, second), larger(third, fourth));
-  for (; done < n; done += W::L) highest = larger(highest, W::read(x, done, n, lowest));
-  C max = lowest;
-  for (int l = 0; l < W::L; l++) max = larger(max, C(highest[l]));
+  // The exponentials wait in `out` for their sum, unless they would lose digits there.
+  constexpr bool keep = !logarithm && !is_reduced_v<T>;
+  C max = W::max(x, n);
+  C sum = W::sum(n, [&](int64_t i, auto whole) {
+    auto e = exp(W::read(x, i, n, lowest, whole) - max);
+    if constexpr (keep) W::write(out, i, n, e, whole);
+    return e;
+  });
   if constexpr (logarithm) {
-    double sum = sum_line<T>(n, [&](int64_t i) { return exp(W::read(x, i, n, lowest) - max); });
-    C shift = C(std::log(sum));
-    for (int64_t i = 0; i < n; i += W::L) W::write(out, i, n, W::read(x, i, n, 0) - max - shift);
-  } else if constexpr (is_reduced_v<T>) {
-    // The exponentials would lose digits if they were kept in `out`.
-    C sum = C(sum_line<T>(n, [&](int64_t i) { return exp(W::read(x, i, n, lowest) - max); }));
-    for (int64_t i = 0; i < n; i += W::L) W::write(out, i, n, exp(W::read(x, i, n, 0) - max) / sum);
+    C shift = std::log(sum);
+    W::sweep(n, [&](int64_t i, auto whole) {
+      W::write(out, i, n, W::read(x, i, n, 0, whole) - max - shift, whole);
+    });
   } else {
-    C sum = C(sum_line<T>(n, [&](int64_t i) {
-      V e = exp(W::read(x, i, n, lowest) - max);
-      W::write(out, i, n, e);
-      return e;
-    }));
-    for (int64_t i = 0; i < n; i += W::L) W::write(out, i, n, W::read(out, i, n, 0) / sum);
+    C scale = 1 / sum;
+    W::sweep(n, [&](int64_t i, auto whole) {
+      if constexpr (keep) W::write(out, i, n, W::read(out, i, n, 0, whole) * scale, whole);
+      else W::write(out, i, n, exp(W::read(x, i, n, 0, whole) - max) * scale, whole);
+    });
   }
 }
 
@@ -105,16 +121,16 @@ template <class T, bool logarithm>
 void along_line_backward(T* out, const T* grad, const T* y, int64_t n) {
   using W = Line<T>;
   using C = typename W::C;
-  C sum = C(sum_line<T>(n, [&](int64_t i) {
-    auto g = W::read(grad, i, n, 0);
-    if constexpr (!logarithm) g *= W::read(y, i, n, 0);
+  C sum = W::sum(n, [&](int64_t i, auto whole) {
+    auto g = W::read(grad, i, n, 0, whole);
+    if constexpr (!logarithm) g *= W::read(y, i, n, 0, whole);
     return g;
-  }));
-  for (int64_t i = 0; i < n; i += W::L) {
-    auto g = W::read(grad, i, n, 0), v = W::read(y, i, n, 0);
-    if constexpr (logarithm) W::write(out, i, n, g - exp(v) * sum);
-    else W::write(out, i, n, (g - sum) * v);
-  }
+  });
+  W::sweep(n, [&](int64_t i, auto whole) {
+    auto g = W::read(grad, i, n, 0, whole), v = W::read(y, i, n, 0, whole);
+    if constexpr (logarithm) W::write(out, i, n, g - exp(v) * sum, whole);
+    else W::write(out, i, n, (g - sum) * v, whole);
+  });
 }
 
 // The same for up to LINES lines side by side, a multiple of a vector's lanes: every sweep goes over the
@@ -124,7 +140,7 @@ template <class C, class F>
 inline void sum_rows(C* sum, int64_t n, int64_t width, F f) {
   C part[LINES];
   std::memset(sum, 0, sizeof(C) * size_t(width));
-  for (int64_t i = 0; i < n;) {  // in two stages, as sum_line
+  for (int64_t i = 0; i < n;) {  // in two stages, as Line::sum
     std::memset(part, 0, sizeof(C) * size_t(width));
     int64_t end = i + 64 < n ? i + 64 : n;
     for (; i < end; i++) {
