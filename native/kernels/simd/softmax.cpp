@@ -95,25 +95,35 @@ void along_line(T* out, const T* x, int64_t n) {
   using W = Line<T>;
   using C = typename W::C;
   constexpr C lowest = -std::numeric_limits<C>::infinity();
-  // The exponentials wait in `out` for their sum, unless they would lose digits there.
-  constexpr bool keep = !logarithm && !is_reduced_v<T>;
   C max = W::max(x, n);
-  C sum = W::sum(n, [&](int64_t i, auto whole) {
-    auto e = exp(W::read(x, i, n, lowest, whole) - max);
-    if constexpr (keep) W::write(out, i, n, e, whole);
-    return e;
-  });
+  auto exponential = [&](int64_t i, auto whole) { return exp(W::read(x, i, n, lowest, whole) - max); };
   if constexpr (logarithm) {
-    C shift = std::log(sum);
+    C shift = std::log(W::sum(n, exponential));
     W::sweep(n, [&](int64_t i, auto whole) {
       W::write(out, i, n, W::read(x, i, n, 0, whole) - max - shift, whole);
     });
-  } else {
+    return;
+  }
+  // The exponentials wait for their sum in `out`, or beside it where they would lose digits.
+  constexpr int64_t ROOM = is_reduced_v<T> ? 2048 : 0;
+  C room[ROOM + 1];
+  C* wait = room;
+  if constexpr (!is_reduced_v<T>) wait = out;
+  bool keep = !is_reduced_v<T> || n <= ROOM;
+  using Waiting = Line<C>;
+  if (keep) {
+    C sum = W::sum(n, [&](int64_t i, auto whole) {
+      auto e = exponential(i, whole);
+      Waiting::write(wait, i, n, e, whole);
+      return e;
+    });
     C scale = 1 / sum;
     W::sweep(n, [&](int64_t i, auto whole) {
-      if constexpr (keep) W::write(out, i, n, W::read(out, i, n, 0, whole) * scale, whole);
-      else W::write(out, i, n, exp(W::read(x, i, n, 0, whole) - max) * scale, whole);
+      W::write(out, i, n, Waiting::read(wait, i, n, 0, whole) * scale, whole);
     });
+  } else {
+    C scale = 1 / W::sum(n, exponential);
+    W::sweep(n, [&](int64_t i, auto whole) { W::write(out, i, n, exponential(i, whole) * scale, whole); });
   }
 }
 
@@ -167,15 +177,16 @@ void side_by_side(T* out, int64_t out_step, const T* x, int64_t step, int64_t n,
     if constexpr (keep) store(out + i * out_step + j, e);
     return e;
   });
-  if constexpr (logarithm) {
-    for (int64_t j = 0; j < width; j += L) store(sum + j, log(load<C>(sum + j)));
+  for (int64_t j = 0; j < width; j += L) {
+    if constexpr (logarithm) store(sum + j, log(load<C>(sum + j)));
+    else store(sum + j, 1 / load<C>(sum + j));
   }
   for (int64_t i = 0; i < n; i++) {
     for (int64_t j = 0; j < width; j += L) {
       T* to = out + i * out_step + j;
       if constexpr (logarithm) store(to, load<C>(x + i * step + j) - load<C>(max + j) - load<C>(sum + j));
-      else if constexpr (keep) store(to, load<C>(to) / load<C>(sum + j));
-      else store(to, exponential(i, j) / load<C>(sum + j));
+      else if constexpr (keep) store(to, load<C>(to) * load<C>(sum + j));
+      else store(to, exponential(i, j) * load<C>(sum + j));
     }
   }
 }
@@ -207,10 +218,10 @@ void by_elements(T* out, int64_t out_step, const T* x, int64_t step, int64_t n) 
   for (int64_t i = 0; i < n; i++) max = larger(max, load_one<C>(x + i * step));
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += double(exp(load_one<C>(x + i * step) - max));
-  C divisor = C(sum), shift = C(std::log(sum));
+  C scale = 1 / C(sum), shift = std::log(C(sum));
   for (int64_t i = 0; i < n; i++) {
     C value = load_one<C>(x + i * step) - max;
-    out[i * out_step] = T(logarithm ? value - shift : exp(value) / divisor);
+    out[i * out_step] = T(logarithm ? value - shift : exp(value) * scale);
   }
 }
 
