@@ -134,6 +134,9 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{_node_name(grad_fn)}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    tangent = _C.tangent(tensor)
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
 
     text = _append(prefix + contents, suffixes, len(prefix)) if suffixes else prefix + contents
     if not plain and isinstance(tensor, rushlight.nn.Parameter):

@@ -106,6 +106,48 @@ def test_gradients(op, dtype):
             raise
 
 
+def real_product(a, b):
+    """The real inner product that defines gradients: Re(conj(a) b)."""
+    return sum((x.conj() * y).real.sum().item() for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@ops(lambda op: op.grad)
+def test_forward_mode_is_the_transpose_of_reverse_mode(op, dtype):
+    if dtype not in dtype_names(op.grad):
+        pytest.skip(f"not differentiable in {dtype}")
+    import rushlight.autograd.forward_ad as fwAD
+
+    generator = rushlight.Generator().manual_seed(7)
+
+    def like(x):
+        return rushlight.randn(x.shape, dtype=x.dtype, generator=generator)
+
+    for sample in op.for_dtype(dtype):
+        if not sample.grad:
+            continue
+        function, inputs = as_function_of_inputs(op, sample, dtype)
+        outs = [o for o in tensors_in(rushlight, function(*inputs)) if o.requires_grad]
+        if not outs:
+            continue
+        weights, directions = [like(o) for o in outs], [like(x) for x in inputs]
+        pulled = rushlight.autograd.grad(outs, inputs, weights, allow_unused=True, materialize_grads=True)
+        with fwAD.dual_level(), rushlight.no_grad():
+            plain = [x.detach() for x in inputs]
+            duals = [fwAD.make_dual(x, t) for x, t in zip(plain, directions, strict=True)]
+            results = [
+                o for o in tensors_in(rushlight, function(*duals)) if o.is_floating_point() or o.is_complex()
+            ]
+            assert len(results) >= len(outs)
+            pushed = [
+                rushlight.zeros_like(o) if t is None else t
+                for o, t in ((o, fwAD.unpack_dual(o).tangent) for o in results[: len(outs)])
+            ]
+        left, right = real_product(weights, pushed), real_product(pulled, directions)
+        if left == left or right == right:
+            assert abs(left - right) <= 1e-8 * (1 + abs(right)), explain(op, sample, f"{left} {right}")
+
+
 @ops(lambda op: op.inplace)
 def test_in_place_form_equals_the_function(op):
     for dtype in ("float32", "int64", "complex128", "bool"):

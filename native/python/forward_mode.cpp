@@ -102,7 +102,9 @@ TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
 
 TensorRef tangent_of(Tensor* t) {
   if (!t->extra || !level) return {};
-  if (t->extra->tangent && t->extra->tangent_level == level) return share(t->extra->tangent);
+  if (t->extra->tangent_level == level) {  // null: known to have none, whatever its base has
+    return t->extra->tangent ? share(t->extra->tangent) : TensorRef();
+  }
   Tensor* base = t->extra->base;
   if (!base || !t->extra->differentiable_view || !base->extra || base->dtype != t->dtype) return {};
   if (!base->extra->tangent || base->extra->tangent_level != level) return {};
@@ -174,13 +176,13 @@ PyObject* py_tangent(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* { return tangent_or_none(o); });
 }
 
-// set_tangent(tensor, tangent): for make_dual, and for Functions that define jvp.
+// set_tangent(tensor, tangent or None): for make_dual and unpack_dual, and for Functions that define jvp.
 PyObject* py_set_tangent(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "set_tangent(tensor, tangent) expected");
-    Tensor *t = tensor_or_fail(args[0]), *tangent = tensor_or_fail(args[1]);
+    Tensor* t = tensor_or_fail(args[0]);
     if (!level) fail(PyExc_RuntimeError, "there is no open dual level");
-    set_tangent(t, laid_out_like(t, tangent));
+    set_tangent(t, args[1] == Py_None ? TensorRef() : laid_out_like(t, tensor_or_fail(args[1])));
     Py_RETURN_NONE;
   });
 }

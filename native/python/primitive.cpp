@@ -7,6 +7,9 @@
 #include "forward_mode.h"
 
 namespace rl {
+
+PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out);
+
 namespace {
 
 PyTypeObject* PrimitiveType = nullptr;
@@ -383,6 +386,11 @@ PyObject* get_in_place(PyObject* self, void*) {
 }
 PyObject* get_view(PyObject* self, void*) { return PyBool_FromLong(self_op(self).options & Primitive::VIEW); }
 
+PyObject* get_elementwise(PyObject* self, void*) {
+  return PyBool_FromLong(self_op(self).forward == elementwise_forward);
+}
+PyObject* get_list_inputs(PyObject* self, void*) { return PyLong_FromLong(self_op(self).list_inputs); }
+
 // set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined)
 PyObject* set_rule(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -435,6 +443,8 @@ PyGetSetDef getset[] = {
     {"differentiable", get_differentiable, nullptr, nullptr, nullptr},
     {"has_in_place", get_in_place, nullptr, nullptr, nullptr},
     {"is_view", get_view, nullptr, nullptr, nullptr},
+    {"is_elementwise", get_elementwise, nullptr, nullptr, nullptr},
+    {"list_inputs", get_list_inputs, nullptr, "bit per input that is a list of tensors", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Primitive, vectorcall), READONLY, nullptr},

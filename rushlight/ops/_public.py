@@ -9,6 +9,7 @@ arguments, which costs about ten nanoseconds, and otherwise calls the Python fun
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,6 +61,11 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
         raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the "
                            "arguments "
                            "requires grad.")  # fmt: skip
+    if _C.tangent(result) is not None:
+        name = sys._getframe(1).f_code.co_name
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+        )
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
                            f"{type_name(out.dtype)}")  # fmt: skip

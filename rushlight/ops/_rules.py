@@ -17,6 +17,9 @@ from collections.abc import Callable
 
 from rushlight import _C
 
+# primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it too
+RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
+
 _GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS = range(6)
 
 
@@ -60,11 +63,13 @@ def derivative(
     undefined=True passes None for gradients that did not arrive, instead of zeros.
     """
     primitive = getattr(_C.ops, name)
+    table = RULES[name] = {}
     if joint is not None:
-        primitive.set_rule(-1, joint, _parameters(primitive, joint), undefined)
+        rules = {"": joint, **rules}
     for input_name, rule in rules.items():
-        index = primitive.args.index(input_name)
-        primitive.set_rule(index, rule, _parameters(primitive, rule), undefined)
+        index = primitive.args.index(input_name) if input_name else -1
+        table[index] = rule, _parameters(primitive, rule)
+        primitive.set_rule(index, *table[index], undefined)
     if node is not None:
         primitive.set_node_name(node)
 

@@ -1,0 +1,143 @@
+"""Forward-mode differentiation: tensors that carry a tangent along.
+
+    >>> import rushlight as torch
+    >>> import rushlight.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    ...     print(fwAD.unpack_dual(x * x).tangent)
+    tensor(6.)
+
+How a tangent passes an operation is in ops/_tangents.py; where it hangs, in native/python/forward_mode.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rushlight import _C
+from rushlight.autograd.grad_mode import _Mode
+from rushlight.ops._tangents import tangents as _formulas
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+_C.set_tangent_formulas(_formulas)
+_current_level = -1
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What :func:`unpack_dual` returns: the value, and the tangent or None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Opens a level in which dual tensors can be made; returns its number. :class:`dual_level` is safer."""
+    global _current_level
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _C.enter_dual_level()
+    _current_level += 1
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Closes a level: every tangent made in it is gone."""
+    global _current_level
+    if level is None:
+        level = _current_level
+    if _current_level < 0 or level != _current_level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    _C.exit_dual_level()
+    _current_level -= 1
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor` that carries `tangent`: the direction in which to differentiate."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, value in (("primal", tensor), ("tangent", tangent)):
+        if not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+    if _C.tangent(tensor) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
+            f"{level} is not supported."
+        )
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+            f"not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    if _C.tangent(tangent) is not None:
+        raise RuntimeError(
+            f"Setting a forward grad that itself has a forward gradient at the same level{level} is not supported."
+        )
+    dual = tensor.view_as(tensor)
+    _C.set_tangent(dual, tangent)
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Takes a dual tensor apart: (primal, tangent). The tangent of a plain tensor is None."""
+    if level is None:
+        level = _current_level
+    if level < 0 or not isinstance(tensor, Tensor):
+        return UnpackedDualTensor(tensor, None)
+    tangent = _C.tangent(tensor)
+    before = _C.set_forward_mode(False)
+    try:
+        primal = tensor.view_as(tensor)
+        _C.set_tangent(primal, None)
+    finally:
+        _C.set_forward_mode(before)
+    return UnpackedDualTensor(primal, tangent)
+
+
+class dual_level(_Mode):
+    """Context manager (and decorator): forward mode is on inside it.
+
+    >>> with dual_level():
+    ...     d = make_dual(torch.ones(2), torch.ones(2))
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: Any) -> None:
+        exit_dual_level()
+
+
+class _set_fwd_grad_enabled(_Mode):
+    """Context manager that switches the carrying of tangents on or off."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before = _C.set_forward_mode(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        _C.set_forward_mode(self.before)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    before = _C.set_forward_mode(True)
+    _C.set_forward_mode(before)
+    return before or _current_level < 0

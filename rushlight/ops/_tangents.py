@@ -1,0 +1,180 @@
+"""Forward mode's formulas, taken from the same derivative table as reverse mode's.
+
+For an operation with Jacobian J the table holds g -> J^T g. What forward mode needs is t -> J t:
+
+- a view, or an operation that is linear in all its inputs together, is applied to the tangents themselves;
+- an elementwise operation has a diagonal J, which is its own transpose: the rule applied to the tangent is it;
+- a product is linear in each factor: one term per factor;
+- for everything else the rule is transposed: J^T g is linear in g, so its derivative with respect to g, pulled
+  back along t, is J t. That is right for every rule that can itself be differentiated, complex ones included.
+
+`tangents` is what native/python/forward_mode.cpp calls, with forward mode switched off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+from rushlight._size import Size
+from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, RULES
+
+Tensor = _C.Tensor
+
+LINEAR = set(
+    ["sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone", "contiguous_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack", "block_diag", "repeat", "flip", "roll", "tril", "triu", "gather", "scatter", "scatter_value", "scatter_add", "index", "index_put", "index_backward", "index_select", "index_add", "index_copy", "index_fill", "take", "put", "masked_fill", "masked_scatter", "masked_select", "masked_select_backward", "embedding", "embedding_backward", "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace"]
+)
+MULTILINEAR = set(
+    ["mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross"]
+)
+# Inputs that say which elements are meant: nothing is differentiated with respect to them.
+WHICH = {"index", "indices", "mask"}
+# Draw anew whatever was there: the old value has no influence.
+RANDOM = set(["uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to", "random_full"])
+
+
+def _zero_for(value: Any) -> Any:
+    """What stands for an input without tangent in a linear operation."""
+    if isinstance(value, Tensor):
+        return value.new_zeros(value.shape)
+    return None if value is None else 0
+
+
+def _linear(op: _C.Primitive, args: tuple, tangents: tuple) -> Any:
+    inputs = []
+    for i, (name, tangent) in enumerate(zip(op.args, tangents, strict=False)):
+        if name in WHICH:
+            inputs.append(args[i])
+        elif op.list_inputs >> i & 1:
+            inputs.append([_zero_for(x) if t is None else t for x, t in zip(args[i], tangent, strict=True)])
+        else:
+            inputs.append(_zero_for(args[i]) if tangent is None else tangent)
+    return op(*inputs, *args[len(tangents) :])
+
+
+def _multilinear(op: _C.Primitive, args: tuple, tangents: tuple) -> Any:
+    total = None
+    for i, tangent in enumerate(tangents):
+        if tangent is not None:
+            term = op(*args[:i], tangent, *args[i + 1 :])
+            total = term if total is None else total + term
+    return total
+
+
+def _arguments(params: list, args: tuple, outs: tuple, grads: list, needs: tuple) -> list:
+    """The values of a rule's parameters, as the engine would pass them."""
+    values: list[Any] = []
+    for kind, index in params:
+        if kind == _GRAD:
+            values.append(grads[index])
+        elif kind == _GRADS:
+            values.append(list(grads))
+        elif kind == _ARG:
+            values.append(args[index])
+        elif kind == _OUT:
+            values.append(outs[index])
+        elif kind == _NEEDS:
+            values.append(needs)
+        else:
+            values.append(_shape(args[index]))
+    return values
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_shape(x) for x in value]
+    return None if value is None else value.shape if isinstance(value, Tensor) else Size(())
+
+
+def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) -> Tensor | None:
+    total = None
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        rule, params = RULES[op.__name__][i]
+        term = rule(*_arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ()))
+        if term is not None:
+            total = term if total is None else total + term
+    return total if total is None or total.dtype == out.dtype else total.to(out.dtype)
+
+
+def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> tuple:
+    from rushlight.autograd import grad
+
+    given = [any(t is not None for t in x) if isinstance(x, tuple) else x is not None for x in tangents]
+    record = _C.is_grad_enabled()
+    pairs: list[tuple[Tensor, Tensor]] = []
+    before = _C.set_grad_enabled(True)
+    try:
+        grads = [o.new_zeros(o.shape) for o in outs]
+        for g in grads:
+            if g.is_floating_point() or g.is_complex():
+                g.requires_grad_()
+        rules = RULES[op.__name__]
+        if -1 in rules:
+            rule, params = rules[-1]
+            pulled = rule(*_arguments(params, args, outs, grads, tuple(given)))
+        else:
+            pulled = [None] * len(tangents)
+            for i, (rule, params) in rules.items():
+                if given[i]:
+                    pulled[i] = rule(*_arguments(params, args, outs, grads, ()))
+        for i, value in enumerate(pulled):
+            if value is None or not given[i]:
+                continue
+            several = isinstance(tangents[i], tuple)
+            for v, t, x in zip(
+                value if several else (value,),
+                tangents[i] if several else (tangents[i],),
+                args[i] if several else (args[i],),
+                strict=True,
+            ):
+                if v is None or t is None or not v.requires_grad:
+                    continue
+                if v.is_complex() and not x.is_complex():
+                    v = v.real
+                pairs.append((v, t.to(v.dtype).expand(v.shape)))
+    finally:
+        _C.set_grad_enabled(before)
+    wanted = [g for g in grads if g.requires_grad]
+    if not pairs or not wanted:
+        return tuple(None for _ in outs)
+    values, pushed = zip(*pairs, strict=True)
+    found = grad(values, wanted, pushed, create_graph=record and _any_requires_grad(args, pushed),
+                 allow_unused=True)  # fmt: skip
+    result = iter(found)
+    return tuple(
+        None if not g.requires_grad else o.new_zeros(o.shape) if (t := next(result)) is None else t
+        for g, o in zip(grads, outs, strict=True)
+    )
+
+
+def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
+    for value in (*args, *pushed):
+        if isinstance(value, Tensor) and value.requires_grad:
+            return True
+        if isinstance(value, (tuple, list)) and any(isinstance(x, Tensor) and x.requires_grad for x in value):
+            return True
+    return False
+
+
+def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
+    """The tangents of op(*args), one per output, from those of its inputs (None: it has none)."""
+    name = op.__name__
+    if name in LINEAR or op.is_view:
+        found = _linear(op, args, tangents)
+        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if name in MULTILINEAR:
+        return (_multilinear(op, args, tangents),)
+    if name in RANDOM:
+        return (args[0].new_zeros(args[0].shape),)
+    if result is None:  # an in-place call: the values are about to be overwritten
+        result = op(*args)
+    if op.is_elementwise and not result.is_complex() and not _any_complex(args):
+        return (_elementwise(op, args, tangents, result),)
+    outs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    return _transposed(op, args, tangents, outs)
+
+
+def _any_complex(args: tuple) -> bool:
+    return any(isinstance(x, Tensor) and x.is_complex() for x in args)
