@@ -57,7 +57,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         level = _current_level
     if _current_level < 0 or level != _current_level:
         raise RuntimeError(
-            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+            "Trying to exit a forward AD level that was not the last one that was created. This is not "
+            "supported."
         )
     _C.exit_dual_level()
     _current_level -= 1
@@ -69,7 +70,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         level = _current_level
     if level < 0:
         raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
         )
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
@@ -81,13 +83,14 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-            f"not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, "
+            f"this is not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient "
+            f"is of size {list(tangent.shape)}."
         )
     if _C.tangent(tangent) is not None:
         raise RuntimeError(
-            f"Setting a forward grad that itself has a forward gradient at the same level{level} is not supported."
+            f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
+            "supported."
         )
     dual = tensor.view_as(tensor)
     _C.set_tangent(dual, tangent)

@@ -64,7 +64,8 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
     if _C.tangent(result) is not None:
         name = sys._getframe(1).f_code.co_name
         raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
+            "function"
         )
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "

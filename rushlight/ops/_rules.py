@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from rushlight import _C
 
-# primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it too
+# primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it
 RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
 
 _GRAD, _GRADS, _ARG, _SHAPE, _OUT, _NEEDS = range(6)

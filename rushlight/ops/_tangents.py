@@ -3,10 +3,10 @@
 For an operation with Jacobian J the table holds g -> J^T g. What forward mode needs is t -> J t:
 
 - a view, or an operation that is linear in all its inputs together, is applied to the tangents themselves;
-- an elementwise operation has a diagonal J, which is its own transpose: the rule applied to the tangent is it;
+- an elementwise operation has a diagonal J, its own transpose: the rule applied to the tangent is it;
 - a product is linear in each factor: one term per factor;
-- for everything else the rule is transposed: J^T g is linear in g, so its derivative with respect to g, pulled
-  back along t, is J t. That is right for every rule that can itself be differentiated, complex ones included.
+- for everything else the rule is transposed: J^T g is linear in g, so its derivative with respect to g,
+  pulled back along t, is J t. That is right for every rule that can itself be differentiated, complex ones included.
 
 `tangents` is what native/python/forward_mode.cpp calls, with forward mode switched off.
 """
@@ -21,16 +21,26 @@ from rushlight.ops._rules import _ARG, _GRAD, _GRADS, _NEEDS, _OUT, RULES
 
 Tensor = _C.Tensor
 
-LINEAR = set(
-    ["sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone", "contiguous_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack", "block_diag", "repeat", "flip", "roll", "tril", "triu", "gather", "scatter", "scatter_value", "scatter_add", "index", "index_put", "index_backward", "index_select", "index_add", "index_copy", "index_fill", "take", "put", "masked_fill", "masked_scatter", "masked_select", "masked_select_backward", "embedding", "embedding_backward", "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace"]
-)
-MULTILINEAR = set(
-    ["mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_nh", "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross"]
-)
+LINEAR = {
+    "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone",
+    "contiguous_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack", "block_diag",
+    "repeat", "flip", "roll", "tril", "triu", "gather", "scatter", "scatter_value", "scatter_add", "index",
+    "index_put", "index_backward", "index_select", "index_add", "index_copy", "index_fill", "take", "put",
+    "masked_fill", "masked_scatter", "masked_select", "masked_select_backward", "embedding",
+    "embedding_backward", "select_backward", "slice_backward", "diagonal_backward", "place", "pick",
+    "replace",
+}  # fmt: skip
+MULTILINEAR = {
+    "mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_nh", "matmul_nd_hn", "mv",
+    "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
+}  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask"}
 # Draw anew whatever was there: the old value has no influence.
-RANDOM = set(["uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to", "random_full"])
+RANDOM = {
+    "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
+    "random_full",
+}  # fmt: skip
 
 
 def _zero_for(value: Any) -> Any:
