@@ -84,7 +84,7 @@ from math import e, inf, nan, pi  # noqa: E402
 newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
-_LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "special", "testing", "utils"}
+_LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "special", "utils"}
 
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils

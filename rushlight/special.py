@@ -1,8 +1,11 @@
 """Special functions, under the names of torch.special."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
-from rushlight.ops._public import public, write_out
+from rushlight.ops._public import FUNCTIONS, public, write_out
+from rushlight.ops.special import igamma, igammac, mvlgamma, polygamma
 
 digamma = psi = rushlight.digamma
 erf = rushlight.erf
@@ -11,21 +14,137 @@ erfinv = rushlight.erfinv
 exp2 = rushlight.exp2
 expit = rushlight.sigmoid
 expm1 = rushlight.expm1
+gammainc, gammaincc = igamma, igammac
 gammaln = rushlight.lgamma
 i0 = rushlight.i0
 log1p = rushlight.log1p
 logit = rushlight.logit
+logsumexp = rushlight.logsumexp
+multigammaln = mvlgamma
 round = rushlight.round
 sinc = rushlight.sinc
 xlogy = rushlight.xlogy
 
 
 @public(method=False, namespace=False)
-def xlog1py(input, other, *, out=None):
-    """input * log1p(other), and 0 where input is 0.
+def softmax(input, dim, *, dtype=None):
+    """exp(input), scaled to sum to 1 along dim.
 
-    >>> rushlight.special.xlog1py(rushlight.tensor([0.0, 2.0]), rushlight.tensor([-1.0, 0.0]))
-    tensor([0., 0.])
+    >>> rushlight.special.softmax(rushlight.tensor([0., 0.]), 0)
+    tensor([0.5000, 0.5000])
     """
-    result = _C.ops.xlog1py(input, other)
-    return result if out is None else write_out(out, result)
+    return FUNCTIONS["softmax"](input, dim, dtype=dtype)
+
+
+@public(method=False, namespace=False)
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of softmax.
+
+    >>> rushlight.special.log_softmax(rushlight.tensor([0., 0.]), 0)
+    tensor([-0.6931, -0.6931])
+    """
+    return FUNCTIONS["log_softmax"](input, dim, dtype=dtype)
+
+
+def _unary(name: str, doc: str, x: float, shown: str):
+    op = getattr(_C.ops, name)
+
+    def function(input, *, out=None):
+        return op(input) if out is None else write_out(out, op(input))
+
+    return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]))"
+                  f"\n    tensor([{shown}])\n    ")  # fmt: skip
+
+
+def _binary(name: str, doc: str, x: float, y: float, shown: str):
+    op = getattr(_C.ops, name)
+
+    def function(input, other, *, out=None):
+        return op(input, other) if out is None else write_out(out, op(input, other))
+
+    return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]), {y})"
+                  f"\n    tensor([{shown}])\n    ")  # fmt: skip
+
+
+def _polynomial(name: str, doc: str, x: float, n: int, shown: str):
+    op = getattr(_C.ops, name)
+
+    def function(input, n, *, out=None):
+        return op(input, n) if out is None else write_out(out, op(input, n))
+
+    return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]), {n})"
+                  f"\n    tensor([{shown}])\n    ")  # fmt: skip
+
+
+def _named(function, name, doc):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return public(function, method=False, namespace=False)
+
+
+xlog1py = _binary("xlog1py", "input * log1p(other), and 0 where input is 0.", 2.0, 1.0, "1.3863")
+zeta = _binary("zeta", "Hurwitz's zeta function, the sum of (other + k) ** -input.", 2.0, 1.0, "1.6449")
+entr = _unary("entr", "-x log(x): 0 at 0, -inf below.", 0.5, "0.3466")
+erfcx = _unary("erfcx", "exp(x ** 2) * erfc(x).", 1.0, "0.4276")
+ndtr = _unary("ndtr", "The area below x of the standard normal density.", 0.0, "0.5000")
+log_ndtr = _unary("log_ndtr", "The logarithm of ndtr, exact also far below 0.", -10.0, "-53.2313")
+ndtri = _unary("ndtri", "The inverse of ndtr.", 0.975, "1.9600")
+i0e = _unary("i0e", "exp(-|x|) i0(x).", 1.0, "0.4658")
+i1 = _unary("i1", "The modified Bessel function of the first kind, order 1.", 1.0, "0.5652")
+i1e = _unary("i1e", "exp(-|x|) i1(x).", 1.0, "0.2079")
+airy_ai = _unary("airy_ai", "The Airy function Ai.", 0.0, "0.3550")
+bessel_j0 = _unary("bessel_j0", "The Bessel function of the first kind, order 0.", 1.0, "0.7652")
+bessel_j1 = _unary("bessel_j1", "The Bessel function of the first kind, order 1.", 1.0, "0.4401")
+bessel_y0 = _unary("bessel_y0", "The Bessel function of the second kind, order 0.", 1.0, "0.0883")
+bessel_y1 = _unary("bessel_y1", "The Bessel function of the second kind, order 1.", 1.0, "-0.7812")
+modified_bessel_i0 = _unary(
+    "modified_bessel_i0", "The modified Bessel function of the first kind, order 0.", 1.0, "1.2661"
+)
+modified_bessel_i1 = _unary(
+    "modified_bessel_i1", "The modified Bessel function of the first kind, order 1.", 1.0, "0.5652"
+)
+modified_bessel_k0 = _unary(
+    "modified_bessel_k0", "The modified Bessel function of the second kind, order 0.", 1.0, "0.4210"
+)
+modified_bessel_k1 = _unary(
+    "modified_bessel_k1", "The modified Bessel function of the second kind, order 1.", 1.0, "0.6019"
+)
+scaled_modified_bessel_k0 = _unary(
+    "scaled_modified_bessel_k0", "exp(x) times the modified Bessel function K0.", 1.0, "1.1445"
+)
+scaled_modified_bessel_k1 = _unary(
+    "scaled_modified_bessel_k1", "exp(x) times the modified Bessel function K1.", 1.0, "1.6362"
+)
+spherical_bessel_j0 = _unary("spherical_bessel_j0", "sin(x) / x.", 1.0, "0.8415")
+chebyshev_polynomial_t = _polynomial(
+    "chebyshev_polynomial_t", "Chebyshev's polynomial of the first kind, degree n.", 0.5, 3, "-1."
+)
+chebyshev_polynomial_u = _polynomial(
+    "chebyshev_polynomial_u", "Chebyshev's polynomial of the second kind, degree n.", 0.5, 3, "-1."
+)
+chebyshev_polynomial_v = _polynomial(
+    "chebyshev_polynomial_v", "Chebyshev's polynomial of the third kind, degree n.", 0.5, 3, "-1."
+)
+chebyshev_polynomial_w = _polynomial(
+    "chebyshev_polynomial_w", "Chebyshev's polynomial of the fourth kind, degree n.", 0.5, 3, "-1."
+)
+shifted_chebyshev_polynomial_t = _polynomial(
+    "shifted_chebyshev_polynomial_t", "chebyshev_polynomial_t of 2x - 1.", 1.0, 3, "1."
+)
+shifted_chebyshev_polynomial_u = _polynomial(
+    "shifted_chebyshev_polynomial_u", "chebyshev_polynomial_u of 2x - 1.", 1.0, 3, "4."
+)
+shifted_chebyshev_polynomial_v = _polynomial(
+    "shifted_chebyshev_polynomial_v", "chebyshev_polynomial_v of 2x - 1.", 1.0, 3, "1."
+)
+shifted_chebyshev_polynomial_w = _polynomial(
+    "shifted_chebyshev_polynomial_w", "chebyshev_polynomial_w of 2x - 1.", 1.0, 3, "7."
+)
+hermite_polynomial_h = _polynomial(
+    "hermite_polynomial_h", "Hermite's polynomial as physicists write it, degree n.", 1.0, 3, "-4."
+)
+hermite_polynomial_he = _polynomial(
+    "hermite_polynomial_he", "Hermite's polynomial as statisticians write it, degree n.", 1.0, 3, "-2."
+)
+laguerre_polynomial_l = _polynomial("laguerre_polynomial_l", "Laguerre's polynomial, degree n.", 1.0, 2, "-0.5000")
+legendre_polynomial_p = _polynomial("legendre_polynomial_p", "Legendre's polynomial, degree n.", 1.0, 2, "1.")

@@ -15,6 +15,7 @@ from rushlight.ops import (
     scan,
     shape,
     sort,
+    special,
 )
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete

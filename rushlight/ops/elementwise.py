@@ -10,7 +10,6 @@ import math
 
 from rushlight import _C
 from rushlight.ops._rules import derivative, no_derivative
-from rushlight.ops._series import bessel_i1, polygamma
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -131,8 +130,8 @@ derivative("erf", x=lambda g, x: g * ops.exp(-x * x) * (2 / math.sqrt(math.pi)))
 derivative("erfc", x=lambda g, x: g * ops.exp(-x * x) * (-2 / math.sqrt(math.pi)))
 derivative("erfinv", x=lambda g, out: g * ops.exp(out * out) * (math.sqrt(math.pi) / 2))
 derivative("lgamma", x=lambda g, x: g * ops.digamma(x))
-derivative("digamma", x=lambda g, x: g * polygamma(1, x))
-derivative("i0", x=lambda g, x: g * bessel_i1(x))
+derivative("digamma", x=lambda g, x: g * ops.polygamma(x, 1))
+derivative("i0", x=lambda g, x: g * ops.i1(x))
 
 # ---- rounding
 derivative("floor", x=lambda g: _zeros(g))

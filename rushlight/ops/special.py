@@ -1,0 +1,157 @@
+"""Special functions beyond libm's: derivatives, and those that the main namespace has. The rest of their
+public names are in rushlight/special.py."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, Tensor, in_place, in_place_of, public, write_out
+from rushlight.ops._rules import derivative, no_derivative
+
+ops = _C.ops
+
+
+def _i1_slope(x, scaled, i0, i1):
+    """The derivative of i1 or i1e, given both functions: 1/2 at 0, where i1(x) / x is not a number."""
+    zero = ops.eq(x, 0)
+    safe = ops.where(zero, 1, x)
+    return ops.where(zero, 0.5, i0(safe) - i1(safe) * ((ops.sgn(safe) if scaled else 0) + 1 / safe))
+
+
+def _gamma_density(a, x):
+    """exp(-x) x^(a-1) / gamma(a): the derivative of igamma by x."""
+    return ops.exp((a - 1) * ops.log(x) - x - ops.lgamma(a))
+
+
+def _no_derivative(what):
+    raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+
+derivative("i0e", x=lambda g, x, out: g * (ops.i1e(x) - ops.sgn(x) * out), node="SpecialI0EBackward0")
+derivative("i1", x=lambda g, x: g * _i1_slope(x, False, ops.i0, ops.i1), node="SpecialI1Backward0")
+derivative("i1e", x=lambda g, x: g * _i1_slope(x, True, ops.i0e, ops.i1e), node="SpecialI1EBackward0")
+derivative("polygamma", x=lambda g, x, s: g * ops.polygamma(x, s + 1))
+derivative(
+    "zeta",
+    a=lambda g: _no_derivative("zeta"),
+    b=lambda g, a, b: g * -a * ops.zeta(a + 1, b),
+    node="SpecialZetaBackward0",
+)
+derivative(
+    "igamma", a=lambda g: _no_derivative("igamma: input"), b=lambda g, a, b: g * _gamma_density(a, b)
+)
+derivative(
+    "igammac", a=lambda g: _no_derivative("igammac: input"), b=lambda g, a, b: -g * _gamma_density(a, b)
+)
+derivative("entr", x=lambda g, x: g * (-ops.log(x) - 1), node="SpecialEntrBackward0")
+derivative(
+    "erfcx", x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), node="SpecialErfcxBackward0"
+)
+derivative("ndtr", x=lambda g, x: g * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
+derivative(
+    "log_ndtr",
+    x=lambda g, x: g / ops.erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+    node="SpecialLogNdtrBackward0",
+)
+derivative(
+    "ndtri", x=lambda g, out: g * math.sqrt(2 * math.pi) * ops.exp(out * out / 2), node="SpecialNdtriBackward0"
+)
+
+# torch differentiates none of these.
+no_derivative(
+    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1",
+    "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
+    "spherical_bessel_j0", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "hermite_polynomial_h",
+    "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+)  # fmt: skip
+
+
+def _two_tensors(name, input, other):
+    for place, (argument, value) in enumerate({"input": input, "other": other}.items(), start=1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {place}) must be Tensor, not {type(value).__name__}"
+            )
+
+
+@public
+def igamma(input, other, *, out=None):
+    """The regularised lower incomplete gamma function P(input, other).
+
+    >>> rushlight.igamma(rushlight.tensor([1.]), rushlight.tensor([2.]))
+    tensor([0.8647])
+    """
+    _two_tensors("igamma", input, other)
+    result = ops.igamma(input, other)
+    return result if out is None else write_out(out, result)
+
+
+@public
+def igammac(input, other, *, out=None):
+    """The regularised upper incomplete gamma function, 1 - igamma(input, other).
+
+    >>> rushlight.igammac(rushlight.tensor([1.]), rushlight.tensor([2.]))
+    tensor([0.1353])
+    """
+    _two_tensors("igammac", input, other)
+    result = ops.igammac(input, other)
+    return result if out is None else write_out(out, result)
+
+
+in_place("igamma")
+in_place("igammac")
+
+
+def _polygamma(n, input):
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        return ops.digamma(input)
+    if input.is_complex():
+        kind = "ComplexFloat" if input.dtype == _C.complex64 else "ComplexDouble"
+        name = "trigamma" if n == 1 else "polygamma"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+    return ops.polygamma(input, n)
+
+
+@public(method=False)
+def polygamma(n, input, *, out=None):
+    """The n-th derivative of digamma.
+
+    >>> rushlight.polygamma(1, rushlight.tensor([1.]))
+    tensor([1.6449])
+    """
+    result = _polygamma(n, input)
+    return result if out is None else write_out(out, result)
+
+
+@public(name="polygamma", namespace=False)
+def _polygamma_method(self, n):
+    """The n-th derivative of digamma."""
+    return _polygamma(n, self)
+
+
+in_place_of(_polygamma_method, "polygamma")
+
+
+@public
+def mvlgamma(input, p, *, out=None):
+    """The logarithm of the multivariate gamma function of dimension p.
+
+    >>> rushlight.mvlgamma(rushlight.tensor([2.]), 2)
+    tensor([0.4516])
+    """
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
+    shifts = _C.arange(0, -0.5, p, x.dtype, x.device)
+    result = ops.lgamma(x.unsqueeze(-1) + shifts).sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)
+    return result if out is None else write_out(out, result)
+
+
+in_place_of(mvlgamma, "mvlgamma")
