@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight.ops import special as _special
 from rushlight.ops._public import FUNCTIONS, public, write_out
-from rushlight.ops.special import igamma, igammac, mvlgamma, polygamma
 
 digamma = psi = rushlight.digamma
 erf = rushlight.erf
@@ -14,13 +14,14 @@ erfinv = rushlight.erfinv
 exp2 = rushlight.exp2
 expit = rushlight.sigmoid
 expm1 = rushlight.expm1
-gammainc, gammaincc = igamma, igammac
+gammainc, gammaincc = _special.igamma, _special.igammac
 gammaln = rushlight.lgamma
 i0 = rushlight.i0
 log1p = rushlight.log1p
 logit = rushlight.logit
 logsumexp = rushlight.logsumexp
-multigammaln = mvlgamma
+multigammaln = _special.mvlgamma
+polygamma = _special.polygamma
 round = rushlight.round
 sinc = rushlight.sinc
 xlogy = rushlight.xlogy
@@ -146,5 +147,7 @@ hermite_polynomial_h = _polynomial(
 hermite_polynomial_he = _polynomial(
     "hermite_polynomial_he", "Hermite's polynomial as statisticians write it, degree n.", 1.0, 3, "-2."
 )
-laguerre_polynomial_l = _polynomial("laguerre_polynomial_l", "Laguerre's polynomial, degree n.", 1.0, 2, "-0.5000")
+laguerre_polynomial_l = _polynomial(
+    "laguerre_polynomial_l", "Laguerre's polynomial, degree n.", 1.0, 2, "-0.5000"
+)
 legendre_polynomial_p = _polynomial("legendre_polynomial_p", "Legendre's polynomial, degree n.", 1.0, 2, "1.")

@@ -7,7 +7,7 @@ import importlib
 
 from families import OPS
 
-for family in ("elementwise", "reduce", "shape", "index", "functional"):
+for family in ("elementwise", "reduce", "shape", "index", "functional", "special"):
     importlib.import_module(f"samples_{family}")
 
 __all__ = ["OPS"]

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of nn and optim are run as they stand."""
+"""The examples in the docstrings of operations, nn and optim are run as they stand."""
 
 import doctest
 import importlib
@@ -8,12 +8,13 @@ import pytest
 
 import rushlight
 import rushlight.nn
+import rushlight.ops
 import rushlight.optim
 import rushlight.utils.hooks
 
-MODULES = ["rushlight.utils.hooks"] + [
+MODULES = ["rushlight.special", "rushlight.utils.hooks"] + [
     found.name
-    for package in (rushlight.nn, rushlight.optim)
+    for package in (rushlight.nn, rushlight.ops, rushlight.optim)
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
 ]
 
@@ -25,7 +26,7 @@ def examples(module):
         full = f"{module.__name__}.{name}"
         if isinstance(value, rushlight._C.Function) and value.__module__ == module.__name__:
             found[full] = doctest.DocTestParser().get_doctest(
-                value.__doc__ or "", {}, full, module.__file__, 0
+                value.__doc__ or "", dict(vars(module)), full, module.__file__, 0
             )
     return [test for test in found.values() if test.examples]
 

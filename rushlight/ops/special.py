@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, Tensor, in_place, in_place_of, public, write_out
+from rushlight.ops._public import Tensor, in_place, in_place_of, public, type_name, write_out
 from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
@@ -38,9 +38,7 @@ derivative(
     b=lambda g, a, b: g * -a * ops.zeta(a + 1, b),
     node="SpecialZetaBackward0",
 )
-derivative(
-    "igamma", a=lambda g: _no_derivative("igamma: input"), b=lambda g, a, b: g * _gamma_density(a, b)
-)
+derivative("igamma", a=lambda g: _no_derivative("igamma: input"), b=lambda g, a, b: g * _gamma_density(a, b))
 derivative(
     "igammac", a=lambda g: _no_derivative("igammac: input"), b=lambda g, a, b: -g * _gamma_density(a, b)
 )
@@ -55,7 +53,9 @@ derivative(
     node="SpecialLogNdtrBackward0",
 )
 derivative(
-    "ndtri", x=lambda g, out: g * math.sqrt(2 * math.pi) * ops.exp(out * out / 2), node="SpecialNdtriBackward0"
+    "ndtri",
+    x=lambda g, out: g * math.sqrt(2 * math.pi) * ops.exp(out * out / 2),
+    node="SpecialNdtriBackward0",
 )
 
 # torch differentiates none of these.
@@ -72,9 +72,8 @@ no_derivative(
 def _two_tensors(name, input, other):
     for place, (argument, value) in enumerate({"input": input, "other": other}.items(), start=1):
         if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{name}(): argument '{argument}' (position {place}) must be Tensor, not {type(value).__name__}"
-            )
+            kind = type(value).__name__
+            raise TypeError(f"{name}(): argument '{argument}' (position {place}) must be Tensor, not {kind}")
 
 
 @public
@@ -113,9 +112,8 @@ def _polygamma(n, input):
     if n == 0:
         return ops.digamma(input)
     if input.is_complex():
-        kind = "ComplexFloat" if input.dtype == _C.complex64 else "ComplexDouble"
         name = "trigamma" if n == 1 else "polygamma"
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
     return ops.polygamma(input, n)
 
 
@@ -148,6 +146,10 @@ def mvlgamma(input, p, *, out=None):
     """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.dtype == _C.bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if input.is_complex():
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(input.dtype)}'")
     x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
     shifts = _C.arange(0, -0.5, p, x.dtype, x.device)
     result = ops.lgamma(x.unsqueeze(-1) + shifts).sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)
