@@ -151,6 +151,12 @@ struct Addressing {
       if (!held[d]) result.sizes[result.ndim++] = x->size(d);
     }
     numel_of(result);
+    // The loops never look at an index if the result is empty for another dimension's sake.
+    if (numel_of(index_shape) == 0) return;
+    for (int d = 0; d < x->ndim; d++) {
+      if (held[d] && x->size(d) == 0)
+        fail(PyExc_IndexError, "index is out of bounds for dimension with size 0");
+    }
   }
 };
 

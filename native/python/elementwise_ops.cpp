@@ -29,6 +29,11 @@ struct Operand {
     if (op == "maximum" || op == "minimum")
       failf(PyExc_RuntimeError, "%s not implemented for complex tensors.", name);
   }
+  if (op == "neg" && dtype == DType::b1) {
+    fail(PyExc_RuntimeError,
+         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+         "use the `~` or `logical_not()` operator instead.");
+  }
   if (op == "bitwise_left_shift") name = "lshift";
   if (op == "bitwise_right_shift") name = "rshift";
   failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));

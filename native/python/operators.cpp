@@ -280,7 +280,8 @@ PyObject* power_of(PyObject* a, PyObject* b) {
   if (!is_tensor(a)) return call2(of_scalar, b, a);
   if (is_tensor(b)) return call2(tensor, a, b);
   Scalar exponent;
-  if (is_integral(as_tensor(a)->dtype) && scalar_from_python(b, exponent) &&
+  DType dtype = as_tensor(a)->dtype;
+  if ((is_integral(dtype) || dtype == DType::b1) && scalar_from_python(b, exponent) &&
       exponent.kind == Scalar::integer && exponent.i < 0) {
     fail(PyExc_RuntimeError, "Integers to negative integer powers are not allowed.");
   }

@@ -8,6 +8,7 @@
 #include "functions.h"
 #include "index_ops.h"
 #include "tensor_type.h"
+#include "types.h"
 
 namespace rl {
 namespace {
@@ -288,9 +289,17 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
           dtype_class_name(self->dtype));
   }
   if (index == Py_False) return;
+  if (index == Py_True) index = Py_None;  // all of it, with casts, where a mask would insist on the dtype
   Walker walker(self);
   walk_any(walker, index);
   TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
+  if (from && from->ndim == 0 && from->dtype != self->dtype && is_tensor(index) &&
+      as_tensor(index)->dtype == DType::b1) {
+    // Under a mask a single value is cast, as for masked_fill; other indices insist on the dtype.
+    static Primitive& to_dtype = primitive("to_dtype");
+    PyObject* args[] = {from->object(), dtype_object(self->dtype)};
+    from = TensorRef(as_tensor(call(to_dtype, args)));
+  }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from comparing import REFUSALS, assert_same
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sampling import DTYPES, FLOATS, INTEGERS, nest
 
@@ -81,28 +81,21 @@ def make(lib, recipe):
     return tensor
 
 
-# What torch refuses and Rushlight computes: missing kernels, an index into a tensor without elements that
-# writes nothing, the gradient of an empty complex tensor.
-MORE_GENERAL = (
-    "not implemented for",
-    "index is out of bounds for dimension with size 0",
-    "Tensor must have a last dimension with stride 1",
-)
+# What torch refuses and Rushlight computes: missing kernels, the gradient of an empty complex tensor.
+MORE_GENERAL = ("not implemented for", "Tensor must have a last dimension with stride 1")
 
 
-def compare(function, *recipes):
-    """Run `function(lib, *tensors)` in both; what torch refuses must be refused (test_errors.py has the "
-    "wording)."""
+def compare(function, *recipes, strides=True):
+    """Run `function(lib, *tensors)` in both; what torch refuses must be refused. (Not with the same error: a
+    random call is often wrong in more ways than one. test_errors.py compares those.)"""
     theirs, refusal = attempt(function, torch, *[make(torch, recipe) for recipe in recipes])
     ours, error = attempt(function, rushlight, *[make(rushlight, recipe) for recipe in recipes])
+    if isinstance(theirs, torch.Tensor) and theirs.dtype == torch.complex32:
+        return  # float16 with a complex number; there is no such dtype here
     if refusal is None:
-        # x[True] = value casts in torch; every other index of tensors wants equal dtypes, and so does this
-        # one here.
-        if "source and destination dtypes match" in str(error):
-            return
         if error is not None:
             raise error
-        assert_same(ours, theirs)
+        assert_same(ours, theirs, strides=strides)
     elif not any(words in str(refusal) for words in MORE_GENERAL):
         assert error is not None, f"torch refuses: {refusal}"
 
@@ -142,6 +135,7 @@ def test_in_place(left, right, name):
     st.sampled_from(["add", "mul", "div", "rsub", "pow", "eq", "lt"]),
 )
 def test_numbers(recipe, value, name):
+    assume(name != "pow" or type(value) not in (bool, complex))  # torch: 0 ** 1j is nan, True ** True a bool
     compare(lambda lib, tensor: getattr(lib, name)(tensor, value), recipe)
 
 
@@ -209,7 +203,8 @@ def real_index(lib, item):
 @fuzz
 @given(tensors(), indices)
 def test_reading_by_index(recipe, item):
-    compare(lambda lib, tensor: tensor[real_index(lib, item)], recipe)
+    # The order of a gathered result in memory is left open.
+    compare(lambda lib, tensor: tensor[real_index(lib, item)], recipe, strides=False)
 
 
 @fuzz
@@ -245,7 +240,7 @@ def test_indexed_functions(recipe, dim, values, name):
     def run(lib, tensor):
         index = lib.tensor(values, dtype=lib.int64)
         if name == "index_add":
-            return tensor.index_add(dim, index, tensor.index_select(dim, index.abs()))
+            return tensor.index_add(dim, index.abs(), tensor.index_select(dim, index.abs()))
         if name == "scatter_add":
             return tensor.scatter_add(dim, index.abs(), tensor)
         return getattr(tensor, name)(dim, index)
