@@ -15,6 +15,7 @@ def _define(name: str, fields: tuple[str, ...]) -> type:
 
     members: dict[str, object] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
     members |= {"__slots__": (), "__repr__": __repr__, "__reduce__": __reduce__, "__module__": __name__}
+    members |= {"__match_args__": fields}
     members |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
     return type(name, (tuple,), members)
 

@@ -53,8 +53,14 @@ def function(
     return public(function, name=name, aliases=aliases, method=False)
 
 
-def write_out(out: Tensor, result: Tensor) -> Tensor:
-    """The `out=` form of a function: puts `result` into `out`, resizing it as torch does."""
+# Why an `out=` of another dtype is refused by the functions that do not cast; see write_out.
+SAME_DTYPE = "Expected out tensor to have dtype {result_c}, but got {out_c} instead"
+FOUND_DTYPE = "Found dtype {out} but expected {result}"
+
+
+def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
+    """The `out=` form of a function: puts `result` into `out`, resizing it as torch does. A result is cast
+    to the dtype of `out` unless `exact` gives the sentence that refuses."""
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
@@ -66,6 +72,15 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
             "function"
+        )
+    if exact and out.dtype != result.dtype:
+        raise RuntimeError(
+            exact.format(
+                out=type_name(out.dtype),
+                result=type_name(result.dtype),
+                out_c=C_NAMES[out.dtype],
+                result_c=C_NAMES[result.dtype],
+            )
         )
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
@@ -86,6 +101,33 @@ def write_out(out: Tensor, result: Tensor) -> Tensor:
     return out.copy_(result)
 
 
+def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE) -> Tensor:
+    """write_out for the functions that read here and write there: `out` must not share memory with an input
+    or with itself."""
+    if isinstance(out, Tensor) and out.numel():
+        if any(size > 1 and not step for size, step in zip(out.shape, out.stride())):
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single "
+                "memory location. Please clone() the tensor before performing the operation."
+            )
+        first, last = _span(out)
+        for input in inputs:
+            start, end = _span(input) if input.numel() else (0, 0)
+            if start < last and first < end:
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor "
+                    "refer to a single memory location. Please clone() the tensor before performing the "
+                    "operation."
+                )
+    return write_out(out, result, exact=exact)
+
+
+def _span(t: Tensor) -> tuple[int, int]:
+    """The addresses of the first byte of a tensor and of the one behind its last."""
+    length = sum((size - 1) * step for size, step in zip(t.shape, t.stride())) + 1
+    return t.data_ptr(), t.data_ptr() + length * t.element_size()
+
+
 _TYPE_NAMES = {
     _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int",
     _C.int64: "Long", _C.float16: "Half", _C.float32: "Float", _C.float64: "Double",
@@ -93,9 +135,37 @@ _TYPE_NAMES = {
 }  # fmt: skip
 
 
+# What a C++ compiler calls them.
+C_NAMES = {
+    _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
+    _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
+    _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
+    _C.bfloat16: "c10::BFloat16",
+}  # fmt: skip
+
+
 def type_name(dtype: _C.dtype) -> str:
     """torch's C++ name of a dtype, as its error sentences use it."""
     return _TYPE_NAMES[dtype]
+
+
+def invalid_combination(name: str, args: Sequence[Any], *signatures: str) -> TypeError:
+    """What torch raises when no signature of a function takes arguments of these types."""
+    given = ", ".join(type(arg).__name__ for arg in args)
+    expected = "".join(f"\n * ({signature})" for signature in signatures)
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:"
+        f"{expected}"
+    )
+
+
+def check_tensor(value: Any, function: str, argument: str, position: int) -> None:
+    """Refuses what is not a tensor in torch's words."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{function}(): argument '{argument}' (position {position}) must be Tensor, not "
+            f"{type(value).__name__}"
+        )
 
 
 def in_place(name: str, primitive: _C.Primitive | None = None) -> None:

@@ -9,7 +9,18 @@ from __future__ import annotations
 import itertools
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, dims, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._public import (
+    SAME_DTYPE,
+    Tensor,
+    dims,
+    function,
+    invalid_combination,
+    method,
+    public,
+    type_name,
+    wrap_dim,
+    write_out,
+)
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import arange
 
@@ -321,6 +332,13 @@ def _split_along(name, input, indices_or_sections, dim, least):
             f"{input.dim()} "
             "dimensions!"
         )
+    if isinstance(indices_or_sections, str):
+        raise invalid_combination(
+            name,
+            (input, indices_or_sections),
+            "Tensor input, int sections",
+            "Tensor input, tuple of ints indices",
+        )
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
         if sections <= 0 or input.size(dim) % sections:
@@ -385,7 +403,11 @@ def roll(input, shifts, dims=None):
     tensor([3, 0, 1, 2])
     """
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if dims and not input.dim():
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     if not dims and len(shifts) == 1:
         return ops.roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
     return ops.roll(input, shifts, dims)
@@ -396,9 +418,9 @@ def rot90(input, k=1, dims=(0, 1)):
     """A copy turned by k * 90 degrees in the plane of two dimensions, from the first towards the second."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    a, b = (wrap_dim(d, input.dim()) for d in dims)
     if input.dim() < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.dim()}")
+    a, b = (wrap_dim(d, input.dim()) for d in dims)
     if a == b:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
@@ -491,14 +513,14 @@ def _positions(repeats, output_size):
 def tril(input, diagonal=0, *, out=None):
     """The lower triangle of a matrix or batch of matrices, zeros above."""
     result = ops.tril(input, diagonal)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
 def triu(input, diagonal=0, *, out=None):
     """The upper triangle of a matrix or batch of matrices, zeros below."""
     result = ops.triu(input, diagonal)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -564,6 +586,12 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     result = ops.searchsorted(sorted_sequence, input, sorter, bool(right) or side == "right")
     if out_int32:
         result = result.to(_C.int32)
+    if out is not None and out.dtype != result.dtype:
+        raise RuntimeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+            f"depending on whether out_int32 flag is True, but we got output tensor's dtype "
+            f"{type_name(out.dtype)} and out_int32 flag is {bool(out_int32)}"
+        )
     return result if out is None else write_out(out, result)
 
 

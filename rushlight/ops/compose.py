@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight.ops import combine, index, math, reduce, shape, sort  # noqa: F401  (used by name below)
-from rushlight.ops._public import FUNCTIONS, Tensor, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._public import (
+    FUNCTIONS,
+    SAME_DTYPE,
+    Tensor,
+    check_tensor,
+    function,
+    method,
+    public,
+    type_name,
+    wrap_dim,
+    write_out,
+)
 
 ops = _C.ops
 
@@ -23,6 +34,8 @@ def equal(input, other):
 @public
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether |input - other| <= atol + rtol * |other|, element by element."""
+    check_tensor(input, "isclose", "input", 1)
+    check_tensor(other, "isclose", "other", 2)
     if input.dtype != other.dtype:
         raise RuntimeError(f"{_name(input)} did not match {_name(other)}")
     if rtol < 0:
@@ -70,7 +83,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
         test_elements = _C.from_data(test_elements, None, None)
     found = ops.eq(elements.unsqueeze(-1), test_elements.reshape(-1)).any(-1)
     result = ops.logical_not(found) if invert else found
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
@@ -168,7 +181,7 @@ def diag(input, diagonal=0, *, out=None):
         result = ops.clone(ops.diagonal(input, diagonal, 0, 1))
     else:
         raise RuntimeError("diag(): Supports 1D or 2D tensors. Got " + str(input.dim()) + "D")
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
@@ -191,6 +204,9 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     if input.dtype == _C.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.reshape(1, -1) if input.dim() < 2 else input
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None:
+            _check_weights(name, given, x.size(1))
     if not x.is_floating_point() and not x.is_complex():
         x = x.to(_C.get_default_dtype())
     weights = None
@@ -221,6 +237,30 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         divisor = 0
     result = weighted @ centred.mT.conj() / divisor
     return result.squeeze()
+
+
+def _check_weights(name, weights, count):
+    if weights.dim() > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} "
+            "dimensions"
+        )
+    whole = not weights.is_floating_point() and not weights.is_complex() and weights.dtype != _C.bool
+    kind, fits = (
+        ("integral", whole) if name == "fweights" else ("floating point", weights.is_floating_point())
+    )
+    if not fits:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {type_name(weights.dtype)} "
+            "dtype"
+        )
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {count}"
+        )
+    if weights.numel() and weights.min().item() < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
 @public
@@ -373,9 +413,18 @@ def _copy_of(name, view_name=None):
     def copy(input, *args, out=None, **kwargs):
         seen = view(input, *args, **kwargs)
         if isinstance(seen, tuple):
-            return tuple(ops.contiguous_copy(t) for t in seen)
+            copies = tuple(ops.contiguous_copy(t) for t in seen)
+            if out is None:
+                return copies
+            if len(out) != len(copies):
+                raise RuntimeError(
+                    f"{name}_copy_out() expected an out= argument of size {len(copies)}, got size {len(out)}"
+                )
+            for place, part in zip(out, copies):
+                write_out(place, part, exact=SAME_DTYPE)
+            return None
         result = ops.contiguous_copy(seen)
-        return result if out is None else write_out(out, result)
+        return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__doc__ = f"A copy of what {name} shows as a view."

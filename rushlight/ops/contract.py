@@ -9,9 +9,9 @@ import warnings
 
 from rushlight import _C
 
-from ._public import Tensor, function, public, wrap_dim, write_out
+from ._public import C_NAMES, Tensor, function, public, wrap_dim, write_out
 from .einsum import einsum as _einsum
-from .matmul import C_NAMES, finish
+from .matmul import finish
 
 ops = _C.ops
 

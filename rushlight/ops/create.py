@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, dims, function, method, write_out
+from rushlight.ops._public import Tensor, dims, function, invalid_combination, method, write_out
 
 _default_device: _C.device | None = None
 
@@ -32,10 +32,15 @@ def _checked(layout_, pin_memory):
 
 def _finish(t, requires_grad, out=None):
     if out is not None:
-        t = write_out(out, t)
+        t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")
     if requires_grad and not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return _C.requires_grad_(t, True) if requires_grad else t
+
+
+def _kind(dtype, out):
+    """The dtype to make: the one asked for, else that of `out`, else None."""
+    return out.dtype if dtype is None and out is not None else dtype
 
 
 def _device(device):
@@ -137,7 +142,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
           pin_memory=False, memory_format=None):  # fmt: skip
     """A tensor of uninitialised memory."""
     _checked(layout, pin_memory)
-    t = _C.empty(_size(args, "empty", size), dtype, _device(device))
+    t = _C.empty(_size(args, "empty", size), _kind(dtype, out), _device(device))
     return _finish(t, requires_grad, out)
 
 
@@ -164,7 +169,7 @@ def zeros(
     sizes = _size(args, "zeros", size)
     if any(size < 0 for size in sizes):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    t = _C.full(sizes, 0, dtype or _C.get_default_dtype(), _device(device))
+    t = _C.full(sizes, 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
 
 
@@ -174,7 +179,7 @@ def ones(
 ):
     """Ones."""
     _checked(layout, pin_memory)
-    t = _C.full(_size(args, "ones", size), 1, dtype or _C.get_default_dtype(), _device(device))
+    t = _C.full(_size(args, "ones", size), 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
 
 
@@ -184,7 +189,7 @@ def full(
 ):
     """A tensor filled with one value."""
     _checked(layout, pin_memory)
-    return _finish(_C.full(tuple(size), fill_value, dtype, _device(device)), requires_grad, out)
+    return _finish(_C.full(tuple(size), fill_value, _kind(dtype, out), _device(device)), requires_grad, out)
 
 
 @function
@@ -213,6 +218,8 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
     else:
         if not dtype.is_floating_point:
             start, end, step = int(start), int(end), int(step)
+            if step == 0:
+                raise ValueError("step must be nonzero")
         count = math.ceil((end - start) / step)
     return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
 
@@ -222,11 +229,40 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`steps` numbers from start to end, both included, evenly spaced."""
     _checked(layout, pin_memory)
+    start, end = _ends("linspace", start, end, steps)
+    dtype = _kind(dtype, out)
     if dtype is None:
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
+    if steps == 1:
+        return _finish(_C.full((1,), start, dtype, _device(device)), requires_grad, out)
     return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
+
+
+def _ends(name, start, end, steps):
+    """The ends of a range as numbers."""
+    if isinstance(start, Tensor) or isinstance(end, Tensor):
+        dims = [x.dim() if isinstance(x, Tensor) else 0 for x in (start, end)]
+        if any(dims):
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} "
+                f"dimension(s) and end with {dims[1]} dimension(s)."
+            )
+        start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    if isinstance(steps, (float, complex, str)) or steps is None:
+        raise invalid_combination(name, (start, end, steps), *_RANGES)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return start, end
+
+
+_RANGES = tuple(
+    f"{start} start, {end} end, int steps, *, Tensor out = None, torch.dtype dtype = None, "
+    "torch.layout layout = torch.strided, torch.device device = None, bool pin_memory = False, "
+    "bool requires_grad = False"
+    for start, end in (("Tensor", "Tensor"), ("Number", "Tensor"), ("Tensor", "Number"), ("Number", "Number"))
+)
 
 
 @function
@@ -234,9 +270,13 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the powers from start to end."""
     _checked(layout, pin_memory)
-    dtype = dtype or _C.get_default_dtype()
+    start, end = _ends("logspace", start, end, steps)
+    dtype = _kind(dtype, out) or _C.get_default_dtype()
     wide = dtype if dtype.is_floating_point or dtype.is_complex else _C.float64
-    exponents = _C.linspace(start, end, steps, wide, _device(device))
+    if steps == 1:
+        exponents = _C.full((1,), start, wide, _device(device))
+    else:
+        exponents = _C.linspace(start, end, steps, wide, _device(device))
     return _finish((base**exponents).to(dtype), requires_grad, out)
 
 
@@ -247,7 +287,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     m = n if m is None else m
     if n < 0 or m < 0:
         raise RuntimeError(f"{'n' if n < 0 else 'm'} must be greater or equal to 0, got {n if n < 0 else m}")
-    t = _C.full((n, m), 0, dtype or _C.get_default_dtype(), _device(device))
+    t = _C.full((n, m), 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     t.diagonal().fill_(1)
     _C.stamp(t)
     return _finish(t, requires_grad, out)

@@ -8,7 +8,17 @@ native/python/subscript.cpp.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._public import (
+    SAME_DTYPE,
+    Tensor,
+    function,
+    method,
+    public,
+    type_name,
+    wrap_dim,
+    write_apart,
+    write_out,
+)
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import as_tensor, tensor
 
@@ -194,17 +204,8 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     """
     if sparse_grad:
         raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
-    if out is not None and out.dtype != input.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {_cpp_name(input.dtype)}, but got {_cpp_name(out.dtype)} "
-            f"instead"
-        )
     result = ops.gather(input, index, dim)
-    return result if out is None else write_out(out, result)
-
-
-def _cpp_name(dtype):
-    return {"Long": "long int", "Int": "int"}.get(type_name(dtype), type_name(dtype).lower())
+    return result if out is None else write_apart(out, result, input, index)
 
 
 def _scatter_arguments(args, src, value, reduce):
@@ -246,7 +247,7 @@ def scatter(input, dim, index, *args, src=None, value=None, reduce=None, out=Non
         result = ops.scatter_reduce(*_scatter_reduce_old(input, dim, index, source, reduce))
     else:
         result = primitive(input, index, source, dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -274,7 +275,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     """A copy of `input` with `src` added at `index` along `dim`; several sources may meet at one element."""
     _need_tensor(src, "src", "scatter_add", 3)
     result = ops.scatter_add(input, index, src, dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -295,7 +296,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     """
     _need_tensor(src, "src", "scatter_reduce", 4)
     result = ops.scatter_reduce(input, index, src, dim, reduce, bool(include_self))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -356,14 +357,20 @@ def index_select(input, dim, index, *, out=None):
             [3, 4]])
     """
     result = ops.index_select(input, index, dim)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_apart(
+            out, result, input, index, exact="index_select(): self and result must have the same scalar type"
+        )
+    )
 
 
 @public
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """A copy of `input` with alpha * source added to the slices at `index` along `dim`."""
     result = ops.index_add(input, index, source, dim, alpha)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -376,7 +383,7 @@ def index_add_(self, dim, index, source, *, alpha=1):
 def index_copy(input, dim, index, source, *, out=None):
     """A copy of `input` with the slices at `index` along `dim` replaced by those of `source`."""
     result = ops.index_copy(input, index, source, dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -401,7 +408,7 @@ def index_fill_(self, dim, index, value):
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """A copy of `input` with slices of `source` reduced ("prod", "mean"...) into those at `index`."""
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -453,7 +460,18 @@ def index_put_(self, indices, values, accumulate=False):
 def take(input, index, *, out=None):
     """The elements at `index`, counted in row-major order."""
     result = ops.take(input, index)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_apart(
+            out,
+            result,
+            input,
+            index,
+            exact="take(): self and out expected to have the same dtype, but got self.dtype = {result} and "
+            "out.dtype = {out}",
+        )
+    )
 
 
 @method
@@ -475,7 +493,13 @@ def put_(self, index, source, accumulate=False):
 def masked_select(input, mask, *, out=None):
     """The elements where `mask` is True, in one dimension."""
     result = ops.masked_select(input, mask)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_apart(
+            out, result, input, mask, exact="masked_select(): self and result must have the same scalar type"
+        )
+    )
 
 
 @public
@@ -516,7 +540,15 @@ def nonzero(input, *, as_tuple=False, out=None):
     if as_tuple:
         return ops.nonzero(input if input.dim() else input.reshape(1)).unbind(1)
     result = ops.nonzero(input)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_out(
+            out,
+            result,
+            exact="nonzero: Expected out tensor to have scalar type Long but got scalar type{out}",
+        )
+    )
 
 
 @public

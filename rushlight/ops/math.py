@@ -6,10 +6,13 @@ import builtins
 
 from rushlight import _C
 from rushlight.ops._public import (
+    FOUND_DTYPE,
     Tensor,
+    check_tensor,
     function,
     in_place,
     in_place_of,
+    invalid_combination,
     method,
     public,
     type_name,
@@ -19,12 +22,13 @@ from rushlight.ops._public import (
 ops = _C.ops
 
 
-def _unary(name, doc, *aliases, primitive=None, method=True, inplace=True, module="rushlight"):
-    """Makes `name(input, *, out=None)`, its aliases, and the in-place methods."""
+def _unary(name, doc, *aliases, primitive=None, method=True, inplace=True, module="rushlight", exact=""):
+    """Makes `name(input, *, out=None)`, its aliases, and the in-place methods; `exact` refuses an out= of
+    another dtype."""
     op = getattr(ops, primitive or name)
 
     def function(input, *, out=None):
-        return op(input) if out is None else write_out(out, op(input))
+        return op(input) if out is None else write_out(out, op(input), exact=exact)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
@@ -35,10 +39,10 @@ def _unary(name, doc, *aliases, primitive=None, method=True, inplace=True, modul
             in_place(each, op)
 
 
-_unary("neg", "The negative of every element.", "negative")
-_unary("abs", "The absolute value of every element.", "absolute")
-_unary("sign", "-1, 0 or 1 for every element.")
-_unary("sgn", "The sign of every element; x / |x| for complex ones.")
+_unary("neg", "The negative of every element.", "negative", exact=FOUND_DTYPE)
+_unary("abs", "The absolute value of every element.", "absolute", exact=FOUND_DTYPE)
+_unary("sign", "-1, 0 or 1 for every element.", exact=FOUND_DTYPE)
+_unary("sgn", "The sign of every element; x / |x| for complex ones.", exact=FOUND_DTYPE)
 _unary("exp", "e to the power of every element.")
 _unary("exp2", "2 to the power of every element.")
 _unary("expm1", "exp(x) - 1, exact also for small x.")
@@ -70,17 +74,20 @@ _unary("lgamma", "The logarithm of the gamma function's absolute value.")
 _unary("digamma", "The derivative of lgamma.")
 _unary("i0", "The modified Bessel function of order 0.")
 _unary("sinc", "sin(pi x) / (pi x), 1 at 0.")
-_unary("floor", "The largest integer that is not above x.")
-_unary("ceil", "The smallest integer that is not below x.")
-_unary("trunc", "x without its fraction.", "fix")
+_unary("floor", "The largest integer that is not above x.", exact=FOUND_DTYPE)
+_unary("ceil", "The smallest integer that is not below x.", exact=FOUND_DTYPE)
+_unary("trunc", "x without its fraction.", "fix", exact=FOUND_DTYPE)
 _unary("frac", "The fraction of x, with its sign.")
 _unary("deg2rad", "Degrees to radians.")
 _unary("rad2deg", "Radians to degrees.")
-_unary("isposinf", "Whether x is positive infinity.", inplace=False)
-_unary("isneginf", "Whether x is negative infinity.", inplace=False)
-_unary("signbit", "Whether the sign bit is set.", inplace=False)
+for _name, _doc in (
+    ("isposinf", "Whether x is positive infinity."),
+    ("isneginf", "Whether x is negative infinity."),
+    ("signbit", "Whether the sign bit is set."),
+):
+    _unary(_name, _doc, inplace=False, exact=f"{_name} does not support non-boolean outputs.")
 _unary("logical_not", "Whether x is zero.")
-_unary("bitwise_not", "All bits inverted.")
+_unary("bitwise_not", "All bits inverted.", exact=FOUND_DTYPE)
 
 
 def _query(name, doc):
@@ -99,52 +106,93 @@ _query("isinf", "Whether x is infinite.")
 _query("isfinite", "Whether x is neither infinite nor NaN.")
 
 
-def _binary(name, doc, *aliases, primitive=None, method=True, inplace=True):
-    """Makes `name(input, other, *, out=None)`, its aliases, and the in-place methods."""
-    op = getattr(ops, primitive or name)
+_NUMBERS = (
+    "Tensor input, Tensor other, *, Tensor out = None",
+    "Tensor input, Number other, *, Tensor out = None",
+)
 
-    def function(input, other, *, out=None):
-        return op(input, other) if out is None else write_out(out, op(input, other))
+
+def _binary(name, doc, *aliases, numbers="right", inplace=True):
+    """Makes `name(input, other, *, out=None)`, its aliases, and the in-place methods. `numbers`: on which
+    sides a number may stand for a tensor ("", "right", "both")."""
+    op = getattr(ops, name)
+    if numbers == "both":
+
+        def function(input, other, *, out=None):
+            if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+                raise invalid_combination(name, (input, other), *_NUMBERS)
+            return op(input, other) if out is None else write_out(out, op(input, other))
+
+    elif numbers == "right":
+
+        def function(input, other, *, out=None):
+            if not isinstance(input, Tensor):
+                raise invalid_combination(name, (input, other), *_NUMBERS)
+            return op(input, other) if out is None else write_out(out, op(input, other))
+
+    else:
+
+        def function(input, other, *, out=None):
+            check_tensor(input, name, "input", 1)
+            check_tensor(other, name, "other", 2)
+            return op(input, other) if out is None else write_out(out, op(input, other))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    public(function, aliases=aliases, method=method)
+    public(function, aliases=aliases)
     if inplace:
         for each in (name, *aliases):
             in_place(each, op)
 
 
-_binary("mul", "input * other.", "multiply")
-_binary("remainder", "The remainder of the division, with the divisor's sign.")
+_binary("mul", "input * other.", "multiply", numbers="both")
+_binary("remainder", "The remainder of the division, with the divisor's sign.", numbers="both")
 _binary("fmod", "The remainder of the division, with the dividend's sign.")
-_binary("floor_divide", "The quotient, rounded down.")
-_binary("maximum", "The larger of both; NaN if either is.", inplace=False)
-_binary("minimum", "The smaller of both; NaN if either is.", inplace=False)
-_binary("fmax", "The larger of both; a NaN is ignored.", inplace=False)
-_binary("fmin", "The smaller of both; a NaN is ignored.", inplace=False)
-_binary("atan2", "The angle of the point (other, input).", "arctan2")
-_binary("hypot", "sqrt(input ** 2 + other ** 2).")
+_binary("floor_divide", "The quotient, rounded down.", numbers="both")
+_binary("maximum", "The larger of both; NaN if either is.", numbers="", inplace=False)
+_binary("minimum", "The smaller of both; NaN if either is.", numbers="", inplace=False)
+_binary("fmax", "The larger of both; a NaN is ignored.", numbers="", inplace=False)
+_binary("fmin", "The smaller of both; a NaN is ignored.", numbers="", inplace=False)
+_binary("atan2", "The angle of the point (other, input).", "arctan2", numbers="")
+_binary("hypot", "sqrt(input ** 2 + other ** 2).", numbers="")
 _binary("copysign", "The size of input with the sign of other.")
-_binary("nextafter", "The next number after input in the direction of other.")
-_binary("logaddexp2", "log2(2 ** input + 2 ** other).", inplace=False)
-_binary("xlogy", "input * log(other), 0 where input is 0.")
-_binary("heaviside", "0 below zero, 1 above, other at zero.")
-_binary("gcd", "The greatest common divisor.")
-_binary("lcm", "The least common multiple.")
-_binary("bitwise_and", "The bits that both have.")
-_binary("bitwise_or", "The bits that either has.")
-_binary("bitwise_xor", "The bits that one of both has.")
-_binary("bitwise_left_shift", "The bits of input moved up by other.")
-_binary("bitwise_right_shift", "The bits of input moved down by other.")
-_binary("logical_and", "Whether both are nonzero.")
-_binary("logical_or", "Whether one is nonzero.")
-_binary("logical_xor", "Whether exactly one is nonzero.")
+_binary("nextafter", "The next number after input in the direction of other.", numbers="")
+_binary("logaddexp2", "log2(2 ** input + 2 ** other).", numbers="", inplace=False)
+_binary("xlogy", "input * log(other), 0 where input is 0.", numbers="both")
+_binary("gcd", "The greatest common divisor.", numbers="")
+_binary("lcm", "The least common multiple.", numbers="")
+_binary("bitwise_and", "The bits that both have.", numbers="both")
+_binary("bitwise_or", "The bits that either has.", numbers="both")
+_binary("bitwise_xor", "The bits that one of both has.", numbers="both")
+_binary("bitwise_left_shift", "The bits of input moved up by other.", numbers="both")
+_binary("bitwise_right_shift", "The bits of input moved down by other.", numbers="both")
+_binary("logical_and", "Whether both are nonzero.", numbers="")
+_binary("logical_or", "Whether one is nonzero.", numbers="")
+_binary("logical_xor", "Whether exactly one is nonzero.", numbers="")
 _binary("eq", "Whether both are equal.")
 _binary("ne", "Whether they differ.", "not_equal")
 _binary("lt", "Whether input is less.", "less")
 _binary("le", "Whether input is less or equal.", "less_equal")
 _binary("gt", "Whether input is greater.", "greater")
 _binary("ge", "Whether input is greater or equal.", "greater_equal")
+
+
+@public
+def heaviside(input, values, *, out=None):
+    """0 below zero, 1 above, `values` at zero.
+
+    >>> rushlight.heaviside(rushlight.tensor([-1.5, 0.0, 2.0]), rushlight.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    check_tensor(input, "heaviside", "input", 1)
+    check_tensor(values, "heaviside", "values", 2)
+    result = ops.heaviside(input, values)
+    if out is None:
+        return result
+    return write_out(out, result, exact="heaviside is not yet implemented for tensors with different dtypes.")
+
+
+in_place("heaviside")
 
 
 @public
@@ -192,6 +240,11 @@ def sub_(self, other, *, alpha=1):
 @public
 def rsub(input, other, *, alpha=1):
     """other - alpha * input."""
+    if not isinstance(input, Tensor):
+        raise invalid_combination(
+            "rsub", (input, other), "Tensor input, Tensor other, *, Number alpha = 1",
+            "Tensor input, Number other, Number alpha = 1",
+        )  # fmt: skip
     return other - input if alpha == 1 else other - input * alpha
 
 
@@ -238,8 +291,18 @@ def pow(input, exponent, *, out=None):
     >>> rushlight.pow(rushlight.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
     """
+    _check_power("pow", input, exponent)
     result = input**exponent
     return result if out is None else write_out(out, result)
+
+
+def _check_power(name, input, exponent):
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise invalid_combination(
+            name, (input, exponent), "Tensor input, Tensor exponent, *, Tensor out = None",
+            "Number self, Tensor exponent, *, Tensor out = None",
+            "Tensor input, Number exponent, *, Tensor out = None",
+        )  # fmt: skip
 
 
 @method
@@ -251,6 +314,7 @@ def pow_(self, exponent):
 @public
 def float_power(input, exponent, *, out=None):
     """input to the power of exponent, computed in double precision."""
+    _check_power("float_power", input, exponent)
     complex_ = any(
         isinstance(x, builtins.complex) or (isinstance(x, Tensor) and x.is_complex())
         for x in (input, exponent)
@@ -270,6 +334,8 @@ in_place_of(float_power, "float_power")
 @public
 def logaddexp(input, other, *, out=None):
     """log(exp(input) + exp(other)), safe from overflow."""
+    check_tensor(input, "logaddexp", "input", 1)
+    check_tensor(other, "logaddexp", "other", 2)
     if input.is_complex() or other.is_complex():
         larger = ops.ge(real(input), real(other))
         high, low = ops.where(larger, input, other), ops.where(larger, other, input)
@@ -290,7 +356,7 @@ def positive(input):
 def round(input, *, decimals=0, out=None):
     """The nearest integer (the even one of two), or the nearest number with so many decimals."""
     result = ops.round(input) if decimals == 0 else ops.round_decimals(input, *_decimals(decimals))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 def _decimals(decimals):
@@ -343,15 +409,25 @@ def clamp_(self, min=None, max=None):
     return _C.in_place(op, *args)
 
 
+def _check_bound(name, input, bound, value):
+    if not isinstance(input, Tensor):
+        raise invalid_combination(
+            name, (input, value), f"Tensor input, Tensor {bound}, *, Tensor out = None",
+            f"Tensor input, Number {bound}, *, Tensor out = None",
+        )  # fmt: skip
+
+
 @public
 def clamp_min(input, min, *, out=None):
     """Elements below `min` become `min`."""
+    _check_bound("clamp_min", input, "min", min)
     return clamp(input, min, None, out=out)
 
 
 @public
 def clamp_max(input, max, *, out=None):
     """Elements above `max` become `max`."""
+    _check_bound("clamp_max", input, "max", max)
     return clamp(input, None, max, out=out)
 
 
@@ -371,7 +447,11 @@ def clamp_max_(self, max):
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     """NaN and the infinities replaced by numbers."""
     result = _nan_to_num(input, nan, posinf, neginf)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_out(out, result, exact="nan_to_num: dtype of out: {out} should be same as input: {result}")
+    )
 
 
 def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
@@ -464,7 +544,11 @@ def where(condition, input=None, other=None, *, out=None):
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     result = _where(condition, input, other)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_out(out, result, exact="Expected out type to be {result} but got {out}")
+    )
 
 
 def _where(condition, input, other):
@@ -500,7 +584,7 @@ def conj(input):
 def conj_physical(input, *, out=None):
     """The complex conjugate, computed at once."""
     result = ops.conj(input) if input.is_complex() else input
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 @method

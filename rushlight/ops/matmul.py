@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight import _C
 
-from ._public import Tensor, public, write_out
+from ._public import SAME_DTYPE, Tensor, public, write_out
 from ._rules import derivative
 
 ops = _C.ops
@@ -141,23 +141,11 @@ derivative(
 )
 
 
-C_NAMES = {
-    _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
-    _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
-    _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
-    _C.bfloat16: "c10::BFloat16",
-}  # fmt: skip
-
-
 def finish(result, out):
     """`result`, or `out` filled with it. Products do not cast to the dtype of `out`."""
     if out is None:
         return result
-    if out.dtype != result.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {C_NAMES[result.dtype]}, but got {C_NAMES[out.dtype]} instead"
-        )
-    return write_out(out, result)
+    return write_out(out, result, exact=SAME_DTYPE)
 
 
 def _number(value):

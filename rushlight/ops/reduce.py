@@ -9,7 +9,16 @@ from __future__ import annotations
 import math
 
 from rushlight import _C, return_types
-from rushlight.ops._public import FUNCTIONS, function, public, type_name, wrap_dim, write_out
+from rushlight.ops._public import (
+    FUNCTIONS,
+    SAME_DTYPE,
+    function,
+    invalid_combination,
+    public,
+    type_name,
+    wrap_dim,
+    write_out,
+)
 from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
@@ -273,6 +282,13 @@ def _pair(kind, result, out):
     return getattr(return_types, f"{kind}_out")(write_out(o, r) for o, r in zip(out, result, strict=True))
 
 
+_EXTREME_FORMS = (
+    "Tensor input, *, Tensor out = None", "Tensor input, Tensor other, *, Tensor out = None",
+    "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
+    "Tensor input, name dim, bool keepdim = False, *, tuple of Tensors out = None",
+)  # fmt: skip
+
+
 @public
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """The largest element; with `dim`, the largest along it and its index; with a tensor, maximum().
@@ -282,6 +298,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     values=tensor([5., 3.]),
     indices=tensor([1, 0]))
     """
+    if not isinstance(input, Tensor):
+        raise invalid_combination("max", (input,) if dim is None else (input, dim), *_EXTREME_FORMS)
     if dim is None and other is None:
         result = ops.max(input)
         return result if out is None else write_out(out, result)
@@ -293,6 +311,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 @public
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """The smallest element; with `dim`, the smallest along it and its index; with a tensor, minimum()."""
+    if not isinstance(input, Tensor):
+        raise invalid_combination("min", (input,) if dim is None else (input, dim), *_EXTREME_FORMS)
     if dim is None and other is None:
         result = ops.min(input)
         return result if out is None else write_out(out, result)
@@ -301,18 +321,24 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     return _pair("min", ops.min_dim(input, dim, keepdim), out)
 
 
+_SAME_AS_INPUT = (
+    "Expected the dtype for input and out to match, but got {result} for input's dtype "
+    "and {out} for out's dtype."
+)
+
+
 @public
 def amax(input, dim=(), keepdim=False, *, out=None):
     """The largest elements over any dimensions; those that are equal share the gradient evenly."""
     result = ops.amax(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=_SAME_AS_INPUT)
 
 
 @public
 def amin(input, dim=(), keepdim=False, *, out=None):
     """The smallest elements over any dimensions; those that are equal share the gradient evenly."""
     result = ops.amin(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=_SAME_AS_INPUT)
 
 
 @public
@@ -329,31 +355,37 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
     tensor(1)
     """
     result = ops.argmax(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
 def argmin(input, dim=None, keepdim=False, *, out=None):
     """Where the smallest element stands: its flat index, or that along `dim`. The first one of equals."""
     result = ops.argmin(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 # ---- truth
+
+
+def _write_truth(name, out, result):
+    if out.dtype not in (_C.bool, _C.uint8):
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {type_name(out.dtype)}")
+    return write_out(out, result)
 
 
 @public
 def any(input, dim=None, keepdim=False, *, out=None):
     """Whether an element is not zero."""
     result = ops.any(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_truth("any", out, result)
 
 
 @public
 def all(input, dim=None, keepdim=False, *, out=None):
     """Whether no element is zero."""
     result = ops.all(input, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else _write_truth("all", out, result)
 
 
 @public

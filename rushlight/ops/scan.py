@@ -7,7 +7,7 @@ sum of gradients from the other side.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, in_place_of, public, write_out
+from rushlight.ops._public import C_NAMES, FUNCTIONS, in_place_of, public, write_out
 from rushlight.ops._rules import derivative
 from rushlight.ops.reduce import _conj, _has_zeros, _pair
 
@@ -164,24 +164,12 @@ def _in_place(function, name):
     def run(self, dim, *, dtype=None):
         if dtype is not None and dtype != self.dtype:
             raise RuntimeError(
-                f"Bad in-place call: input tensor dtype {_c_name(self.dtype)} and output tensor dtype "
-                f"{_c_name(dtype)} should match"
+                f"Bad in-place call: input tensor dtype {C_NAMES[self.dtype]} and output tensor dtype "
+                f"{C_NAMES[dtype]} should match"
             )
         return function(self, dim, dtype=self.dtype)
 
     in_place_of(run, name)
-
-
-_C_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-    "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
-def _c_name(dtype):
-    name = str(dtype).removeprefix("torch.")
-    return _C_NAMES.get(name, name)
 
 
 _in_place(cumsum, "cumsum")
