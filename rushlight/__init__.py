@@ -84,17 +84,43 @@ from math import e, inf, nan, pi  # noqa: E402
 newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
-_LAZY = {"cuda", "linalg", "nn", "optim", "overrides", "special", "utils"}
+_LAZY = {
+    "cuda",
+    "linalg",
+    "nn",
+    "optim",
+    "overrides",
+    "serialization",
+    "special",
+    "storage",
+    "utils",
+}
+# Names that live in such a submodule.
+_LAZY_NAMES = {
+    "TypedStorage": "storage",
+    "UntypedStorage": "storage",
+    "load": "serialization",
+    "save": "serialization",
+}
 
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _typing.Any:
     if name in _LAZY:
         from importlib import import_module
 
         return import_module(f"rushlight.{name}")
+    if name in _LAZY_NAMES:
+        from importlib import import_module
+
+        return getattr(import_module(f"rushlight.{_LAZY_NAMES[name]}"), name)
+    if name.endswith("Storage"):
+        from rushlight.storage import LEGACY
+
+        if name in LEGACY:
+            return LEGACY[name]
     raise AttributeError(
         f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
     )

@@ -296,9 +296,11 @@ class Module(ModuleCall, ModuleState):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        in_call = ("_backward_pre_hooks", "_backward_hooks", "_forward_pre_hooks", "_forward_hooks")
-        if any(state.get(table) for table in in_call):
-            self.__dict__["_hooked"] = True
+        for table in ("_backward_pre_hooks", "_backward_hooks", "_forward_pre_hooks", "_forward_hooks"):
+            if self.__dict__.get(table):
+                self.__dict__["_hooked"] = True
+            else:  # an empty one, as torch's files have it, would take hooks without anyone noticing
+                self.__dict__.pop(table, None)
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
     # Finding things

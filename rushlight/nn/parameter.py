@@ -66,6 +66,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol):
+        from rushlight._utils import _rebuild_parameter, _rebuild_parameter_with_state
+
         # The grad and hooks are not part of the value, as in torch.
         arguments = (self.data, self.requires_grad, OrderedDict())
         state = dict(self.__dict__)
@@ -76,20 +78,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 # From now on the native core takes its short path for parameters as for tensors.
 rushlight._C.set_parameter_type(Parameter)
-
-
-def _rebuild_parameter(data, requires_grad, backward_hooks):
-    param = Parameter(data, requires_grad)
-    if backward_hooks:
-        param._backward_hooks = backward_hooks
-    return param
-
-
-def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
-    param = _rebuild_parameter(data, requires_grad, backward_hooks)
-    for name, value in state.items():
-        setattr(param, name, value)
-    return param
 
 
 class _BufferMeta(type):

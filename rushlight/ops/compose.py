@@ -468,39 +468,41 @@ for _view in ("squeeze", "unsqueeze", "transpose", "swapaxes", "swapdims", "t", 
     _in_place_view(_view)
 
 
-class UntypedStorage:
-    """The bytes behind a tensor."""
-
-    def __init__(self, tensor):
-        self._tensor = _C.detach(tensor)
-
-    def data_ptr(self):
-        """The address of the first byte."""
-        return _C.storage_pointer(self._tensor)
-
-    def nbytes(self):
-        """The number of bytes."""
-        return _C.storage_nbytes(self._tensor)
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self):
-        """Where the bytes are."""
-        return self._tensor.device
-
-    @property
-    def _cdata(self):
-        return _C.storage_id(self._tensor)
-
-    def __eq__(self, other):
-        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
-
-    def __hash__(self):
-        return self._cdata
-
-
 @method
 def untyped_storage(self):
     """The bytes behind this tensor."""
-    return UntypedStorage(self)
+    from rushlight.storage import UntypedStorage
+
+    return UntypedStorage._of(self)
+
+
+@method
+def storage(self):
+    """The elements behind this tensor, in the order of memory."""
+    import warnings
+
+    from rushlight.storage import data_of
+
+    warnings.warn(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
+        "storage "
+        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+        "directly, use tensor.untyped_storage() instead of tensor.storage()",
+        stacklevel=2,
+    )
+    return data_of(self)
+
+
+@method
+def _typed_storage(self):
+    from rushlight.storage import data_of
+
+    return data_of(self)
+
+
+@method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Moves this tensor to the memory of another tensor or of a storage."""
+    from rushlight.storage import set_
+
+    return set_(self, source, storage_offset, size, stride)

@@ -1,0 +1,140 @@
+// A tensor's storage as a thing of its own: the bytes behind a tensor, and tensors laid out on given bytes.
+//
+// `storage_bytes` shows a whole storage as a one-dimensional uint8 tensor, which is all that UntypedStorage
+// (rushlight/storage.py) holds. `on_storage` and `set_storage` go the other way: any dtype and geometry on
+// that memory, checked against its size, as a new tensor (a checkpoint being read) or in place
+// (`Tensor.set_`).
+#include "../graph/modes.h"
+#include "primitive.h"
+
+namespace rl {
+namespace {
+
+Tensor* tensor_argument(PyObject* o, const char* function) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "%s: expected a Tensor, got %s", function, Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+PyObject* py_storage_bytes(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "storage_bytes");
+    int64_t size = int64_t(t->storage->nbytes), stride = 1;
+    TensorRef bytes = new_alias(t);
+    bytes->dtype = DType::u8;
+    bytes->offset = 0;
+    set_geometry(bytes.get(), Sizes(&size, 1), Sizes(&stride, 1));
+    return bytes.release_object();
+  });
+}
+
+// What `on_storage` and `set_storage` are told: a dtype, an offset in elements, sizes and strides.
+struct Layout {
+  DType dtype;
+  int64_t offset;
+  Shape sizes, strides;
+
+  Layout(PyObject* const* args, Storage* storage) {
+    dtype = dtype_from(args[0]);
+    offset = PyLong_AsLongLong(args[1]);
+    if (offset == -1 && PyErr_Occurred()) throw PythonError{};
+    read_sizes(args[2], sizes, "set_", "size");
+    read_sizes(args[3], strides, "set_", "stride");
+    if (offset < 0) failf(PyExc_RuntimeError, "Tensor: invalid storage offset %lld", (long long)offset);
+    if (sizes.ndim != strides.ndim) {
+      failf(PyExc_RuntimeError, "mismatch in length of strides and shape: %d sizes and %d strides",
+            sizes.ndim, strides.ndim);
+    }
+    int64_t last = offset, step, bytes;
+    bool overflow = false;
+    int64_t count = numel_of(sizes);
+    for (int d = 0; d < sizes.ndim; d++) {
+      if (strides.sizes[d] < 0) {
+        fail(PyExc_RuntimeError,
+             "as_strided: Negative strides are not supported at the moment, got strides: " +
+                 sizes_text(strides));
+      }
+      if (count == 0) continue;
+      overflow |= __builtin_mul_overflow(sizes.sizes[d] - 1, strides.sizes[d], &step);
+      overflow |= __builtin_add_overflow(last, step, &last);
+    }
+    overflow |= __builtin_add_overflow(last, int64_t(count ? 1 : 0), &last);
+    overflow |= __builtin_mul_overflow(last, int64_t(dtype_size(dtype)), &bytes);
+    if (overflow || (count && uint64_t(bytes) > storage->nbytes)) {
+      fail(PyExc_RuntimeError, "setStorage: sizes " + sizes_text(sizes) + ", strides " + sizes_text(strides) +
+                                   ", storage offset " + std::to_string(offset) + ", and itemsize " +
+                                   std::to_string(dtype_size(dtype)) + " requiring a storage size of " +
+                                   (overflow ? std::string("too many") : std::to_string(bytes)) +
+                                   " are out of bounds for storage of size " +
+                                   std::to_string(storage->nbytes));
+    }
+    if (reinterpret_cast<uintptr_t>(storage->data) % size_t(alignment()) && count) {
+      fail(PyExc_RuntimeError, "the storage is not aligned for elements of this dtype");
+    }
+  }
+
+  int alignment() const { return is_complex(dtype) ? dtype_size(dtype) / 2 : dtype_size(dtype); }
+
+  void apply(Tensor* t) const {
+    t->dtype = dtype;
+    t->offset = offset;
+    set_geometry(t, sizes, strides);
+  }
+};
+
+// on_storage(tensor, dtype, offset, size, stride): a new tensor on the memory of `tensor`.
+PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 5) fail(PyExc_TypeError, "on_storage(tensor, dtype, offset, size, stride) expected");
+    Tensor* t = tensor_argument(args[0], "on_storage");
+    Layout layout(args + 1, t->storage);
+    TensorRef result = new_alias(t);
+    layout.apply(result.get());
+    return result.release_object();
+  });
+}
+
+// set_storage(tensor, source, dtype, offset, size, stride): `tensor` itself moves to the memory of `source`.
+PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 6) fail(PyExc_TypeError, "set_storage(tensor, source, dtype, offset, size, stride) expected");
+    Tensor *t = tensor_argument(args[0], "set_"), *source = tensor_argument(args[1], "set_");
+    Layout layout(args + 2, source->storage);
+    if (t->requires_grad() && modes.grad) check_inplace(t);
+    if (t->device() != source->device()) {
+      fail(PyExc_RuntimeError, "Attempted to set the storage of a tensor on device \"" +
+                                   device_name(t->device()) + "\" to a storage on different device \"" +
+                                   device_name(source->device()) +
+                                   "\".  This is no longer allowed; the "
+                                   "devices must match.");
+    }
+    incref(source->storage);
+    Storage* old = std::exchange(t->storage, source->storage);
+    layout.apply(t);
+    decref(old);
+    return Py_NewRef(args[0]);
+  });
+}
+
+// grow_storage(tensor, nbytes): more memory for the storage, with the bytes there are kept.
+PyObject* py_grow_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "grow_storage(tensor, nbytes) expected");
+    Tensor* t = tensor_argument(args[0], "grow_storage");
+    size_t nbytes = PyLong_AsSize_t(args[1]);
+    if (nbytes == size_t(-1) && PyErr_Occurred()) throw PythonError{};
+    grow_storage(t->storage, nbytes);
+    Py_RETURN_NONE;
+  });
+}
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef functions[] = {{"storage_bytes", py_storage_bytes, METH_O, nullptr},
+                           {"on_storage", FAST(py_on_storage), nullptr},
+                           {"set_storage", FAST(py_set_storage), nullptr},
+                           {"grow_storage", FAST(py_grow_storage), nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl

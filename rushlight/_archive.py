@@ -1,0 +1,159 @@
+"""torch's checkpoint container: a zip archive of uncompressed records, each at a multiple of 64 bytes.
+
+Python's zipfile reads it. It is written here, for zipfile pads no records: the padding is an extra field "FB"
+of the record's local header, and sizes and checksum follow the data, as torch's own writer has it. Records so
+placed can be mapped into memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zipfile
+import zlib
+from typing import IO, Any
+
+ALIGNMENT = 64
+LIMIT = 0xFFFFFFFF  # what does not fit goes into zip64 fields
+_CORRUPT = (
+    "This is an internal zip error. If you are seeing this error, there is a high likelihood that your "
+    "checkpoint file is corrupted. This can happen if the checkpoint was not saved properly, was transferred "
+    "incorrectly, or the file was modified after saving."
+)
+
+
+class ArchiveWriter:
+    """Writes records one after the other to a file that need not be seekable."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.file, self.name = file, name
+        self.position = 0
+        self.records: list[tuple[bytes, int, int, int]] = []  # name, checksum, size, where its header is
+
+    def _put(self, data: Any) -> None:
+        self.file.write(data)
+        self.position += len(data)
+
+    def write(self, record: str, data: Any) -> None:
+        """Adds a record of bytes."""
+        data = memoryview(data).cast("B")
+        name = f"{self.name}/{record}".encode()
+        size, start = len(data), self.position
+        crc = zlib.crc32(data)
+        extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= LIMIT else b""
+        padding = -(start + 30 + len(name) + len(extra) + 4) % ALIGNMENT
+        extra += struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+        self._put(struct.pack("<4sHHHHHIIIHH", b"PK\3\4", 0, 0x808, 0, 0, 0, 0, 0, 0, len(name), len(extra)))
+        self._put(name + extra)
+        self._put(data)
+        self._put(struct.pack("<4sIQQ" if size >= LIMIT else "<4sIII", b"PK\7\10", crc, size, size))
+        self.records.append((name, crc, size, start))
+
+    def close(self) -> None:
+        """Writes the directory of the records."""
+        directory = self.position
+        for name, crc, size, start in self.records:
+            large = [value for value in (size, size, start) if value >= LIMIT]
+            extra = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
+            header = struct.pack(
+                "<4sHHHHHHIIIHHHHHII", b"PK\1\2", 0, 0, 0x808, 0, 0, 0, crc,
+                min(size, LIMIT), min(size, LIMIT), len(name), len(extra), 0, 0, 0, 0, min(start, LIMIT),
+            )  # fmt: skip
+            self._put(header + name + extra)
+        end, count = self.position, len(self.records)
+        length = end - directory
+        self._put(
+            struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 0x31E, 45, 0, 0, count, count, length, directory)
+        )
+        self._put(struct.pack("<4sIQI", b"PK\6\7", 0, end, 1))
+        few, size, start = min(count, 0xFFFF), min(length, LIMIT), min(directory, LIMIT)
+        self._put(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, few, few, size, start, 0))
+
+
+class ArchiveReader:
+    """The records of an archive by name; `mapped` maps the file into memory instead of reading it."""
+
+    def __init__(self, file: IO[bytes], mapped: bool = False) -> None:
+        self.file = file
+        try:
+            self.zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, struct.error, EOFError, ValueError, OSError) as error:
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading zip archive: failed finding central directory. "
+                f"{_CORRUPT}"
+            ) from error
+        names = self.zip.namelist()
+        if not names or "/" not in names[0]:
+            raise RuntimeError("file in archive is not in a subdirectory: " + (names[0] if names else ""))
+        self.name = names[0].partition("/")[0]
+        self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
+
+    def has_record(self, record: str) -> bool:
+        """Whether there is such a record."""
+        return f"{self.name}/{record}" in self.zip.NameToInfo
+
+    def _info(self, record: str) -> zipfile.ZipInfo:
+        try:
+            return self.zip.getinfo(f"{self.name}/{record}")
+        except KeyError:
+            raise RuntimeError(
+                f"PytorchStreamReader failed locating file {record}: file not found. {_CORRUPT}"
+            ) from None
+
+    def size(self, record: str) -> int:
+        """The number of bytes of a record."""
+        return self._info(record).file_size
+
+    def read(self, record: str) -> bytes:
+        """The bytes of a record."""
+        info = self._info(record)
+        try:
+            return self.zip.read(info)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            struct.error,
+            NotImplementedError,
+        ) as error:
+            raise self._unreadable(record) from error
+
+    def _unreadable(self, record: str) -> RuntimeError:
+        return RuntimeError(f"PytorchStreamReader failed reading file {record}: file read failed. {_CORRUPT}")
+
+    def offset(self, record: str) -> int:
+        """Where in the file the bytes of an uncompressed record begin."""
+        info = self._info(record)
+        self.file.seek(info.header_offset)
+        header = self.file.read(30)
+        if len(header) != 30 or header[:4] != b"PK\3\4":
+            raise self._unreadable(record)
+        name, extra = struct.unpack("<26xHH", header)
+        return info.header_offset + 30 + name + extra
+
+    def read_into(self, record: str, buffer: memoryview) -> None:
+        """Fills a buffer of the record's size with its bytes, and checks them."""
+        info = self._info(record)
+        if info.compress_type != zipfile.ZIP_STORED:
+            buffer[:] = self.read(record)
+            return
+        self.file.seek(self.offset(record))
+        filled = 0
+        while filled < len(buffer):
+            count = self.file.readinto(buffer[filled:])  # type: ignore[attr-defined]
+            if not count:
+                raise self._unreadable(record)
+            filled += count
+        if zlib.crc32(buffer) != info.CRC:
+            raise self._unreadable(record)
+
+    def mapped(self, record: str) -> memoryview | None:
+        """The bytes of a record in the mapped file; None where they must be read instead."""
+        info = self._info(record)
+        if self.map is None or info.compress_type != zipfile.ZIP_STORED or not info.file_size:
+            return None
+        start = self.offset(record)
+        if start + info.file_size > len(self.map):
+            raise self._unreadable(record)
+        return memoryview(self.map)[start : start + info.file_size] if start % 16 == 0 else None

@@ -1,0 +1,119 @@
+"""How a pickled tensor becomes one again: the functions that torch's files name, under torch's names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from rushlight import _C
+from rushlight.storage import TypedStorage
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> _C.Tensor:
+    """A tensor of this geometry on a storage, which other tensors may share."""
+    if not isinstance(storage, TypedStorage):
+        raise TypeError(f"a tensor is rebuilt from a storage, not from {type(storage).__name__}")
+    return _C.on_storage(storage._untyped_storage._bytes, storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: dict | None = None,
+) -> _C.Tensor:
+    """The same with what autograd knows. Conjugated and negative views become plain tensors."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    for mark in metadata or {}:
+        if mark == "conj":
+            tensor = tensor.conj().resolve_conj()
+        elif mark == "neg":
+            tensor = -tensor
+        else:
+            raise NotImplementedError(f"tensors with the mark {mark!r} are not supported")
+    if requires_grad:
+        _C.requires_grad_(tensor, True)
+    if backward_hooks:
+        raise NotImplementedError("tensors that were saved with backward hooks are not supported")
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: _C.dtype,
+    metadata: dict | None = None,
+) -> _C.Tensor:
+    """The same on an untyped storage, with the dtype given."""
+    typed = TypedStorage(wrap_storage=storage._untyped_storage, dtype=dtype)
+    return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> _C.Tensor:
+    """A tensor with sizes and no data."""
+    from rushlight.ops.create import empty_strided
+
+    return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_parameter(data: _C.Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
+    from rushlight.nn.parameter import Parameter
+
+    param = Parameter(data, requires_grad)
+    if backward_hooks:
+        param._backward_hooks = backward_hooks
+    return param
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
+    return _set_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _set_state(obj: Any, state: Any) -> Any:
+    """Gives an object the attributes it was saved with: a dict, or a dict and the values of slots."""
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        attributes = {**(state[0] or {}), **state[1]}
+    else:
+        attributes = state or {}
+    for name, value in attributes.items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple, state: Any) -> _C.Tensor:
+    """A tensor of a subclass, or one with attributes."""
+    tensor = func(*args)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    own = getattr(type(tensor), "__setstate__", None)
+    if own is not None and own is not getattr(_C.Tensor, "__setstate__", None):
+        own(tensor, state)
+        return tensor
+    return _set_state(tensor, state)
+
+
+def reduce_tensor(tensor: _C.Tensor) -> tuple:
+    """What torch's format says about a tensor: one of the functions above and its arguments."""
+    from rushlight.storage import data_of
+
+    grad = tensor.requires_grad
+    if tensor.device.type == "meta":
+        call: tuple = _rebuild_meta_tensor_no_storage, (
+            tensor.dtype, tuple(tensor.shape), tensor.stride(), grad,
+        )  # fmt: skip
+    else:
+        geometry = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+        call = _rebuild_tensor_v2, (data_of(tensor), *geometry, grad, OrderedDict())
+    state = dict(tensor.__dict__)
+    if type(tensor) is _C.Tensor and not state:
+        return call
+    return _rebuild_from_type_v2, (call[0], type(tensor), call[1], state)
