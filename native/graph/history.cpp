@@ -9,6 +9,7 @@
 // the base has been written since, its grad_fn becomes AsStrided of the base. Views are made on the base's
 // storage, so offset and strides of the view within the storage say all that is needed.
 #include "../python/primitive.h"
+#include "custom.h"
 #include "errors.h"
 #include "modes.h"
 
@@ -24,6 +25,43 @@ PyObject* int_tuple(Sizes values) {
   return tuple;
 }
 
+// torch forbids in-place writes around views whose own derivative the rewriting would lose. `indirect`: the
+// base was written, not this view.
+[[noreturn]] void fail_view(Tensor* t, bool indirect) {
+  ViewOrigin origin = t->extra->origin;
+  bool inference = origin == ViewOrigin::inference;
+  std::string written = indirect ? "its base or another view of its base has been" : "is being";
+  std::string text =
+      t->grad_fn ? "Output " + std::to_string(t->output_nr) + " of " + operation_name(t->grad_fn) : "";
+  if (inference || origin == ViewOrigin::no_grad || !t->grad_fn) {
+    text = t->grad_fn ? text + " is a view of a view which was created in" : "A view was created in";
+    text += inference ? " inference mode and " + written + " modified inplace in normal mode."
+                      : " no_grad mode and " + written + " modified inplace with grad mode enabled.";
+  } else {
+    text += " is a view and " + written + " modified inplace.";
+  }
+  if (origin == ViewOrigin::multi_output) {
+    text +=
+        " This view is the output of a function that returns multiple views. Such functions do not allow the "
+        "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+  } else if (origin == ViewOrigin::custom) {
+    text +=
+        " This view was created inside a custom Function (or because an input was returned as-is) and the "
+        "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+        "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+        "output of the custom Function.";
+  } else {
+    text += std::string(
+                " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+                "code by moving both the view and the inplace either both inside the ") +
+            (inference ? "inference_mode" : "no_grad") +
+            " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
+            "be tracked).";
+  }
+  fail_at(PyExc_RuntimeError, text,
+          {{"The memory was written", indirect ? t->storage->written : current_source()}}, "");
+}
+
 }  // namespace
 
 void refresh_view(Tensor* t) {
@@ -31,15 +69,29 @@ void refresh_view(Tensor* t) {
   Extra* extra = t->extra;
   Tensor* base = extra->base;
   if (extra->view_version == t->storage->version || t->storage != base->storage) return;
+  if (!t->grad_fn && !base->requires_grad()) return;
+  if (extra->origin != ViewOrigin::ordinary && modes.grad) fail_view(t, true);
+  if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = t->storage->version;
-  // Only a base that has a history by now can have been rewritten; a leaf base was written under no_grad.
-  if (!base->grad_fn) return;
+  if (!base->requires_grad()) return;
   GradMode on(true);
   static Primitive& as_strided = primitive("as_strided");
+  static Primitive& as_real = primitive("view_as_real");
+  static Primitive& as_complex = primitive("view_as_complex");
+  TensorRef whole = share(base);
+  if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, base);
+  if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, base);
+  bool converted = whole.get() != base;
+  if (converted && same_sizes(whole.get(), t)) {
+    // Nothing but the conversion: that is the view's history, as torch has it.
+    std::swap(t->grad_fn, whole->grad_fn);
+    t->output_nr = whole->output_nr;
+    return;
+  }
   Ref<PyObject> sizes(int_tuple(t->sizes())), strides(int_tuple(t->strides()));
   Ref<PyObject> offset = checked(PyLong_FromLongLong(t->offset));
-  Ref<PyObject> layout(int_tuple(base->strides())), start = checked(PyLong_FromLongLong(base->offset));
-  PyObject* args[] = {base->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
+  Ref<PyObject> layout(int_tuple(whole->strides())), start = checked(PyLong_FromLongLong(whole->offset));
+  PyObject* args[] = {whole->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
   TensorRef fresh(as_tensor(call(as_strided, args)));
   std::swap(t->grad_fn, fresh->grad_fn);
   t->output_nr = fresh->output_nr;
@@ -54,13 +106,14 @@ void check_inplace(Tensor* t) {
          "details.");
   }
   if (!modes.grad) return;
-  if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn) {
+  if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) {
     fail_at(
         PyExc_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.",
         {{"It is written", current_source()}},
         "Write to it inside `with torch.no_grad():`, or compute a new tensor instead of writing in place.");
   }
   if (!is_view(t)) return;
+  if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, false);
   Tensor* base = t->extra->base;
   if (base->flags & Tensor::REQUIRES_GRAD && !base->grad_fn) {
     fail_at(PyExc_RuntimeError,
@@ -68,56 +121,49 @@ void check_inplace(Tensor* t) {
             {{"The view is written", current_source()}},
             "Write inside `with torch.no_grad():`, or clone the leaf first and write into the clone.");
   }
-  if (!t->requires_grad() && !base->requires_grad()) return;
-  if (t->extra->origin == ViewOrigin::multi_output) {
-    fail_at(
-        PyExc_RuntimeError,
-        "Output " + std::to_string(t->output_nr) + " of " +
-            (t->grad_fn ? operation_name(t->grad_fn) : "a view") +
-            " is a view and is being modified inplace. This view is the output of a function that returns "
-            "multiple views. Such functions do not allow the output views to be modified inplace. You should "
-            "replace the inplace operation by an out-of-place one.",
-        {{"It is written", current_source()}}, "");
-  }
-  if (t->extra->origin == ViewOrigin::no_grad) {
-    fail_at(
-        PyExc_RuntimeError,
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
-        "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-        "both "
-        "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-        "tracked) or both outside (if you want the inplace to be tracked).",
-        {{"It is written", current_source()}}, "");
-  }
 }
 
-void rewrite_history(Tensor* t, Ref<Node> node) {
+void rewrite_history(Tensor* t, Ref<Node> node) { rewrite_history(t, std::move(node), 0, 0); }
+
+void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   if (!is_view(t)) {
     Py_XSETREF(t->grad_fn, node.release());
-    t->output_nr = 0;
+    t->output_nr = nr;
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
     return;
   }
   Tensor* base = t->extra->base;
-  if (base->dtype != t->dtype) {
+  // A view of another dtype is one of the parts of complex numbers, or of real numbers as complex ones.
+  int convert = !is_complex(base->dtype) - !is_complex(t->dtype);
+  if (base->dtype != t->dtype && !convert) {
     fail(PyExc_NotImplementedError,
-         "in-place writes into a view of another dtype (view_as_real, view_as_complex) are not "
-         "differentiable yet");
+         "in-place writes into a view whose bytes are read as another dtype are not differentiable");
   }
-  // Edges: the base's old history first, then the operation's other inputs (its first was the view itself).
-  uint32_t others = node->edge_count > 0 ? node->edge_count - 1 : 0;
-  Ref<Node> copy = new_node(Node::copy_slices, nullptr, 1 + others, 0);
-  copy->edges[0] = gradient_edge(base);
-  for (uint32_t i = 0; i < others; i++) {
-    Edge edge = node->edges[i + 1];
+  std::vector<int64_t> layout(base->strides().begin(), base->strides().end());
+  int64_t start = base->offset;
+  if (convert < 0) {
+    for (int64_t& stride : layout) stride *= 2;
+    layout.push_back(1);
+    start *= 2;
+  } else if (convert > 0) {
+    layout.pop_back();
+    for (int64_t& stride : layout) stride /= 2;
+    start /= 2;
+  }
+  // The operation's edges, with the base's old history in the place of the view's own.
+  Ref<Node> copy = new_node(Node::copy_slices, nullptr, std::max(node->edge_count, at + 1), 0);
+  copy->edges[at] = gradient_edge(base);
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    if (i == at) continue;
+    Edge edge = node->edges[i];
     if (edge.node) Py_INCREF(edge.node->object());
-    copy->edges[i + 1] = edge;
+    copy->edges[i] = edge;
   }
   set_outputs(copy.get(), 1);
   set_output(copy.get(), 0, base);
   NodeExtra* extra = extra_of(copy.get());
-  extra->geometry = Py_BuildValue("(NNNL)", int_tuple(base->strides()), int_tuple(t->sizes()),
-                                  int_tuple(t->strides()), (long long)(t->offset - base->offset));
+  extra->geometry = Py_BuildValue("(NNNLIi)", int_tuple(layout), int_tuple(t->sizes()),
+                                  int_tuple(t->strides()), (long long)(t->offset - start), at, convert);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
   Py_XSETREF(base->grad_fn, copy.release());

@@ -1,6 +1,8 @@
 #include "node.h"
 
 #include "../python/primitive.h"
+#include "../python/tensor_type.h"
+#include "custom.h"
 #include "modes.h"
 
 namespace rl {
@@ -86,6 +88,7 @@ void destroy(Node* node) {
   clear_edges(node);
   clear_outputs(node);
   clear_extra(node);
+  if (node->kind == Node::custom) clear_function(as_function(node));
   drop(node->source);
   PyTypeObject* type = Py_TYPE(node);
   if (type == NodeType || (node->op && type == node->op->node_type)) {
@@ -98,6 +101,8 @@ void destroy(Node* node) {
   PyObject_GC_Del(node);
   Py_DECREF(type);
 }
+
+}  // namespace
 
 void node_dealloc(PyObject* self) {
   auto* node = reinterpret_cast<Node*>(self);
@@ -129,7 +134,7 @@ int node_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(extra->geometry);
     Py_VISIT(extra->trace);
   }
-  return 0;
+  return node->kind == Node::custom ? visit_function(as_function(node), visit, arg) : 0;
 }
 
 int node_clear(PyObject* self) {
@@ -137,8 +142,11 @@ int node_clear(PyObject* self) {
   clear_saved(node);
   clear_edges(node);
   clear_extra(node);
+  if (node->kind == Node::custom) clear_function(as_function(node));
   return 0;
 }
+
+namespace {
 
 Node* self_node(PyObject* self) { return reinterpret_cast<Node*>(self); }
 
@@ -237,6 +245,12 @@ Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t save
     if (!node) throw PythonError{};
   }
   std::memset(reinterpret_cast<char*>(node) + sizeof(PyObject), 0, sizeof(Node) - sizeof(PyObject));
+  Ref<Node> result(node);
+  init_node(node, kind, op, edges, saved);
+  return result;
+}
+
+void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint16_t saved) {
   node->run_info = RunInfo{};
   node->kind = kind;
   node->op = op;
@@ -244,13 +258,11 @@ Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t save
   node->edges = node->edge_room;
   node->saved = node->saved_room;
   node->outputs = &node->output_room;
-  Ref<Node> result(node);
   if (edges > 2) node->edges = new Edge[edges]{};
   node->edge_count = edges;
   if (saved > 2) node->saved = new Saved[saved]{};
   node->saved_count = saved;
   node->source = keep(current_source());
-  return result;
 }
 
 NodeExtra* extra_of(Node* node) {
@@ -276,6 +288,12 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
 void release_saved(Node* node, Source by) {
   if (node->kind == Node::copy_slices && node->extra && node->extra->inner)
     release_saved(node->extra->inner, by);
+  if (node->kind == Node::custom && !node->released) {
+    node->released = true;
+    for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+    if (node->saved_count) extra_of(node)->freed_at = keep(by);
+    return;
+  }
   if (node->kind != Node::operation || node->released) return;
   node->released = true;
   bool any = false;

@@ -1,6 +1,7 @@
 #include "rules.h"
 
 #include "../python/primitive.h"
+#include "custom.h"
 #include "errors.h"
 #include "modes.h"
 
@@ -46,7 +47,7 @@ std::string tensor_type_name(const Tensor* t) {
           std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
           " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
           "gradient, "
-          "with torch.autograd.set_detect_anomaly(True).",
+          "with torch.autograd.set_detect_anomaly(True, check_nan=False).",
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Change a clone() instead, or write the in-place operation out of place.");
@@ -71,15 +72,24 @@ void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
   if (t->storage->silent_version != saved.silent_version) warn_silent(node, t);
 }
 
-// A saved leaf stands for the leaf itself when the rule is being recorded.
-Ref<PyObject> with_history(Node* node, Tensor* alias) {
-  if (modes.grad && (alias->flags & Tensor::REQUIRES_GRAD)) {
-    for (uint32_t i = 0; i < node->edge_count; i++) {
-      Node* next = node->edges[i].node;
-      if (next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage) {
-        return share(next->leaf()->object());
-      }
+// A saved leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge of the
+// argument it was first: another leaf may share its memory.
+Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
+  if (!modes.grad || !(alias->flags & Tensor::REQUIRES_GRAD)) return share(alias->object());
+  auto leaf_behind = [&](uint32_t edge) -> Tensor* {
+    Node* next = edge < node->edge_count ? node->edges[edge].node : nullptr;
+    bool found = next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage;
+    return found ? next->leaf() : nullptr;
+  };
+  if (!node->op->list_inputs) {
+    uint32_t arg = 0;
+    for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
+      if ((rest & 1) && at-- == 0) break;
     }
+    if (Tensor* leaf = leaf_behind(arg)) return share(leaf->object());
+  }
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    if (Tensor* leaf = leaf_behind(i)) return share(leaf->object());
   }
   return share(alias->object());
 }
@@ -199,23 +209,34 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   NodeExtra* extra = node->extra;
   Node* inner = extra->inner;
   PyObject *layout, *sizes, *strides, *offset;
-  if (!PyArg_ParseTuple(extra->geometry, "OOOO", &layout, &sizes, &strides, &offset)) throw PythonError{};
-  PyObject* grad = grads[0]->object();
+  unsigned at;   // which of the edges is the base's
+  int convert;  // -1: the view is of the parts of a complex base, 1: of a real base as complex numbers
+  if (!PyArg_ParseTuple(extra->geometry, "OOOOIi", &layout, &sizes, &strides, &offset, &at, &convert))
+    throw PythonError{};
+  auto converted = [&](Tensor* t, bool to_real) {
+    static Primitive& copy = primitive("contiguous_copy");
+    static Primitive& as_real = primitive("view_as_real");
+    static Primitive& as_complex = primitive("view_as_complex");
+    return call_on(to_real ? as_real : as_complex, call_on(copy, t).get());
+  };
+  TensorRef whole = convert ? converted(grads[0], convert < 0) : share(grads[0]);
+  PyObject* grad = whole->object();
   PyObject* pick_args[] = {grad, layout, sizes, strides, offset};
   TensorRef part(as_tensor(call(pick, pick_args)));
   std::vector<TensorRef> inner_results;
   std::vector<bool> inner_wanted(inner->edge_count, true);
-  for (uint32_t i = 1; wanted && i < inner->edge_count; i++) inner_wanted[i] = (*wanted)[i];
+  for (uint32_t i = 0; wanted && i < inner->edge_count; i++) inner_wanted[i] = i == at || (*wanted)[i];
   Tensor* inner_grads[] = {part.get()};
   apply_node(inner, inner_grads, inner_results, &inner_wanted);
-  for (uint32_t i = 1; i < inner->edge_count; i++) {
-    if (inner_results[i]) results[i] = fit_gradient(inner, i, std::move(inner_results[i]));
+  for (uint32_t i = 0; i < inner->edge_count; i++) {
+    if (i != at && inner_results[i]) results[i] = fit_gradient(inner, i, std::move(inner_results[i]));
   }
-  if (node->edges[0].node && (!wanted || (*wanted)[0])) {
-    TensorRef view_grad = inner_results.empty() ? TensorRef() : inner_results[0];
+  if (node->edges[at].node && (!wanted || (*wanted)[at])) {
+    TensorRef view_grad = at < inner_results.size() ? inner_results[at] : TensorRef();
     if (!view_grad) view_grad = zeros(part->sizes(), part->dtype, part->device());
     PyObject* replace_args[] = {grad, view_grad->object(), layout, sizes, strides, offset};
-    results[0] = TensorRef(as_tensor(call(replace, replace_args)));
+    results[at] = TensorRef(as_tensor(call(replace, replace_args)));
+    if (convert) results[at] = converted(results[at].get(), convert > 0);
   }
 }
 
@@ -224,10 +245,11 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
 Ref<PyObject> unpack(Node* node, int at, int out) {
   const Saved& saved = node->saved[at];
   if (!saved.object) fail_freed(node);
+  if (is_packed(saved.object)) return unpack_packed(node, saved.object, out);
   if (is_tensor(saved.object)) {
     Tensor* alias = as_tensor(saved.object);
     check_version(node, alias, saved, out);
-    if (out < 0) return with_history(node, alias);
+    if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
     if (!modes.grad) return share(saved.object);
     TensorRef value = new_alias(alias);
     if (is_differentiable(value->dtype)) {
@@ -237,19 +259,25 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     }
     return Ref<PyObject>(value.release_object());
   }
-  bool list = PyTuple_CheckExact(saved.object) && PyTuple_GET_SIZE(saved.object) &&
-              is_tensor(PyTuple_GET_ITEM(saved.object, 0));
-  if (list) {
-    uint32_t versions = 0;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
-      PyObject* one = PyTuple_GET_ITEM(saved.object, k);
-      if (is_tensor(one)) versions += as_tensor(one)->storage->version;
-    }
-    if (versions != saved.version) {
-      fail_modified(node, as_tensor(PyTuple_GET_ITEM(saved.object, 0)), saved.version, -1);
-    }
+  PyObject* first = PyTuple_CheckExact(saved.object) && PyTuple_GET_SIZE(saved.object)
+                        ? PyTuple_GET_ITEM(saved.object, 0)
+                        : nullptr;
+  if (!first || !(is_tensor(first) || is_packed(first))) return share(saved.object);
+  uint32_t versions = 0;
+  bool packed = false;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
+    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
+    if (is_tensor(one)) versions += as_tensor(one)->storage->version;
+    packed |= is_packed(one);
   }
-  return share(saved.object);
+  if (versions != saved.version) fail_modified(node, as_tensor(first), saved.version, -1);
+  if (!packed) return share(saved.object);
+  Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(saved.object)));
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
+    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
+    PyTuple_SET_ITEM(list.get(), k, is_packed(one) ? unpack_packed(node, one, -1).release() : Py_NewRef(one));
+  }
+  return list;
 }
 
 void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
@@ -258,20 +286,7 @@ void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& result
   switch (node->kind) {
     case Node::operation: return apply_operation(node, grads, results, wanted);
     case Node::copy_slices: return apply_copy_slices(node, grads, results, wanted);
-    case Node::custom: {
-      Ref<PyObject> list = checked(PyTuple_New(node->output_count));
-      for (uint32_t i = 0; i < node->output_count; i++) {
-        PyTuple_SET_ITEM(list.get(), i, Py_NewRef(grads[i] ? grads[i]->object() : Py_None));
-      }
-      Ref<PyObject> all = checked(PyObject_CallMethod(node->object(), "_apply_backward", "O", list.get()));
-      if (!PyTuple_Check(all.get()) || PyTuple_GET_SIZE(all.get()) != Py_ssize_t(node->edge_count)) {
-        fail(PyExc_RuntimeError, "a custom node must return a tuple with one gradient per edge");
-      }
-      for (uint32_t i = 0; i < node->edge_count; i++) {
-        if (node->edges[i].node) results[i] = as_gradient(node, PyTuple_GET_ITEM(all.get(), i));
-      }
-      return;
-    }
+    case Node::custom: return apply_function(node, grads, results);
     case Node::accumulate: return;
   }
 }

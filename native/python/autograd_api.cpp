@@ -216,8 +216,8 @@ PyObject* py_note_write(PyObject*, PyObject* o) {
 PyObject* py_check_inplace(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "in-place operation");
-    if (t->base()) refresh_view(t);
-    check_inplace(t);
+    bool recorded = t->requires_grad() || (t->base() && t->base()->requires_grad());
+    if (recorded || t->flags & Tensor::INFERENCE) check_inplace(t);
     Py_RETURN_NONE;
   });
 }

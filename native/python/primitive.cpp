@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "forward_mode.h"
@@ -72,6 +73,8 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
   }
 }
 
+}  // namespace
+
 Saved save_tensor(Tensor* t, bool keep_history) {
   if (t->flags & Tensor::INFERENCE) {
     fail(PyExc_RuntimeError,
@@ -80,6 +83,9 @@ Saved save_tensor(Tensor* t, bool keep_history) {
          "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
          "and use "
          "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  }
+  if (saved_hooks_active()) {
+    return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
   }
   TensorRef alias = new_alias(t);
   if (keep_history) {
@@ -91,17 +97,17 @@ Saved save_tensor(Tensor* t, bool keep_history) {
   return {alias.release_object(), t->storage->version, t->storage->silent_version};
 }
 
+namespace {
+
 Saved save_value(PyObject* o, bool copy) {
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (!copy) return save_tensor(t, true);
     TensorRef kept = clone(t);  // written in place by this very operation
-    Saved saved = save_tensor(kept.get(), false);
-    Tensor* alias = as_tensor(saved.object);
-    alias->grad_fn = t->grad_fn;
-    alias->output_nr = t->output_nr;
+    kept->grad_fn = t->grad_fn;
+    kept->output_nr = t->output_nr;
     if (t->grad_fn) Py_INCREF(t->grad_fn->object());
-    return saved;
+    return save_tensor(kept.get(), true);
   }
   return {Py_NewRef(o), 0, 0};
 }
@@ -195,7 +201,7 @@ void record_outputs(Node* node, PyObject* result) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     *slot = save_tensor(out, false);
-    as_tensor(slot->object)->output_nr = uint32_t(i);
+    if (is_tensor(slot->object)) as_tensor(slot->object)->output_nr = uint32_t(i);
     slot++;
   }
 }
@@ -254,12 +260,15 @@ void note_origin(const Primitive& op, PyObject* const* args, uint16_t needs, PyO
   }
 }
 
-void set_view_origin(PyObject* result) {
+void set_view_origin(PyObject* input, PyObject* result) {
   bool several = PyTuple_Check(result) || PyList_Check(result);
   ViewOrigin origin = modes.inference ? ViewOrigin::inference
                       : !modes.grad   ? ViewOrigin::no_grad
                       : several       ? ViewOrigin::multi_output
                                       : ViewOrigin::ordinary;
+  // A view of a view that must not be written must not be written either.
+  if (origin == ViewOrigin::ordinary && is_tensor(input) && as_tensor(input)->base())
+    origin = as_tensor(input)->extra->origin;
   if (origin == ViewOrigin::ordinary) return;
   for_outputs(result, [&](Tensor* out, uint32_t) {
     if (out->extra) out->extra->origin = origin;
@@ -270,7 +279,7 @@ void set_view_origin(PyObject* result) {
 
 PyObject* call(Primitive& op, PyObject* const* args) {
   uint16_t needs = inputs_needing_grad(op, args);
-  if (modes.grad) {
+  if (modes.grad && !op.no_derivative) {
     bool any_view = false;
     for (int i = 0; i < op.input_count; i++) {
       any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
@@ -282,13 +291,14 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   }
   Ref<PyObject> result(op.forward(op, args, nullptr));
   if (!result) throw PythonError{};
-  if (op.options & Primitive::VIEW) set_view_origin(result.get());
+  if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
   if (needs && modes.grad && !op.no_derivative) {
     Ref<Node> node = record_inputs(op, args, needs, false);
     record_outputs(node.get(), result.get());
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
   } else {
-    if (modes.inference) {
+    // A view made in inference mode of a tensor from outside is a tensor like that one.
+    if (modes.inference && !(op.options & Primitive::VIEW)) {
       for_outputs(result.get(), [](Tensor* out, uint32_t) { out->flags |= Tensor::INFERENCE; });
     }
     note_origin(op, args, needs, result.get());
@@ -300,7 +310,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
-  refresh_inputs(op, args);
+  if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   uint16_t needs = inputs_needing_grad(op, args);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);

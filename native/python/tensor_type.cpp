@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "primitive.h"
@@ -129,15 +130,15 @@ PyObject* get_version(PyObject* self, void*) {
 PyObject* get_is_leaf(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->base()) refresh_view(t);
+    if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
     return PyBool_FromLong(!t->grad_fn);
   });
 }
 PyObject* get_requires_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->base()) refresh_view(t);
-    return PyBool_FromLong(t->requires_grad());
+    bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
+    return PyBool_FromLong(t->requires_grad() || (base && is_differentiable(t->dtype)));
   });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
@@ -178,7 +179,7 @@ int set_grad_fn(PyObject* self, PyObject* value, void*) {
            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
            "hence "
            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-           "Optimizer.zero_grad() function in torch/optim/optimizer.py as a reference.");
+           "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.");
     }
     Py_CLEAR(t->grad_fn);
     t->output_nr = 0;
@@ -432,10 +433,9 @@ void set_requires_grad(Tensor* t, bool on) {
   else t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
 }
 
-void track_graph(Tensor* t) {
-  if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-  std::vector<Node*> stack;
-  std::vector<Tensor*> tensors = {t};
+namespace {
+
+void track_all(std::vector<Node*> stack, std::vector<Tensor*> tensors) {
   auto visit_tensor = [&](Tensor* x) {
     if (x && !PyObject_GC_IsTracked(x->object())) {
       PyObject_GC_Track(x->object());
@@ -468,6 +468,18 @@ void track_graph(Tensor* t) {
     }
     if (node->extra) visit_node(node->extra->inner);
   }
+}
+
+}  // namespace
+
+void track_graph(Tensor* t) {
+  if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
+  track_all({}, {t});
+}
+
+void track_node(Node* node) {
+  if (!PyObject_GC_IsTracked(node->object())) PyObject_GC_Track(node->object());
+  track_all({node}, {});
 }
 
 void init_tensor_type(PyObject* module) {

@@ -10,11 +10,22 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_no_graph, with_places
+from rushlight.autograd import function, graph
+from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 Tensor = _C.Tensor
 
-__all__ = ["Variable", "backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 
 def _as_tuple(value: Any) -> tuple:

@@ -1,0 +1,68 @@
+// Nodes of user-defined Functions, and what they share with the plain ones.
+//
+// A FunctionNode is the `ctx` of torch.autograd.Function: the object that `forward` and `backward` get is the
+// node itself. Its type and `apply` live in python/custom_function.cpp; node.cpp frees it, engine.cpp runs
+// it.
+#pragma once
+#include "node.h"
+
+namespace rl {
+
+// One bit per argument or output; more than 64 go to the heap.
+struct Bits {
+  uint64_t word;
+  uint64_t* more;
+  void resize(size_t n) {
+    delete[] more;
+    more = n > 64 ? new uint64_t[(n - 1) / 64]() : nullptr;
+    word = 0;
+  }
+  uint64_t& part(size_t i) { return i < 64 ? word : more[i / 64 - 1]; }
+  void set(size_t i) { part(i) |= uint64_t(1) << (i % 64); }
+  bool operator[](size_t i) { return part(i) >> (i % 64) & 1; }
+};
+
+struct FunctionNode : Node {
+  PyObject* attributes;  // __dict__
+  PyObject* to_save;     // what save_for_backward was given, until forward is over
+  PyObject* saved_for_forward;
+  PyObject* non_differentiable;
+  PyObject* dirty;
+  PyObject* needs_input_grad;  // tuple of bools, one per argument
+  int32_t* saved_output;       // per saved value: which output it is, or -1; null if none is
+  uint32_t argument_count;
+  Bits tensor_arguments, tensor_outputs;
+  bool keep_undefined;  // set_materialize_grads(False)
+  bool has_objects;     // an attribute may refer to anything: the collector must see the outputs' graph
+  bool accessed;        // saved_tensors was read (clear_saved_tensors_on_access)
+};
+
+inline FunctionNode* as_function(Node* node) { return static_cast<FunctionNode*>(node); }
+
+// node.cpp
+void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint16_t saved);
+void node_dealloc(PyObject* self);
+int node_traverse(PyObject* self, visitproc visit, void* arg);
+int node_clear(PyObject* self);
+void track_node(Node* node);  // shows it and everything below it to the collector
+
+// custom_function.cpp
+void clear_function(FunctionNode* node);
+int visit_function(FunctionNode* node, visitproc visit, void* arg);
+void apply_function(Node* node, Tensor* const* grads, std::vector<TensorRef>& results);
+
+// history.cpp: t was written by `node`, whose input number `at` it is. `nr`: which output of the node.
+void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);
+
+// primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any.
+Saved save_tensor(Tensor* t, bool keep_history);
+
+// saved_hooks.cpp. A value that went through a pack hook is kept as a Packed object.
+bool saved_hooks_active();
+bool is_packed(PyObject* o);
+Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook);
+Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history);
+// `out` >= 0: the value is that output of `node`.
+Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);
+
+}  // namespace rl

@@ -1,0 +1,259 @@
+// Saved-tensor hooks: what a user does with a value between forward and backward.
+//
+// While a pair of hooks is active (a per-thread stack, filled by rushlight/autograd/graph.py), every value a
+// node saves is given to the pack hook; the node keeps what that returned as a Packed object, together with
+// the history of the value, and the unpack hook turns it into a tensor again. SavedTensor, what
+// `grad_fn._raw_saved_self` gives, sets hooks on one value after the fact.
+#include "../python/primitive.h"
+#include "custom.h"
+#include "modes.h"
+#include "rules.h"
+
+namespace rl {
+namespace {
+
+struct Packed {
+  PyObject_HEAD PyObject* value;  // what the pack hook returned
+  PyObject* unpack_hook;
+  Node* history;  // of the value that was saved: its grad_fn, or the accumulator of a leaf
+  uint32_t output_nr;
+};
+
+// A handle on one saved value of a node.
+struct SavedTensor {
+  PyObject_HEAD Node* node;
+  int at, out;
+};
+
+PyTypeObject* PackedType = nullptr;
+PyTypeObject* SavedTensorType = nullptr;
+
+struct HookStack {
+  std::vector<std::pair<PyObject*, PyObject*>> pairs;
+  PyObject* disabled = nullptr;  // the message of disable_saved_tensors_hooks
+};
+thread_local HookStack hooks;
+thread_local bool active __attribute__((tls_model("initial-exec"))) = false;
+
+Packed* as_packed(PyObject* o) { return reinterpret_cast<Packed*>(o); }
+
+int packed_traverse(PyObject* self, visitproc visit, void* arg) {
+  Packed* packed = as_packed(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(packed->value);
+  Py_VISIT(packed->unpack_hook);
+  Py_VISIT(packed->history);
+  return 0;
+}
+int packed_clear(PyObject* self) {
+  Packed* packed = as_packed(self);
+  Py_CLEAR(packed->value);
+  Py_CLEAR(packed->unpack_hook);
+  Py_CLEAR(packed->history);
+  return 0;
+}
+void packed_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  packed_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+void saved_tensor_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<PyObject*>(reinterpret_cast<SavedTensor*>(self)->node));
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// register_hooks(pack, unpack)
+PyObject* register_hooks(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    auto* handle = reinterpret_cast<SavedTensor*>(self);
+    PyObject *pack_hook, *unpack_hook;
+    if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack_hook, &unpack_hook)) return nullptr;
+    if (!PyCallable_Check(pack_hook) || !PyCallable_Check(unpack_hook)) {
+      fail(PyExc_TypeError, "register_hooks(): incompatible function arguments. The hooks must be callable.");
+    }
+    Saved& saved = handle->node->saved[handle->at];
+    if (!saved.object) {
+      unpack(handle->node, handle->at, handle->out);  // words the error
+    }
+    if (saved.object == Py_None) {
+      fail(PyExc_RuntimeError, "None is a special value and calling register_hooks on None is not allowed");
+    }
+    if (is_packed(saved.object)) {
+      fail(PyExc_RuntimeError,
+           "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
+           "of "
+           "hooks is allowed at a time.");
+    }
+    if (!is_tensor(saved.object)) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
+    // Whether it can still be read; a value changed since is not to be packed as if it were the saved one.
+    unpack(handle->node, handle->at, handle->out);
+    Ref<PyObject> packed = pack(as_tensor(saved.object), handle->out < 0, pack_hook, unpack_hook);
+    Py_SETREF(saved.object, packed.release());
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef saved_tensor_methods[] = {
+    {"register_hooks", register_hooks, METH_VARARGS, "Packs this value now and unpacks it when it is used."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// raw_saved(node, slot, output number or -1)
+PyObject* py_raw_saved(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* o;
+    int at, out;
+    if (!PyArg_ParseTuple(args, "O!ii", NodeType, &o, &at, &out)) return nullptr;
+    auto* node = reinterpret_cast<Node*>(o);
+    if (at < 0 || at >= node->saved_count) fail(PyExc_IndexError, "no such saved value");
+    if (!node->saved[at].object) unpack(node, at, out);
+    auto* handle = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
+    if (!handle) return nullptr;
+    Py_INCREF(o);
+    handle->node = node;
+    handle->at = at;
+    handle->out = out;
+    return reinterpret_cast<PyObject*>(handle);
+  });
+}
+
+void refresh_active() { active = !hooks.pairs.empty(); }
+
+PyObject* py_push_hooks(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *pack_hook, *unpack_hook;
+    if (!PyArg_ParseTuple(args, "OO", &pack_hook, &unpack_hook)) return nullptr;
+    if (hooks.disabled) {
+      const char* text = PyUnicode_AsUTF8(hooks.disabled);
+      if (!text) return nullptr;
+      fail(PyExc_RuntimeError, text);
+    }
+    hooks.pairs.emplace_back(Py_NewRef(pack_hook), Py_NewRef(unpack_hook));
+    refresh_active();
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_pop_hooks(PyObject*, PyObject*) {
+  if (!hooks.pairs.empty()) {
+    auto [pack_hook, unpack_hook] = hooks.pairs.back();
+    hooks.pairs.pop_back();
+    refresh_active();
+    Py_DECREF(pack_hook);
+    Py_DECREF(unpack_hook);
+  }
+  Py_RETURN_NONE;
+}
+// top_saved_hooks(): the innermost pair, or None.
+PyObject* py_top_hooks(PyObject*, PyObject*) {
+  if (hooks.pairs.empty()) Py_RETURN_NONE;
+  return PyTuple_Pack(2, hooks.pairs.back().first, hooks.pairs.back().second);
+}
+// disable_saved_hooks(message or None): returns what was there.
+PyObject* py_disable_hooks(PyObject*, PyObject* message) {
+  return guarded([&]() -> PyObject* {
+    if (message != Py_None && !PyUnicode_Check(message)) fail(PyExc_TypeError, "the message must be a str");
+    if (message != Py_None && !hooks.pairs.empty()) {
+      const char* text = PyUnicode_AsUTF8(message);
+      if (!text) return nullptr;
+      fail(PyExc_RuntimeError, text);
+    }
+    PyObject* before = std::exchange(hooks.disabled, message == Py_None ? nullptr : Py_NewRef(message));
+    return before ? before : Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {{"raw_saved", py_raw_saved, METH_VARARGS, nullptr},
+                           {"push_saved_hooks", py_push_hooks, METH_VARARGS, nullptr},
+                           {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, nullptr},
+                           {"top_saved_hooks", py_top_hooks, METH_NOARGS, nullptr},
+                           {"disable_saved_hooks", py_disable_hooks, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  PyType_Slot packed_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(packed_dealloc)},
+                                {Py_tp_traverse, reinterpret_cast<void*>(packed_traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(packed_clear)},
+                                {0, nullptr}};
+  PyType_Spec packed_spec = {"rushlight._C.Packed", sizeof(Packed), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             packed_slots};
+  PackedType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&packed_spec)).release());
+  PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(saved_tensor_dealloc)},
+                               {Py_tp_methods, saved_tensor_methods},
+                               {0, nullptr}};
+  PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
+  SavedTensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&saved_spec)).release());
+  PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(SavedTensorType));
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+
+bool saved_hooks_active() { return active; }
+bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
+
+Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
+  Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
+  Ref<Node> history(edge.node);
+  TensorRef plain = new_alias(t);
+  if (Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType) plain = share(t);
+  uint32_t version = t->storage->version;
+  Ref<PyObject> value;
+  {
+    GradMode off(false);
+    value = checked(PyObject_CallOneArg(pack_hook, plain->object()));
+  }
+  if (t->storage->version != version) {
+    fail(PyExc_RuntimeError,
+         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+         "can "
+         "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+         "issue if you need to perform in-place operations on the input to a pack hook.");
+  }
+  auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
+  if (!packed) throw PythonError{};
+  packed->value = value.release();
+  packed->unpack_hook = Py_NewRef(unpack_hook);
+  packed->history = history.release();
+  packed->output_nr = edge.nr;
+  return Ref<PyObject>(reinterpret_cast<PyObject*>(packed));
+}
+
+Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history) {
+  // Held for the call: a hook may leave its own context.
+  Ref<PyObject> pack_hook = share(hooks.pairs.back().first), unpack_hook = share(hooks.pairs.back().second);
+  return pack(t, keep_history, pack_hook.get(), unpack_hook.get());
+}
+
+Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
+  Ref<PyObject> kept = share(o);  // the hook may free the node's values
+  Packed* packed = as_packed(o);
+  Ref<PyObject> value;
+  {
+    // A hook computes (recomputes) outside of what is being differentiated.
+    GradMode off(false);
+    value = checked(PyObject_CallOneArg(packed->unpack_hook, packed->value));
+  }
+  if (!is_tensor(value.get())) {
+    failf(PyExc_TypeError,
+          "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
+          Py_TYPE(value.get())->tp_name);
+  }
+  Node* history = out >= 0 ? node : packed->history;
+  Tensor* t = as_tensor(value.get());
+  if (!history || !is_differentiable(t->dtype)) return value;
+  if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t)) return value;
+  TensorRef with = new_alias(t);
+  Py_INCREF(history->object());
+  // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
+  with->grad_fn = history;
+  with->output_nr = out >= 0 ? uint32_t(out) : packed->output_nr;
+  return Ref<PyObject>(with.release_object());
+}
+
+}  // namespace rl

@@ -1,0 +1,644 @@
+// torch.autograd.Function: `apply` records a node whose derivative is the user's own.
+//
+// The node is the `ctx` that forward and backward are given (FunctionNode, graph/custom.h): its class is made
+// per Function by rushlight/autograd/function.py and named like torch's (`MyFnBackward`). Start with
+// `function_apply`; `finish_output` is the place where an output gets its history, `apply_function` runs the
+// user's backward.
+#include <algorithm>
+#include <cstddef>
+
+#include "../graph/custom.h"
+#include "../graph/errors.h"
+#include "../graph/modes.h"
+#include "../graph/rules.h"
+#include "primitive.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+PyTypeObject* FunctionBaseType = nullptr;
+
+// Names looked up at every call, and what the class Function itself has under them.
+PyObject *name_forward, *name_setup_context, *name_backward, *name_vjp, *name_backward_cls, *name_forward_cls,
+    *name_clear_on_access, *name_boxed;
+PyObject *default_setup_context, *default_backward, *default_vjp;
+PyObject* bind_arguments;  // (forward, args, kwargs, with_ctx) -> tuple of positional arguments
+
+FunctionNode* self_function(PyObject* self) { return reinterpret_cast<FunctionNode*>(self); }
+
+bool contains(PyObject* tuple, PyObject* o) {
+  if (!tuple) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+    if (PyTuple_GET_ITEM(tuple, i) == o) return true;
+  }
+  return false;
+}
+
+bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->differentiable_view; }
+
+// What cannot refer back to the graph.
+bool is_atom(PyObject* o) {
+  if (o == Py_None || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_CheckExact(o) ||
+      PyBytes_CheckExact(o) || is_dtype(o)) {
+    return true;
+  }
+  if (!PyTuple_Check(o)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
+    if (!is_atom(PyTuple_GET_ITEM(o, i))) return false;
+  }
+  return true;
+}
+
+// ---- outputs
+
+struct Call {
+  FunctionNode* node;
+  PyObject* inputs;  // tuple
+  bool executable;
+  bool single;  // one tensor output at most
+};
+
+int64_t tensor_position(PyObject* inputs, PyObject* o) {
+  int64_t at = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
+    PyObject* input = PyTuple_GET_ITEM(inputs, i);
+    if (input == o) return at;
+    at += is_tensor(input);
+  }
+  return -1;
+}
+
+void set_history(Tensor* t, Node* node, uint32_t nr) {
+  Py_INCREF(node->object());
+  Py_XSETREF(t->grad_fn, node);
+  t->output_nr = nr;
+  t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+}
+
+void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
+  if (!t->grad_fn && t->requires_grad()) {
+    fail_at(PyExc_RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation.",
+            {{"It is written by a Function that is applied", call.node->source}},
+            "Give the Function a clone() of it.");
+  }
+  if (at < 0) {
+    const char* text =
+        "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+        "should be passed to ctx.mark_dirty().";
+    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError{};
+  }
+  if (is_view(t) && !call.single) {
+    fail(PyExc_RuntimeError,
+         "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+         "return more than one Tensor. This is not supported by the current autograd engine. You should "
+         "either "
+         "make sure the input is not a view (using .clone() for example) or make your Function only return "
+         "one "
+         "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+         "Tensor and a second one that does the other operations). You can ask on the forum "
+         "https://discuss.pytorch.org/ if you need help to do this change.");
+  }
+  {
+    GradMode on(true);
+    check_inplace(t);
+  }
+  if (t->extra) {
+    Py_CLEAR(t->extra->grad);
+    Py_CLEAR(t->extra->hooks);
+  }
+  t->flags &= uint16_t(~Tensor::RETAINS_GRAD);
+  rewrite_history(t, share(static_cast<Node*>(call.node)), at < 0 ? 0 : uint32_t(at), nr);
+}
+
+// What the caller gets for output `nr`; gives it its history.
+TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& differentiable) {
+  FunctionNode* node = call.node;
+  int64_t at = tensor_position(call.inputs, t->object());
+  bool modified = contains(node->dirty, t->object());
+  bool records =
+      call.executable && is_differentiable(t->dtype) && !contains(node->non_differentiable, t->object());
+  if (modified) note_write(t);
+  if (!records) {
+    if (!t->requires_grad()) {
+      return at >= 0 && !modified ? new_view(t, t->sizes(), t->strides(), t->offset) : share(t);
+    }
+    if (at >= 0) return new_alias(t);
+    if (!is_view(t)) {
+      Py_CLEAR(t->grad_fn);
+      t->output_nr = 0;
+      t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+    }
+    return share(t);
+  }
+  differentiable++;
+  set_output(node, nr, t);
+  if (modified) {
+    take_over_written(call, t, nr, at);
+    return share(t);
+  }
+  TensorRef result = at >= 0 ? new_view(t, t->sizes(), t->strides(), t->offset) : share(t);
+  set_history(result.get(), node, nr);
+  return result;
+}
+
+void check_dirty_returned(FunctionNode* node, PyObject* outputs) {
+  for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
+    if (!contains(outputs, PyTuple_GET_ITEM(node->dirty, i))) {
+      fail(PyExc_RuntimeError,
+           "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+           "that are modified inplace must all be outputs of the Function.");
+    }
+  }
+}
+
+void save_values(FunctionNode* node) {
+  Py_ssize_t n = node->to_save ? PyTuple_GET_SIZE(node->to_save) : 0;
+  if (n > UINT16_MAX) fail(PyExc_RuntimeError, "save_for_backward: too many tensors");
+  if (n > 2) node->saved = new Saved[size_t(n)]{};
+  node->saved_count = uint16_t(n);
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* o = PyTuple_GET_ITEM(node->to_save, i);
+    if (o == Py_None) {
+      node->saved[i] = {Py_NewRef(o), 0, 0};
+      continue;
+    }
+    if (!is_tensor(o)) {
+      failf(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+            Py_TYPE(o)->tp_name);
+    }
+    Tensor* t = as_tensor(o);
+    bool own = t->grad_fn == node;
+    if (own) {
+      if (!node->saved_output) {
+        node->saved_output = new int32_t[size_t(n)];
+        std::fill_n(node->saved_output, n, -1);
+      }
+      node->saved_output[i] = int32_t(t->output_nr);
+    }
+    // A leaf, or an object that is more than its values, is kept itself; anything else as an alias, which no
+    // later in-place write can make refer back to this node.
+    bool itself = !own && !saved_hooks_active() && !(t->flags & Tensor::INFERENCE) &&
+                  (!t->grad_fn || t->dict || Py_TYPE(t) != TensorType);
+    if (itself) {
+      node->saved[i] = {Py_NewRef(o), t->storage->version, t->storage->silent_version};
+      if (t->grad_fn) node->has_objects = true;
+    } else {
+      node->saved[i] = save_tensor(t, !own);
+    }
+  }
+}
+
+// Turns what forward returned into what apply returns.
+Ref<PyObject> finish(Call& call, PyObject* raw) {
+  FunctionNode* node = call.node;
+  bool several = PyTuple_Check(raw);
+  Ref<PyObject> outputs = several ? share(raw) : checked(PyTuple_Pack(1, raw));
+  Py_ssize_t n = PyTuple_GET_SIZE(outputs.get());
+  check_dirty_returned(node, outputs.get());
+  set_outputs(node, uint32_t(n));
+  node->tensor_outputs.resize(size_t(n));
+  Py_ssize_t tensors = 0;
+  for (Py_ssize_t i = 0; i < n; i++) tensors += is_tensor(PyTuple_GET_ITEM(outputs.get(), i));
+  call.single = tensors <= 1;
+  Ref<PyObject> results = checked(PyTuple_New(n));
+  uint32_t differentiable = 0;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
+    if (!is_tensor(o)) {
+      PyTuple_SET_ITEM(results.get(), i, Py_NewRef(o));
+      continue;
+    }
+    node->tensor_outputs.set(size_t(i));
+    TensorRef result = finish_output(call, as_tensor(o), uint32_t(i), differentiable);
+    if (!result->grad_fn) set_output(node, uint32_t(i), result.get());  // for zeros in its place
+    PyTuple_SET_ITEM(results.get(), i, result.release_object());
+  }
+  // See Note [views and in-place]: the derivative of a view made here is the user's, not that of the view.
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* o = PyTuple_GET_ITEM(results.get(), i);
+    if (!is_tensor(o) || !is_view(as_tensor(o)) || contains(node->dirty, o)) continue;
+    Extra* extra = as_tensor(o)->extra;
+    extra->origin = differentiable > 1 ? ViewOrigin::multi_output : ViewOrigin::custom;
+    extra->view_version = as_tensor(o)->storage->version;
+  }
+  if (call.executable) save_values(node);
+  Py_CLEAR(node->to_save);
+  Py_CLEAR(node->dirty);
+  Py_CLEAR(node->non_differentiable);
+  if (node->has_objects) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject* o = PyTuple_GET_ITEM(results.get(), i);
+      if (is_tensor(o) && as_tensor(o)->grad_fn) track_graph(as_tensor(o));
+    }
+  }
+  return several ? results : share(PyTuple_GET_ITEM(results.get(), 0));
+}
+
+// ---- apply
+
+// The positional arguments of forward: keyword arguments and, with setup_context, defaults put in their
+// places.
+Ref<PyObject> positional(PyObject* forward, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
+                         bool separate_context) {
+  bool defaults = separate_context && PyFunction_Check(forward) &&
+                  (PyFunction_GET_DEFAULTS(forward) || PyFunction_GET_KW_DEFAULTS(forward));
+  Ref<PyObject> given = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  if (!defaults && !(kwnames && PyTuple_GET_SIZE(kwnames))) return given;
+  Ref<PyObject> named = checked(PyDict_New());
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) throw PythonError{};
+  }
+  Ref<PyObject> bound = checked(PyObject_CallFunctionObjArgs(
+      bind_arguments, forward, given.get(), named.get(), separate_context ? Py_False : Py_True, nullptr));
+  if (!PyTuple_Check(bound.get())) fail(PyExc_TypeError, "apply(): the arguments could not be bound");
+  return bound;
+}
+
+Ref<PyObject> call_forward(PyObject* forward, PyObject* ctx, PyObject* inputs) {
+  Py_ssize_t n = PyTuple_GET_SIZE(inputs);
+  PyObject* room[9];
+  std::vector<PyObject*> heap;
+  PyObject** list = room;
+  if (n > 8) {
+    heap.resize(size_t(n) + 1);
+    list = heap.data();
+  }
+  list[0] = ctx;
+  std::copy_n(&PyTuple_GET_ITEM(inputs, 0), n, list + 1);
+  size_t skipped = ctx ? 0 : 1;
+  return checked(PyObject_Vectorcall(forward, list + skipped, size_t(n) + 1 - skipped, nullptr));
+}
+
+PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> backward_cls = checked(PyObject_GetAttr(cls, name_backward_cls));
+    Ref<PyObject> forward = checked(PyObject_GetAttr(cls, name_forward));
+    Ref<PyObject> setup = checked(PyObject_GetAttr(cls, name_setup_context));
+    bool separate_context = setup.get() != default_setup_context;
+    auto* type = reinterpret_cast<PyTypeObject*>(backward_cls.get());
+    if (!PyType_Check(backward_cls.get()) || !PyType_IsSubtype(type, FunctionBaseType)) {
+      fail(PyExc_TypeError, "_backward_cls must be a class of graph nodes");
+    }
+    Ref<PyObject> inputs = positional(forward.get(), args, n, kwnames, separate_context);
+    n = PyTuple_GET_SIZE(inputs.get());
+    Ref<PyObject> ctx = checked(type->tp_alloc(type, 0));
+    PyObject_GC_UnTrack(ctx.get());  // until an attribute could close a loop
+    FunctionNode* node = self_function(ctx.get());
+    uint32_t tensors = 0;
+    bool any = false;
+    node->tensor_arguments.resize(size_t(n));
+    Ref<PyObject> needs = checked(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject* o = PyTuple_GET_ITEM(inputs.get(), i);
+      bool need = false;
+      if (is_tensor(o)) {
+        tensors++;
+        node->tensor_arguments.set(size_t(i));
+        if (as_tensor(o)->base()) refresh_view(as_tensor(o));
+        need = as_tensor(o)->requires_grad();
+      }
+      any |= need;
+      PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(need));
+    }
+    node->argument_count = uint32_t(n);
+    node->needs_input_grad = needs.release();
+    Call call{node, inputs.get(), any && modes.grad, true};
+    init_node(node, Node::custom, nullptr, call.executable ? tensors : 0, 0);
+    if (call.executable) {
+      Edge* edge = node->edges;
+      for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject* o = PyTuple_GET_ITEM(inputs.get(), i);
+        if (is_tensor(o)) *edge++ = gradient_edge(as_tensor(o));
+      }
+    }
+    GradMode off(false);
+    Ref<PyObject> raw;
+    if (separate_context) {
+      raw = call_forward(forward.get(), nullptr, inputs.get());
+      checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
+    } else {
+      raw = call_forward(forward.get(), ctx.get(), inputs.get());
+    }
+    return finish(call, raw.get()).release();
+  });
+}
+
+// ---- backward
+
+Ref<PyObject> user_backward(FunctionNode* node) {
+  Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
+  Ref<PyObject> backward = checked(PyObject_GetAttr(cls.get(), name_backward));
+  Ref<PyObject> vjp = checked(PyObject_GetAttr(cls.get(), name_vjp));
+  if (vjp.get() == default_vjp) return backward;
+  if (backward.get() != default_backward) {
+    fail(PyExc_RuntimeError,
+         "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+         "implement one of them.");
+  }
+  return vjp;
+}
+
+bool class_flag(FunctionNode* node, PyObject* name) {
+  Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
+  Ref<PyObject> flag = checked(PyObject_GetAttr(cls.get(), name));
+  int truth = PyObject_IsTrue(flag.get());
+  if (truth < 0) throw PythonError{};
+  return truth;
+}
+
+Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
+  size_t n = node->output_count;
+  Ref<PyObject> function = user_backward(node);
+  Ref<PyObject> list = checked(PyList_New(Py_ssize_t(n)));
+  for (size_t i = 0; i < n; i++) {
+    PyObject* grad = grads[i] ? Py_NewRef(grads[i]->object()) : nullptr;
+    if (!grad && !node->keep_undefined && node->tensor_outputs[i]) {
+      const OutputInfo& info = node->outputs[i];
+      grad = zeros(info.shape(), info.dtype, info.device).release_object();
+    }
+    PyList_SET_ITEM(list.get(), i, grad ? grad : Py_NewRef(Py_None));
+  }
+  if (class_flag(node, name_boxed)) {
+    PyObject* args[] = {node->object(), list.get()};
+    return checked(PyObject_Vectorcall(function.get(), args, 2, nullptr));
+  }
+  std::vector<PyObject*> args = {node->object()};
+  for (size_t i = 0; i < n; i++) args.push_back(PyList_GET_ITEM(list.get(), i));
+  return checked(PyObject_Vectorcall(function.get(), args.data(), args.size(), nullptr));
+}
+
+// The user's gradients, one per argument of forward; extra ones must be None.
+Ref<PyObject> checked_gradients(FunctionNode* node, Ref<PyObject> answer) {
+  if (!PyTuple_Check(answer.get())) answer = checked(PyTuple_Pack(1, answer.get()));
+  Py_ssize_t n = PyTuple_GET_SIZE(answer.get()), expected = node->argument_count;
+  bool fits = n >= expected;
+  for (Py_ssize_t i = expected; fits && i < n; i++) fits = PyTuple_GET_ITEM(answer.get(), i) == Py_None;
+  if (!fits) {
+    fail_at(PyExc_RuntimeError,
+            "function " + node_name(node) + " returned an incorrect number of gradients (expected " +
+                std::to_string(expected) + ", got " + std::to_string(n) + ")",
+            {{"The Function was applied", node->source}},
+            "backward returns one gradient per argument of forward, None for those that have none.");
+  }
+  return answer;
+}
+
+// ---- attributes of ctx
+
+PyObject* get_saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    FunctionNode* node = self_function(self);
+    bool clears = node->saved_count && class_flag(node, name_clear_on_access);
+    if (clears && node->accessed) {
+      fail(PyExc_RuntimeError,
+           "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+           "autograd.Function. Either access saved_tensors only once, or set "
+           "clear_saved_tensors_on_access=False.");
+    }
+    Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
+    for (int i = 0; i < node->saved_count; i++) {
+      int out = node->saved_output ? node->saved_output[i] : -1;
+      PyTuple_SET_ITEM(result.get(), i, unpack(node, i, out).release());
+    }
+    if (clears) {
+      node->accessed = true;
+      for (int i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+    }
+    return result.release();
+  });
+}
+
+PyObject* get_raw_saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    FunctionNode* node = self_function(self);
+    Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
+    Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
+    for (int i = 0; i < node->saved_count; i++) {
+      int out = node->saved_output ? node->saved_output[i] : -1;
+      PyObject* one = PyObject_CallMethod(core.get(), "raw_saved", "Oii", self, i, out);
+      if (!one) return nullptr;
+      PyTuple_SET_ITEM(result.get(), i, one);
+    }
+    return result.release();
+  });
+}
+
+template <PyObject* FunctionNode::*field>
+PyObject* get_object(PyObject* self, void*) {
+  PyObject* value = self_function(self)->*field;
+  return Py_NewRef(value ? value : Py_None);
+}
+template <PyObject* FunctionNode::*field>
+int set_object(PyObject* self, PyObject* value, void* name) {
+  if (value && value != Py_None && !PyTuple_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple", static_cast<const char*>(name));
+    return -1;
+  }
+  Py_XSETREF(self_function(self)->*field, value && value != Py_None ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+
+int set_materialize(PyObject* self, PyObject* value, void*) {
+  int truth = value ? PyObject_IsTrue(value) : 1;
+  if (truth < 0) return -1;
+  self_function(self)->keep_undefined = !truth;
+  return 0;
+}
+PyObject* get_materialize(PyObject* self, void*) {
+  return PyBool_FromLong(!self_function(self)->keep_undefined);
+}
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return PyBool_FromLong(self_function(self)->edge_count > 0);
+}
+
+PyObject* tuple_of(PyObject* const* args, Py_ssize_t n) {
+  PyObject* tuple = PyTuple_New(n);
+  for (Py_ssize_t i = 0; tuple && i < n; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+  return tuple;
+}
+
+template <PyObject* FunctionNode::*field>
+PyObject* keep_all(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  PyObject* all = tuple_of(args, n);
+  if (!all) return nullptr;
+  Py_XSETREF(self_function(self)->*field, all);
+  Py_RETURN_NONE;
+}
+
+PyObject* mark_dirty(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (is_tensor(args[i])) continue;
+    return PyErr_Format(PyExc_RuntimeError,
+                        "mark_dirty can only accept variables, but argument %zd is of type %s", i,
+                        Py_TYPE(args[i])->tp_name);
+  }
+  return keep_all<&FunctionNode::dirty>(self, args, n);
+}
+PyObject* mark_non_differentiable(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (is_tensor(args[i])) continue;
+    return PyErr_Format(PyExc_RuntimeError,
+                        "mark_non_differentiable only accepts variable arguments, but got %s",
+                        Py_TYPE(args[i])->tp_name);
+  }
+  return keep_all<&FunctionNode::non_differentiable>(self, args, n);
+}
+PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
+  if (set_materialize(self, value, nullptr) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+int function_setattro(PyObject* self, PyObject* name, PyObject* value) {
+  int result = PyObject_GenericSetAttr(self, name, value);
+  FunctionNode* node = self_function(self);
+  if (result < 0 || !value || is_atom(value) || !node->attributes) return result;
+  // An attribute can close a reference cycle: from now on the collector must see this node.
+  node->has_objects = true;
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return guarded([&]() -> int {
+    if (is_tensor(value)) track_graph(as_tensor(value));
+    if (node->edge_count) track_node(node);
+    return 0;
+  });
+}
+
+PyObject* get_dict(PyObject* self, void*) {
+  self_function(self)->has_objects = true;
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return PyObject_GenericGetDict(self, nullptr);
+}
+
+PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> made = checked(type->tp_alloc(type, 0));
+    init_node(self_function(made.get()), Node::custom, nullptr, 0, 0);
+    return made.release();
+  });
+}
+
+// set_function_defaults(Function, bind): the class whose methods count as not overridden.
+PyObject* set_function_defaults(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *cls, *bind;
+    if (!PyArg_ParseTuple(args, "OO", &cls, &bind)) return nullptr;
+    default_setup_context = checked(PyObject_GetAttr(cls, name_setup_context)).release();
+    default_backward = checked(PyObject_GetAttr(cls, name_backward)).release();
+    default_vjp = checked(PyObject_GetAttr(cls, name_vjp)).release();
+    bind_arguments = Py_NewRef(bind);
+    Py_RETURN_NONE;
+  });
+}
+
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef methods[] = {
+    {"apply", FAST(function_apply) | METH_KEYWORDS | METH_CLASS, "Runs forward and records its derivative."},
+    {"save_for_backward", FAST(keep_all<&FunctionNode::to_save>), nullptr},
+    {"save_for_forward", FAST(keep_all<&FunctionNode::saved_for_forward>), nullptr},
+    {"mark_dirty", FAST(mark_dirty), nullptr},
+    {"mark_non_differentiable", FAST(mark_non_differentiable), nullptr},
+    {"set_materialize_grads", set_materialize_grads, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+#define TUPLE(field)                                                                         \
+  {                                                                                          \
+#field, get_object < &FunctionNode::field>, set_object < &FunctionNode::field>, nullptr, \
+        const_cast < char*>(#field)                                                          \
+  }
+PyGetSetDef getset[] = {
+    {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
+    {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
+    {"materialize_grads", get_materialize, set_materialize, nullptr, nullptr},
+    {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
+    TUPLE(to_save),
+    TUPLE(saved_for_forward),
+    TUPLE(non_differentiable),
+    TUPLE(needs_input_grad),
+    {"dirty_tensors", get_object<&FunctionNode::dirty>, set_object<&FunctionNode::dirty>, nullptr,
+     const_cast<char*>("dirty_tensors")},
+    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {
+    // The first field after the base, which ends with a pointer; offsetof is for structs without a base.
+    {"__dictoffset__", T_PYSSIZET, sizeof(Node), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef functions[] = {{"set_function_defaults", set_function_defaults, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  name_forward = PyUnicode_InternFromString("forward");
+  name_setup_context = PyUnicode_InternFromString("setup_context");
+  name_backward = PyUnicode_InternFromString("backward");
+  name_vjp = PyUnicode_InternFromString("vjp");
+  name_backward_cls = PyUnicode_InternFromString("_backward_cls");
+  name_forward_cls = PyUnicode_InternFromString("_forward_cls");
+  name_clear_on_access = PyUnicode_InternFromString("clear_saved_tensors_on_access");
+  name_boxed = PyUnicode_InternFromString("boxed_grads_call");
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                         {Py_tp_new, reinterpret_cast<void*>(function_new)},
+                         {Py_tp_setattro, reinterpret_cast<void*>(function_setattro)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, getset},
+                         {Py_tp_members, members},
+                         {0, nullptr}};
+  PyType_Spec spec = {"torch._C._FunctionBase", sizeof(FunctionNode), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, slots};
+  Ref<PyObject> bases = checked(PyTuple_Pack(1, NodeType));
+  FunctionBaseType =
+      reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(FunctionBaseType));
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+
+void clear_function(FunctionNode* node) {
+  Py_CLEAR(node->attributes);
+  Py_CLEAR(node->to_save);
+  Py_CLEAR(node->saved_for_forward);
+  Py_CLEAR(node->non_differentiable);
+  Py_CLEAR(node->dirty);
+  Py_CLEAR(node->needs_input_grad);
+  delete[] std::exchange(node->saved_output, nullptr);
+  delete[] std::exchange(node->tensor_arguments.more, nullptr);
+  delete[] std::exchange(node->tensor_outputs.more, nullptr);
+}
+
+int visit_function(FunctionNode* node, visitproc visit, void* arg) {
+  Py_VISIT(node->attributes);
+  Py_VISIT(node->to_save);
+  Py_VISIT(node->saved_for_forward);
+  Py_VISIT(node->non_differentiable);
+  Py_VISIT(node->dirty);
+  Py_VISIT(node->needs_input_grad);
+  return 0;
+}
+
+void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& results) {
+  FunctionNode* node = as_function(base);
+  Ref<PyObject> answer = checked_gradients(node, call_backward(node, grads));
+  uint32_t edge = 0;
+  for (uint32_t i = 0; i < node->argument_count; i++) {
+    PyObject* grad = PyTuple_GET_ITEM(answer.get(), i);
+    bool tensor = node->tensor_arguments[i];
+    if (grad != Py_None && !tensor) {
+      failf(
+          PyExc_RuntimeError,
+          "function %s returned a gradient different than None at position %u, but the corresponding forward "
+          "input was not a Variable",
+          node_name(node).c_str(), i + 1);
+    }
+    if (grad != Py_None && !is_tensor(grad)) {
+      failf(PyExc_RuntimeError, "expected Variable or None (got %s)", Py_TYPE(grad)->tp_name);
+    }
+    if (!tensor) continue;
+    if (edge >= results.size()) break;
+    if (grad != Py_None && node->edges[edge].node) results[edge] = share(as_tensor(grad));
+    edge++;
+  }
+}
+
+}  // namespace rl

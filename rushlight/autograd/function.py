@@ -1,0 +1,341 @@
+"""Functions with a derivative of their own: `torch.autograd.Function`.
+
+A subclass writes `forward` and `backward`; `apply` runs the first and records a node that runs the second.
+The node is the `ctx` both are given, of a class made per Function and named after it (`MyFnBackward`). `apply`,
+what ctx can do and the call of `backward` are native (native/python/custom_function.cpp).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from collections import OrderedDict
+from typing import Any
+
+from rushlight import _C
+from rushlight._warn import warn
+from rushlight.autograd.graph import Node  # noqa: F401  (gives nodes their hooks)
+
+__all__ = [
+    "FunctionCtx", "BackwardCFunction", "FunctionMeta", "Function", "once_differentiable", "InplaceFunction",
+    "NestedIOFunction",
+]  # fmt: skip
+
+AUTOGRAD_FUNCTION_COUNTER = itertools.count()
+
+
+class FunctionCtx:
+    """What a Function's `ctx` can do; on its own it only remembers, for code that calls `forward` itself."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps tensors for backward, where `ctx.saved_tensors` gives them back. Call it once, in forward."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keeps tensors for `jvp`, where `ctx.saved_tensors` gives them back."""
+        for tensor in tensors:
+            if not isinstance(tensor, _C.Tensor) and tensor is not None:
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: _C.Tensor) -> None:
+        """Says which inputs forward has written in place; they must be among its outputs."""
+        self.dirty_tensors = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Needless and deprecated: tensors that share memory are found without it."""
+        warn(
+            "function 'mark_shared_storage' is deprecated. Tensors with shared storages are automatically "
+            "tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+        )
+
+    def mark_non_differentiable(self, *args: _C.Tensor) -> None:
+        """Says which outputs never have a gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for an output nobody used."""
+        self.materialize_grads = value
+
+
+class _HookMixin:
+    @staticmethod
+    def _register_hook(backward_hooks: Any, hook: Any) -> tuple:
+        from rushlight.utils.hooks import RemovableHandle
+
+        if backward_hooks is None:
+            backward_hooks = OrderedDict()
+        handle = RemovableHandle(backward_hooks)
+        backward_hooks[handle.id] = hook
+        return backward_hooks, handle
+
+
+class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):
+    """The class of a Function's nodes: an instance is `ctx` and `grad_fn` at once."""
+
+    _forward_cls: Any
+
+    def apply(self, *args: Any) -> Any:
+        """Calls the Function's backward (or vjp) with this node as ctx."""
+        return self._user_backward()(self, *args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """Calls the Function's jvp with this node as ctx."""
+        return self._forward_cls.jvp(self, *args)
+
+    def _user_backward(self) -> Any:
+        backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
+        if vjp is Function.vjp:
+            return backward
+        if backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should "
+                "only implement one of them."
+            )
+        return vjp
+
+    @property
+    def saved_variables(self) -> tuple:
+        """The old name of `saved_tensors`."""
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
+        return self.saved_tensors
+
+
+BackwardCFunction.__module__ = "torch.autograd.function"
+
+
+class FunctionMeta(type):
+    """Makes the class of nodes that goes with each Function."""
+
+    def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
+        names = {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        names["_autograd_function_id"] = next(AUTOGRAD_FUNCTION_COUNTER)
+        cls._backward_cls = type(attrs.get("_node_name") or name + "Backward", (BackwardCFunction,), names)
+        super().__init__(name, bases, attrs)
+
+
+class _SingleLevelFunction(_C._FunctionBase, FunctionCtx, _HookMixin, metaclass=FunctionMeta):
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Computes the outputs: `forward(ctx, *args)`, or `forward(*args)` beside a `setup_context`."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Saves what backward needs, if forward does not take ctx itself."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of the inputs, one per argument of forward, from those of the outputs."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")  # fmt: skip
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the outputs from those of the inputs, for forward mode."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+
+class Function(_SingleLevelFunction):
+    """A differentiable function with a derivative written by hand.
+
+    >>> class Cube(rushlight.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x ** 3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         x, = ctx.saved_tensors
+    ...         return grad * 3 * x ** 2
+    >>> x = rushlight.tensor(2., requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so "
+            "you should invoke them on the class itself. Instantiating an autograd function will raise an "
+            "error in a future version of PyTorch.",
+            DeprecationWarning,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+            "autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """How the Function acts on a batch, for batching transforms."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap "
+                                  "staticmethod or set generate_vmap_rule=True.")  # fmt: skip
+
+
+def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
+    """All arguments of forward as positional ones; with setup_context, defaults are filled in."""
+    signature = inspect.signature(forward)
+    if with_ctx:
+        bound = signature.bind(None, *args, **kwargs)
+    else:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(bound.kwargs))}'")
+    return bound.args[1:] if with_ctx else bound.args
+
+
+class _Error(Function):
+    """Passes values on; differentiating them raises."""
+
+    _node_name = "Error"
+
+    @staticmethod
+    def forward(ctx, message, anchor, *values):
+        ctx.message = message
+        return tuple(v.detach() if isinstance(v, _C.Tensor) else v for v in values)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(ctx.message)
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Decorates a `backward` that cannot be differentiated itself: trying to raises an error.
+
+    >>> class Double(rushlight.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     @rushlight.autograd.function.once_differentiable
+    ...     def backward(ctx, grad):
+    ...         return 2 * grad
+    """
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        recording = _C.set_grad_enabled(False)
+        try:
+            outputs = fn(ctx, *args)
+        finally:
+            _C.set_grad_enabled(recording)
+        if not recording or not any(isinstance(a, _C.Tensor) and a.requires_grad for a in args):
+            return outputs
+        message = "trying to differentiate twice a function that was marked with @once_differentiable"
+        values = outputs if isinstance(outputs, tuple) else (outputs,)
+        anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
+        return _Error.apply(message, anchor, *values)
+
+    return wrapper
+
+
+class InplaceFunction(Function):
+    """A Function that remembers whether it works in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+def _map_tensors(function: Any, value: Any, where: str) -> Any:
+    if value is None or isinstance(value, _C.Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        mapped = [_map_tensors(function, v, where) for v in value]
+        return type(value)(*mapped) if hasattr(value, "_fields") else type(value)(mapped)
+    if isinstance(value, dict):
+        return {key: _map_tensors(function, v, where) for key, v in value.items()}
+    raise ValueError(f"Auto nesting doesn't know how to process an input object of type {type(value)}. "
+                     f"Accepted types: Tensors, or lists/tuples of them")  # fmt: skip
+
+
+def _flatten(value: Any) -> list:
+    found: list = []
+    _map_tensors(found.append, value, "flatten")
+    return found
+
+
+class NestedIOFunction(Function):
+    """A Function whose arguments and results are nested lists, tuples and dicts of tensors.
+
+    A subclass writes `forward_extended(ctx, *args)` and `backward_extended(ctx, *grads)`.
+    """
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        inner = type(cls.__name__, (_Nested,), {"_extended": cls, "_structure": args})
+        flat = inner._apply(*_flatten(args))
+        return inner._rebuild(flat)
+
+    @staticmethod
+    def forward_extended(ctx: Any, *args: Any) -> Any:
+        """The computation on nested arguments."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(ctx: Any, *grads: Any) -> Any:
+        """The gradients, nested as the arguments are, from those nested as the results are."""
+        raise NotImplementedError
+
+
+class _Nested(Function):
+    _extended: Any
+    _structure: Any
+    _result: Any
+
+    @classmethod
+    def _apply(cls, *flat):
+        return super().apply(*flat)
+
+    @classmethod
+    def _rebuild(cls, flat):
+        rest = iter(flat)
+        return _map_tensors(lambda _: next(rest), cls._result, "result")
+
+    @classmethod
+    def _nest(cls, structure, flat):
+        rest = iter(flat)
+        return _map_tensors(lambda _: next(rest), structure, "arguments")
+
+    @staticmethod
+    def forward(ctx, *flat):
+        cls = type(ctx)._forward_cls
+        cls._result = cls._extended.forward_extended(ctx, *cls._nest(cls._structure, flat))
+        return tuple(_flatten(cls._result))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        cls = type(ctx)._forward_cls
+        nested = cls._extended.backward_extended(ctx, *_as_tuple(cls._rebuild(grads)))
+        return tuple(_flatten(nested))
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+for _class in (FunctionCtx, _HookMixin, FunctionMeta, _SingleLevelFunction, Function, InplaceFunction,
+               NestedIOFunction):  # fmt: skip
+    _class.__module__ = "torch.autograd.function"
+
+_C.set_function_defaults(Function, _bind)
