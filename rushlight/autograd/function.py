@@ -1,8 +1,8 @@
 """Functions with a derivative of their own: `torch.autograd.Function`.
 
 A subclass writes `forward` and `backward`; `apply` runs the first and records a node that runs the second.
-The node is the `ctx` both are given, of a class made per Function and named after it (`MyFnBackward`). `apply`,
-what ctx can do and the call of `backward` are native (native/python/custom_function.cpp).
+The node is the `ctx` both are given, of a class made per Function and named after it (`MyFnBackward`).
+`apply`, what ctx can do and the call of `backward` are native (native/python/custom_function.cpp).
 """
 
 from __future__ import annotations

@@ -362,7 +362,7 @@ def cases(torch):
             return g[0]
 
         x = L(2)
-        a, b_ = mk(lambda ctx, x: (x * 2, x * 3), b).apply(x)
+        a, _ = mk(lambda ctx, x: (x * 2, x * 3), b).apply(x)
         a.sum().backward()
 
         def f(ctx, x):
