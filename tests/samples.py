@@ -7,7 +7,7 @@ import importlib
 
 from families import OPS
 
-for family in ("elementwise", "reduce", "shape", "index", "functional", "special"):
+for family in ("elementwise", "reduce", "shape", "index", "functional", "special", "norm"):
     importlib.import_module(f"samples_{family}")
 
 __all__ = ["OPS"]

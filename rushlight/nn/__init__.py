@@ -3,6 +3,8 @@
 from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
+from rushlight.nn.batchnorm import *
+from rushlight.nn.batchnorm import __all__ as _batchnorm
 from rushlight.nn.container import *
 from rushlight.nn.container import __all__ as _container
 from rushlight.nn.distance import *
@@ -11,11 +13,15 @@ from rushlight.nn.dropout import *
 from rushlight.nn.dropout import __all__ as _dropout
 from rushlight.nn.flatten import *
 from rushlight.nn.flatten import __all__ as _flatten
+from rushlight.nn.instancenorm import *
+from rushlight.nn.instancenorm import __all__ as _instancenorm
 from rushlight.nn.linear import *
 from rushlight.nn.linear import __all__ as _linear
 from rushlight.nn.loss import *
 from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
+from rushlight.nn.normalization import *
+from rushlight.nn.normalization import __all__ as _normalization
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from rushlight.nn.sparse import *
 from rushlight.nn.sparse import __all__ as _sparse
@@ -38,5 +44,8 @@ __all__ = [
     *_flatten,
     *_linear,
     *_loss,
+    *_batchnorm,
+    *_instancenorm,
+    *_normalization,
     *_sparse,
 ]

@@ -2,11 +2,40 @@
 
 import sys
 
-from rushlight.nn import activation, container, distance, dropout, flatten, lazy, linear, loss, module, sparse
+from rushlight.nn import (
+    activation,
+    batchnorm,
+    container,
+    distance,
+    dropout,
+    flatten,
+    instancenorm,
+    lazy,
+    linear,
+    loss,
+    module,
+    normalization,
+    sparse,
+)
 
 # So that ``import rushlight.nn.modules.linear`` finds the same module and no second copy of its classes.
 __path__: list = []
-for _family in (activation, container, distance, dropout, flatten, lazy, linear, loss, module, sparse):
+_FAMILIES = (
+    activation,
+    batchnorm,
+    container,
+    distance,
+    dropout,
+    flatten,
+    instancenorm,
+    lazy,
+    linear,
+    loss,
+    module,
+    normalization,
+    sparse,
+)
+for _family in _FAMILIES:
     _name = _family.__name__.rpartition(".")[2]
     sys.modules[f"{__name__}.{_name}"] = _family
     for _exported in _family.__all__:

@@ -10,6 +10,7 @@ from rushlight.ops import (
     loss,
     math,
     matmul,
+    norm,
     random,
     reduce,
     scan,

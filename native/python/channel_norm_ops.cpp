@@ -1,0 +1,486 @@
+// batch_norm and group_norm: statistics per channel or per group of channels, weights per channel.
+//
+// `Channels` says how the channels of a tensor lie: in planes (channel after channel, each of S contiguous
+// elements) or as columns (all channels of one position side by side: S is 1, or the tensor is
+// channels_last). Anything else is copied first. Running statistics are updated by a function of its own,
+// outside the graph.
+#include "norm_ops.h"
+
+namespace rl {
+namespace {
+
+struct Channels {
+  TensorRef x;
+  bool columns;
+  int64_t N, C, S;
+
+  // x has at least two dimensions.
+  explicit Channels(Tensor* t) : x(share(t)), N(t->size(0)), C(t->size(1)), S(1) {
+    for (int d = 2; d < t->ndim; d++) S *= t->size(d);
+    columns = innermost(t);
+    if (!columns && !t->is_contiguous()) {
+      x = contiguous(t);
+      columns = S == 1;
+    }
+  }
+  int64_t rows() const { return N * S; }  // of columns
+  int64_t elements() const { return N * S; }
+  Pieces channel() const { return {N, C * S, S}; }
+
+  // Another tensor of the same sizes, laid out as x is.
+  TensorRef alike(Tensor* t) const {
+    TensorRef same = cast(t, x->dtype);
+    if (std::ranges::equal(same->strides(), x->strides())) return same;
+    TensorRef copy = new_strided(x->sizes(), x->strides(), x->dtype, x->device());
+    copy_into(copy.get(), same.get());
+    return copy;
+  }
+
+ private:
+  // Whether the channels are contiguous and positions follow each other.
+  static bool innermost(const Tensor* t) {
+    int64_t step = t->size(1);
+    if (t->numel == 0) return false;
+    if (t->size(1) != 1 && t->stride(1) != 1) return false;
+    for (int d = t->ndim - 1; d >= 0; d--) {
+      if (d == 1) continue;
+      if (t->size(d) != 1 && t->stride(d) != step) return false;
+      step *= t->size(d);
+    }
+    return true;
+  }
+};
+
+// Per channel, in the compute type: what a loop over columns reads.
+struct Coefficient {
+  std::vector<char> bytes;
+  Coefficient(DType dtype, const std::vector<double>& values) : bytes(values.size() * 8) {
+    store_numbers(norm_type(dtype), bytes.data(), values.data(), int64_t(values.size()));
+  }
+};
+
+double number_at(const TensorRef& t, int64_t i) {
+  return t->dtype == DType::f64 ? t->data_as<double>()[i] : double(t->data_as<float>()[i]);
+}
+
+using Numbers = std::vector<double>;
+
+int64_t grain_of(int64_t elements) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(elements, 1)); }
+
+// out = (x - mean) * scale + shift, per channel
+void apply_channels(const Channels& c, Tensor* out, const Numbers& mean, const Numbers& scale,
+                    const Numbers& shift) {
+  const NormLoops& loops = norm_loops();
+  DType dtype = c.x->dtype;
+  if (c.columns) {
+    Coefficient m(dtype, mean), a(dtype, scale), b(dtype, shift);
+    parallel_for(c.rows(), grain_of(c.C), [&](int64_t begin, int64_t end) {
+      loops.column_affine(dtype, out->data(), c.x->data(), c.C, begin, end, m.bytes.data(), a.bytes.data(),
+                          b.bytes.data());
+    });
+    return;
+  }
+  int64_t size = dtype_size(dtype);
+  parallel_for(c.C, grain_of(c.elements()), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      size_t k = size_t(i);
+      loops.affine(dtype, out->data() + i * c.S * size, c.x->data() + i * c.S * size, c.channel(), mean[k],
+                   scale[k], shift[k]);
+    }
+  });
+}
+
+void channel_moments(const Channels& c, Numbers& mean, Numbers& squares) {
+  const NormLoops& loops = norm_loops();
+  DType dtype = c.x->dtype;
+  int64_t size = dtype_size(dtype);
+  parallel_for(c.C, c.columns ? std::max<int64_t>(64, grain_of(c.elements())) : grain_of(c.elements()),
+               [&](int64_t begin, int64_t end) {
+                 if (c.columns) {
+                   loops.column_moments(dtype, c.x->data(), c.rows(), c.C, begin, end, mean.data(),
+                                        squares.data());
+                   return;
+                 }
+                 for (int64_t i = begin; i < end; i++) {
+                   loops.moments(dtype, c.x->data() + i * c.S * size, c.channel(), &mean[size_t(i)],
+                                 &squares[size_t(i)]);
+                 }
+               });
+}
+
+Tensor* channels_input(const char* function, const char* kernel, PyObject* o) {
+  Tensor* x = norm_input(function, kernel, o);
+  if (x->ndim < 2) {
+    failf(PyExc_RuntimeError, "Expected at least 2 dimensions for input tensor but received %d", x->ndim);
+  }
+  return x;
+}
+
+void check_channels(const char* name, const Tensor* t, int64_t channels) {
+  if (t && t->numel != channels) {
+    failf(PyExc_RuntimeError, "%s should contain %lld elements not %lld", name, (long long)channels,
+          (long long)t->numel);
+  }
+}
+
+Numbers numbers_of(Tensor* t, DType dtype, int64_t n, double otherwise) {
+  Numbers result(size_t(n), otherwise);
+  if (!t) return result;
+  TensorRef values = parameter_values(t, dtype);
+  for (int64_t i = 0; i < n; i++) result[size_t(i)] = number_at(values, i);
+  return result;
+}
+
+TensorRef tensor_of(const Numbers& values, DType type, Device device) {
+  int64_t sizes[] = {int64_t(values.size())};
+  TensorRef t = new_tensor(sizes, type, device);
+  store_numbers(type, t->data(), values.data(), sizes[0]);
+  return t;
+}
+
+TensorRef empty_statistics(const Tensor* x, int64_t n) {
+  int64_t sizes[] = {n};
+  return new_tensor(sizes, norm_type(x->dtype), x->device());
+}
+
+// Dense layouts are kept, as torch does for channels_last; anything else becomes contiguous.
+TensorRef result_of(const Channels& c) {
+  return new_strided(c.x->sizes(), c.x->strides(), c.x->dtype, c.x->device());
+}
+
+PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, const Numbers& mean,
+                             const Numbers& var, double eps, bool with_variance) {
+  DType dtype = c.x->dtype;
+  Numbers scale = numbers_of(weight, dtype, c.C, 1), shift = numbers_of(bias, dtype, c.C, 0),
+          rstd(size_t(c.C));
+  for (size_t i = 0; i < rstd.size(); i++) {
+    rstd[i] = 1 / std::sqrt(var[i] + eps);
+    scale[i] *= rstd[i];
+  }
+  TensorRef out = result_of(c);
+  {
+    MaybeNoGil released(c.x->numel);
+    apply_channels(c, out.get(), mean, scale, shift);
+  }
+  DType type = norm_type(dtype);
+  TensorRef m = tensor_of(mean, type, c.x->device()), r = tensor_of(rstd, type, c.x->device());
+  if (!with_variance) return tuple_of({out.get(), m.get(), r.get()});
+  TensorRef v = tensor_of(var, type, c.x->device());
+  return tuple_of({out.get(), m.get(), r.get(), v.get()});
+}
+
+// batch_norm_train(x, weight, bias; eps) -> out, mean, rstd, var
+PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
+  Tensor* weight = optional_tensor("batch_norm", "weight", args[1]);
+  Tensor* bias = optional_tensor("batch_norm", "bias", args[2]);
+  double eps = eps_argument("batch_norm", args[3]);
+  check_channels("weight", weight, x->size(1));
+  check_channels("bias", bias, x->size(1));
+  check_parameter_types(x, {weight, bias});
+  check_devices(x, {weight, bias});
+  if (x->is_meta()) {
+    TensorRef out = empty_like(x, x->dtype), mean = empty_statistics(x, x->size(1));
+    return tuple_of({out.get(), mean.get(), mean.get(), mean.get()});
+  }
+  Channels c(x);
+  Numbers mean(size_t(c.C), NAN), var(size_t(c.C), NAN);
+  if (x->numel) {
+    MaybeNoGil released(x->numel);
+    channel_moments(c, mean, var);
+    for (double& v : var) v /= double(c.elements());
+  }
+  return normalise_channels(c, weight, bias, mean, var, eps, true);
+}
+
+// batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd
+PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
+  Tensor* weight = optional_tensor("batch_norm", "weight", args[1]);
+  Tensor* bias = optional_tensor("batch_norm", "bias", args[2]);
+  Tensor *mean = tensor_argument("batch_norm", args[3]), *var = tensor_argument("batch_norm", args[4]);
+  double eps = eps_argument("batch_norm", args[5]);
+  check_channels("running_mean", mean, x->size(1));
+  check_channels("running_var", var, x->size(1));
+  check_channels("weight", weight, x->size(1));
+  check_channels("bias", bias, x->size(1));
+  check_parameter_types(x, {weight, bias});
+  check_devices(x, {weight, bias, mean, var});
+  if (x->is_meta()) {
+    TensorRef out = empty_like(x, x->dtype), statistics = empty_statistics(x, x->size(1));
+    return tuple_of({out.get(), statistics.get(), statistics.get()});
+  }
+  Channels c(x);
+  return normalise_channels(c, weight, bias, numbers_of(mean, x->dtype, c.C, 0),
+                            numbers_of(var, x->dtype, c.C, 1), eps, false);
+}
+
+// dx = rstd w (g - [mean(g) + xhat mean(g xhat)]), the bracket only while training.
+// batch_norm_backward(g, x, mean, rstd, weight; eps, training) -> dx, dw, db
+PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  const char* name = "batch_norm";
+  Tensor *g = tensor_argument(name, args[0]), *x = channels_input(name, "batch_norm_backward", args[1]);
+  Tensor *mean = tensor_argument(name, args[2]), *rstd = tensor_argument(name, args[3]);
+  Tensor* weight = optional_tensor(name, "weight", args[4]);
+  bool training = bool_argument(name, "training", args[6]);
+  if (!same_sizes(g, x)) fail(PyExc_RuntimeError, "batch_norm: gradient and input differ in size");
+  for (Tensor* t : {mean, rstd, weight}) check_channels("a statistic", t, x->size(1));
+  check_devices(x, {g, mean, rstd, weight});
+  if (x->is_meta()) {
+    TensorRef dx = empty_like(x, x->dtype), dw = empty_statistics(x, x->size(1));
+    return tuple_of({dx.get(), dw.get(), dw.get()});
+  }
+  Channels c(x);
+  DType dtype = x->dtype, type = norm_type(dtype);
+  TensorRef up = c.alike(g), dx = result_of(c);
+  Numbers m = numbers_of(mean, dtype, c.C, 0), r = numbers_of(rstd, dtype, c.C, 1);
+  Numbers a = numbers_of(weight, dtype, c.C, 1), b(size_t(c.C)), shift(size_t(c.C)), sum(size_t(c.C)),
+          product(size_t(c.C));
+  const NormLoops& loops = norm_loops();
+  int64_t size = dtype_size(dtype), grain = grain_of(c.elements());
+  Numbers& centre = m;
+  auto finish = [&](size_t k) {
+    a[k] *= r[k];
+    double n = double(c.elements());
+    if (training) {
+      b[k] = -a[k] * r[k] * r[k] * product[k] / n;
+      shift[k] = -a[k] * sum[k] / n;
+    }
+    product[k] *= r[k];  // the weight's gradient
+  };
+  {
+    MaybeNoGil released(x->numel);
+    if (c.columns) {
+      parallel_for(c.C, std::max<int64_t>(64, grain), [&](int64_t begin, int64_t end) {
+        loops.column_sums(dtype, up->data(), c.x->data(), c.rows(), c.C, begin, end, centre.data(),
+                          sum.data(), product.data());
+      });
+      for (size_t k = 0; k < a.size(); k++) finish(k);
+      Coefficient mc(dtype, m), ac(dtype, a), bc(dtype, b), sc(dtype, shift);
+      parallel_for(c.rows(), grain_of(c.C), [&](int64_t begin, int64_t end) {
+        loops.column_combine(dtype, dx->data(), up->data(), c.x->data(), c.C, begin, end, mc.bytes.data(),
+                             ac.bytes.data(), bc.bytes.data(), sc.bytes.data());
+      });
+    } else {
+      parallel_for(c.C, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+          size_t k = size_t(i);
+          int64_t at = i * c.S * size;
+          loops.sums(dtype, up->data() + at, c.x->data() + at, c.channel(), m[k], &sum[k], &product[k]);
+          finish(k);
+          loops.combine(dtype, dx->data() + at, up->data() + at, c.x->data() + at, c.channel(), m[k], a[k],
+                        b[k], shift[k]);
+        }
+      });
+    }
+  }
+  TensorRef dw = tensor_of(product, type, x->device()), db = tensor_of(sum, type, x->device());
+  return tuple_of({dx.get(), dw.get(), db.get()});
+}
+
+// Group norm of (N, C, ...) in contiguous memory: N * groups blocks of D channels of S elements.
+struct Groups {
+  int64_t N, C, S = 1, G, D;
+  Groups(const Tensor* x, int64_t groups) : N(x->size(0)), C(x->size(1)), G(groups) {
+    for (int d = 2; d < x->ndim; d++) S *= x->size(d);
+    if (groups < 1)
+      failf(PyExc_RuntimeError, "Expected num groups to be greater than 0, got %lld", (long long)groups);
+    if (C % groups) {
+      fail(PyExc_RuntimeError,
+           "Expected number of channels in input to be divisible by num_groups, but got input of "
+           "shape " +
+               sizes_text(x->sizes()) + " and num_groups=" + std::to_string(groups));
+    }
+    D = C / groups;
+  }
+};
+
+void check_vector(const char* name, const Tensor* t, const Tensor* x) {
+  if (t && (t->ndim != 1 || t->size(0) != x->size(1))) {
+    fail(PyExc_RuntimeError,
+         std::string("Expected ") + name +
+             " to be a vector of size equal to the number of channels in input, but got " + name +
+             " of shape " + sizes_text(t->sizes()) + " and input of shape " + sizes_text(x->sizes()));
+  }
+}
+
+// In x's own layout if that is channels_last, else contiguous.
+TensorRef in_layout_of(Tensor* x, TensorRef result) {
+  if (x->is_contiguous() || !is_dense(x->sizes(), x->strides()) || x->ndim < 4 || x->stride(1) != 1)
+    return result;
+  TensorRef copy = new_strided(x->sizes(), x->strides(), result->dtype, x->device());
+  if (!x->is_meta()) copy_into(copy.get(), result.get());
+  return copy;
+}
+
+// native_group_norm(x, weight, bias; groups, eps) -> out, mean, rstd
+PyObject* group_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  const char* name = "group_norm";
+  Tensor* x = tensor_argument(name, args[0]);
+  if (x->ndim < 2) {
+    failf(PyExc_RuntimeError, "Expected at least 2 dimensions for input tensor but received %d", x->ndim);
+  }
+  Tensor* weight = optional_tensor(name, "weight", args[1]);
+  Tensor* bias = optional_tensor(name, "bias", args[2]);
+  Groups s(x, int_argument(name, "num_groups", args[3]));
+  check_vector("weight", weight, x);
+  check_vector("bias", bias, x);
+  norm_input(name, "GroupNormKernelImpl", args[0]);
+  check_parameter_types(x, {weight, bias});
+  check_devices(x, {weight, bias});
+  double eps = eps_argument(name, args[4]);
+  DType dtype = x->dtype, type = norm_type(dtype);
+  int64_t sizes[] = {s.N, s.G};
+  TensorRef out = new_tensor(x->sizes(), dtype, x->device());
+  TensorRef mean = new_tensor(sizes, type, x->device()), rstd = new_tensor(sizes, type, x->device());
+  if (!x->is_meta()) {
+    TensorRef from = contiguous(x), w = parameter_values(weight, dtype), b = parameter_values(bias, dtype);
+    if (s.S == 1) {
+      run_norm_rows({dtype, out->data(), mean->data(), rstd->data(), from->data(), data_or_null(w),
+                     data_or_null(b), s.D, s.G, eps},
+                    s.N * s.G);
+    } else {
+      MaybeNoGil released(x->numel);
+      const NormLoops& loops = norm_loops();
+      int64_t n = s.D * s.S, size = dtype_size(dtype);
+      parallel_for(s.N * s.G, grain_of(n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r++) {
+          double m, squares;
+          loops.moments(dtype, from->data() + r * n * size, {1, 0, n}, &m, &squares);
+          double scale = 1 / std::sqrt(squares / double(n) + eps);
+          store_numbers(type, mean->data() + r * dtype_size(type), &m, 1);
+          store_numbers(type, rstd->data() + r * dtype_size(type), &scale, 1);
+          for (int64_t d = 0; d < s.D; d++) {
+            int64_t channel = r % s.G * s.D + d, at = (r * n + d * s.S) * size;
+            loops.affine(dtype, out->data() + at, from->data() + at, {1, 0, s.S}, m,
+                         scale * (w ? number_at(w, channel) : 1), b ? number_at(b, channel) : 0);
+          }
+        }
+      });
+    }
+  }
+  out = in_layout_of(x, out);
+  return tuple_of({out.get(), mean.get(), rstd.get()});
+}
+
+// native_group_norm_backward(g, x, mean, rstd, weight; groups, eps) -> dx, dw, db
+PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  const char* name = "group_norm";
+  Tensor *g = tensor_argument(name, args[0]),
+         *x = channels_input(name, "GroupNormBackwardKernelImpl", args[1]);
+  Tensor *mean = tensor_argument(name, args[2]), *rstd = tensor_argument(name, args[3]);
+  Tensor* weight = optional_tensor(name, "weight", args[4]);
+  Groups s(x, int_argument(name, "num_groups", args[5]));
+  DType dtype = x->dtype, type = norm_type(dtype);
+  check_vector("weight", weight, x);
+  check_devices(x, {g, mean, rstd, weight});
+  if (!same_sizes(g, x)) fail(PyExc_RuntimeError, "group_norm: gradient and input differ in size");
+  for (Tensor* t : {mean, rstd}) {
+    if (t->numel != s.N * s.G || t->dtype != type || !t->is_contiguous()) {
+      fail(PyExc_RuntimeError, "the gradient of a norm needs the statistics of its forward pass");
+    }
+  }
+  TensorRef dx = new_tensor(x->sizes(), dtype, x->device());
+  TensorRef dw = empty_statistics(x, s.C), db = empty_statistics(x, s.C);
+  if (x->is_meta()) return tuple_of({dx.get(), dw.get(), db.get()});
+  TensorRef from = contiguous(x), up = contiguous(cast(g, dtype).get()), w = parameter_values(weight, dtype);
+  TensorRef centre = share(mean), scale = share(rstd);
+  if (s.S == 1) {
+    run_norm_rows_backward(
+        {dtype, dx->data(), up->data(), from->data(), mean->data(), rstd->data(), data_or_null(w), s.D, s.G},
+        s.N * s.G, dw.get(), db.get());
+  } else {
+    Numbers sum(size_t(s.N * s.C)), product(size_t(s.N * s.C));
+    MaybeNoGil released(x->numel);
+    const NormLoops& loops = norm_loops();
+    int64_t n = s.D * s.S, size = dtype_size(dtype);
+    parallel_for(s.N * s.G, grain_of(n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) {
+        double m = number_at(centre, r), inverse = number_at(scale, r), all = 0, aligned = 0;
+        for (int64_t d = 0; d < s.D; d++) {
+          size_t k = size_t(r * s.D + d);
+          int64_t at = (r * n + d * s.S) * size;
+          double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
+          loops.sums(dtype, up->data() + at, from->data() + at, {1, 0, s.S}, m, &sum[k], &product[k]);
+          all += factor * sum[k];
+          aligned += factor * product[k];
+          product[k] *= inverse;
+        }
+        for (int64_t d = 0; d < s.D; d++) {
+          int64_t at = (r * n + d * s.S) * size;
+          double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
+          loops.combine(dtype, dx->data() + at, up->data() + at, from->data() + at, {1, 0, s.S}, m,
+                        factor * inverse, -inverse * inverse * inverse * aligned / double(n),
+                        -inverse * all / double(n));
+        }
+      }
+    });
+    for (int64_t i = s.C; i < s.N * s.C; i++) {
+      sum[size_t(i % s.C)] += sum[size_t(i)];
+      product[size_t(i % s.C)] += product[size_t(i)];
+    }
+    if (!s.N) {
+      sum.assign(size_t(s.C), 0);
+      product.assign(size_t(s.C), 0);
+    }
+    store_numbers(type, dw->data(), product.data(), s.C);
+    store_numbers(type, db->data(), sum.data(), s.C);
+  }
+  dx = in_layout_of(x, dx);
+  return tuple_of({dx.get(), dw.get(), db.get()});
+}
+
+// update_running_statistics(running_mean, running_var, mean, var, count, momentum): in place, without history
+PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 6)
+      failf(PyExc_TypeError, "update_running_statistics() takes 6 arguments (%zd given)", count);
+    for (int i = 0; i < 4; i++) {
+      if (!is_tensor(args[i])) failf(PyExc_TypeError, "update_running_statistics() takes four tensors");
+    }
+    double elements = PyFloat_AsDouble(args[4]), momentum = PyFloat_AsDouble(args[5]);
+    if (PyErr_Occurred()) throw PythonError{};
+    Tensor* statistics[] = {as_tensor(args[2]), as_tensor(args[3])};
+    for (int k = 0; k < 2; k++) {
+      Tensor *running = as_tensor(args[k]), *now = statistics[k];
+      if (running->numel != now->numel || !is_floating(running->dtype) || !is_floating(now->dtype)) {
+        fail(PyExc_RuntimeError, "running statistics must be floating and as many as the channels");
+      }
+      check_devices(running, {now});
+    }
+    for (int k = 0; k < 2; k++) {
+      Tensor* running = as_tensor(args[k]);
+      note_write(running);
+      if (running->is_meta() || !running->numel) continue;
+      TensorRef now = contiguous(cast(statistics[k], DType::f64).get());
+      TensorRef wide = contiguous(cast(running, DType::f64).get());
+      if (wide.get() == running) wide = clone(running);
+      // A batch's variance estimates that of all data: divided by one less than its elements.
+      double factor = k ? elements / (elements - 1) : 1;
+      double *to = wide->data_as<double>(), *from = now->data_as<double>();
+      for (int64_t i = 0; i < wide->numel; i++) to[i] = (1 - momentum) * to[i] + momentum * factor * from[i];
+      copy_into(running, wide.get());
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {
+    {"update_running_statistics", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(update_running)),
+     METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  define("batch_norm_train(x, weight, bias; eps) -> out, mean, rstd, var", batch_norm_train_forward);
+  define("batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd",
+         batch_norm_eval_forward);
+  define("batch_norm_backward(g, x, mean, rstd, weight; eps, training) -> dx, dw, db",
+         batch_norm_backward_forward);
+  define("native_group_norm(x, weight, bias; groups, eps) -> out, mean, rstd", group_norm_forward);
+  define("native_group_norm_backward(g, x, mean, rstd, weight; groups, eps) -> dx, dw, db",
+         group_norm_backward_forward);
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,119 @@
+"""Samples of normalisation, recurrent networks and attention."""
+
+from typing import Any
+
+from families import const, op, x
+from sampling import call
+
+# Differences cancel in a norm: results of half types differ from torch's in the last digits.
+NORM: dict[str, Any] = {
+    "method": False, "dtypes": "f", "grad": "f", "strict": False, "tolerance": 20, "same_strides": False,
+    "layouts": ("transposed", "strided", "offset"),
+}  # fmt: skip
+SPREAD = {"distinct": True, "low": -2.0, "high": 3.0}
+
+POSITIVE = {"low": 0.5, "high": 2.0}
+
+
+def _run_batch_norm(lib: Any) -> Any:
+    """batch_norm on copies of the running statistics, which it changes."""
+
+    def run(input: Any, mean: Any, var: Any, *args: Any, **kwargs: Any) -> Any:
+        mean, var = (None if t is None else t.detach().clone() for t in (mean, var))
+        return lib.nn.functional.batch_norm(input, mean, var, *args, **kwargs)
+
+    return run
+
+
+def _first(name: str) -> Any:
+    """The first result; the others carry no gradient."""
+    return lambda lib: lambda *args: getattr(lib, name)(*args)[0]
+
+
+_layer = [
+    call(x(3, 4, **SPREAD), (4,)),
+    call(x(2, 3, 4, **SPREAD), (4,), x(4), x(4)),
+    call(x(2, 3, 4, **SPREAD), (3, 4), x(3, 4), x(3, 4), 1e-3),
+    call(x(2, 9, **SPREAD), [9], x(9)),
+    call(x(2, 9, **SPREAD), [9], None, x(9)),
+    call(x(0, 3), (3,), x(3), x(3)),
+]
+op("layer_norm", _layer, covers=("native_layer_norm_backward",), **NORM)
+op("nn.functional.layer_norm", _layer[:3], **NORM)
+op(
+    "native_layer_norm",
+    [call(x(3, 4, **SPREAD), (4,), x(4), x(4), 1e-3)],
+    run=_first("native_layer_norm"),
+    **NORM,
+)
+_rms = [
+    call(x(3, 4, **SPREAD), (4,)),
+    call(x(2, 3, 4, **SPREAD), (4,), x(4), 1e-3),
+    call(x(2, 3, 4, **SPREAD), (3, 4), x(3, 4), 1e-3),
+    call(x(2, 9, **SPREAD), [9], x(9), 0.5),
+]
+op("rms_norm", _rms, covers=("rms_norm_backward",), **NORM | {"dtypes": "fc", "grad": "fc"})
+op("nn.functional.rms_norm", _rms[:2], **NORM)
+_group = [
+    call(x(2, 4, 3, **SPREAD), 2),
+    call(x(2, 4, 2, 3, **SPREAD), 2, x(4), x(4)),
+    call(x(3, 6, **SPREAD), 2, x(6), x(6), 1e-3),
+    call(x(2, 4, 9, **SPREAD), 1, x(4)),
+    call(x(2, 4, 5, **SPREAD), 4, None, x(4)),
+]
+op("group_norm", _group, covers=("native_group_norm_backward",), **NORM)
+op("nn.functional.group_norm", _group[:2], **NORM)
+op(
+    "native_group_norm",
+    [call(x(2, 4, 3, **SPREAD), x(4), x(4), 2, 4, 3, 2, 1e-3)],
+    **NORM | {"tolerance": 40},
+)
+op(
+    "nn.functional.batch_norm",
+    [
+        call(x(4, 3, **SPREAD), None, None, training=True),
+        call(x(4, 3, **SPREAD), const(3), const(3, **POSITIVE), x(3), x(3), True),
+        call(x(2, 3, 4, **SPREAD), const(3), const(3, **POSITIVE), x(3), None, True, 0.3, 1e-3),
+        call(x(2, 3, 2, 2, **SPREAD), const(3), const(3, **POSITIVE), None, x(3), True),
+        call(x(4, 3, **SPREAD), const(3), const(3, **POSITIVE), x(3), x(3), False),
+        call(x(2, 3, 2, 2, **SPREAD), const(3), const(3, **POSITIVE)),
+    ],
+    run=_run_batch_norm,
+    covers=("batch_norm_train", "batch_norm_eval", "batch_norm_backward"),
+    **NORM,
+)
+op(
+    "batch_norm",
+    [
+        call(x(4, 3, **SPREAD), x(3), x(3), None, None, True, 0.1, 1e-3, True),
+        call(x(4, 3, **SPREAD), x(3), x(3), const(3), const(3, **POSITIVE), False, 0.1, 1e-3, True),
+    ],
+    **NORM,
+)
+op(
+    "native_batch_norm",
+    [call(x(4, 3, **SPREAD), x(3), x(3), None, None, True, 0.1, 1e-3)],
+    run=_first("native_batch_norm"),
+    **NORM,
+)
+_instance = [
+    call(x(2, 3, 4, **SPREAD)),
+    call(x(2, 3, 2, 2, **SPREAD), None, None, x(3), x(3)),
+    call(x(2, 3, 4, **SPREAD), const(3), const(3, **POSITIVE), x(3), x(3), False),
+]
+op("nn.functional.instance_norm", _instance, **NORM)
+op(
+    "instance_norm",
+    [call(x(2, 3, 4, **SPREAD), x(3), x(3), None, None, True, 0.1, 1e-3, True)],
+    **NORM,
+)
+op(
+    "nn.functional.local_response_norm",
+    [call(x(2, 3, 4), 2), call(x(1, 5, 2, 2), 3, 0.5, 0.5, 2.0), call(x(0, 2, 3), 3)],
+    **NORM | {"tolerance": 4},
+)
+op(
+    "nn.functional.normalize",
+    [call(x(2, 3)), call(x(2, 3), 1.0, 0), call(x(2, 3, 2), p=3.0, dim=-1)],
+    **NORM | {"dtypes": "fc", "grad": "fc", "tolerance": 4},
+)
