@@ -6,7 +6,7 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 - an elementwise operation has a diagonal J, its own transpose: the rule applied to the tangent is it;
 - a product is linear in each factor: one term per factor;
 - for everything else the rule is transposed: J^T g is linear in g, so its derivative with respect to g,
-  pulled back along t, is J t. That is right for every rule that can itself be differentiated, complex ones included.
+  pulled back along t, is J t. That is right for every rule that can be differentiated itself, complex or not.
 
 `tangents` is what native/python/forward_mode.cpp calls, with forward mode switched off.
 """
