@@ -530,3 +530,44 @@ def test_subclass_goes_through_torch_function():
     z = x * 2
     assert isinstance(y, Logged) and isinstance(z, Logged)
     assert calls[:2] == ["add", "mul"]
+
+
+def test_the_engine_computes_known_forms_of_rules_as_python_would():
+    from rushlight.ops._rules import RULES, form_of
+
+    seen = set()
+    for name, rules in RULES.items():
+        for rule, params in rules.values():
+            form = form_of(rule, params)
+            if not form:
+                continue
+            seen.add(form)
+            g = torch.randn(3, dtype=torch.float64)
+            other = torch.randn(3, dtype=torch.float64)
+            want = {1: g, 2: -g, 3: g * other}[form]
+            assert torch.equal(rule(*([g, other] if form == 3 else [g])), want), name
+    assert seen == {1, 2, 3}
+    z = torch.tensor([1 + 2j], requires_grad=True)
+    w = torch.tensor([3 - 1j])
+    (z * w).backward(torch.ones(1, dtype=torch.complex64))
+    assert z.grad.item() == 3 + 1j
+
+
+def test_an_accumulator_sleeps_and_wakes():
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        (x * x).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+    kept = (x * 2).grad_fn.next_functions[0][0]
+    assert kept.variable is x and kept is (x * 3).grad_fn.next_functions[0][0]
+    del kept
+    x.requires_grad_(False)
+    x.grad = None
+    x.resize_(3).fill_(1.0)
+    x.requires_grad_(True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    y = torch.ones(2, requires_grad=True)
+    node = (y * 2).grad_fn
+    del y
+    assert node.next_functions[0][0].variable.tolist() == [1.0, 1.0]

@@ -29,6 +29,13 @@ bool owned_alone(const Tensor* t) {
          t->storage->kind != Storage::external && !t->requires_grad();
 }
 
+// A gradient that reaches the user says where it was computed without a graph, should somebody differentiate it.
+void mark_cut(Tensor* grad, Source source) {
+  if (Py_REFCNT(grad->object()) > 2 || grad->requires_grad() || grad->storage->written.code) return;
+  grad->flags |= Tensor::CUT_NO_GRAD;
+  grad->storage->written = keep(source);
+}
+
 struct Run {
   uint64_t number = ++run_count;
   bool in_nodes = !inline_run_active;
@@ -204,6 +211,7 @@ void Run::execute(Node* node) {
       } else {
         capture.result = share(grad);
       }
+      if (!create_graph) mark_cut(capture.result.get(), source);
       if (accumulate && capture.into && node->kind != Node::accumulate) {
         accumulate_grad(capture.into, share(grad), create_graph);
       }
@@ -213,6 +221,7 @@ void Run::execute(Node* node) {
     if (grads[0] && accumulate && (!captures || state.capture >= 0)) {
       TensorRef grad(std::exchange(grads[0], nullptr));
       run_leaf_hooks(node->leaf(), grad);
+      if (!create_graph) mark_cut(grad.get(), source);
       accumulate_grad(node->leaf(), std::move(grad), create_graph);
       run_post_hooks(node);
     }
@@ -276,6 +285,7 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
   run.discover(roots);
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
+  Unrecorded unrecorded(!create_graph);
   for (Root& root : roots) {
     if (run.info(root.edge.node).needed) run.add(root.edge, share(root.grad));
   }

@@ -9,6 +9,7 @@ struct Modes {
   bool anomaly = false;
   bool anomaly_check_nan = true;
   bool torch_function = true;  // false inside DisableTorchFunctionSubclass
+  bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = false;        // inside a dual level: operations carry tangents along
 };
 
@@ -20,6 +21,16 @@ class GradMode {
   explicit GradMode(bool on) : before(modes.grad) { modes.grad = on; }
   ~GradMode() { modes.grad = before; }
   GradMode(const GradMode&) = delete;
+
+ private:
+  bool before;
+};
+
+class Unrecorded {
+ public:
+  explicit Unrecorded(bool on) : before(modes.unrecorded) { modes.unrecorded = on; }
+  ~Unrecorded() { modes.unrecorded = before; }
+  Unrecorded(const Unrecorded&) = delete;
 
  private:
   bool before;

@@ -70,7 +70,6 @@ void clear_outputs(Node* node) {
 void clear_extra(Node* node) {
   NodeExtra* extra = std::exchange(node->extra, nullptr);
   if (!extra) return;
-  drop(extra->freed_at);
   Py_XDECREF(extra->dict);
   Py_XDECREF(extra->tensor_hooks);
   Py_XDECREF(extra->retained);
@@ -90,6 +89,7 @@ void destroy(Node* node) {
   clear_extra(node);
   if (node->kind == Node::custom) clear_function(as_function(node));
   drop(node->source);
+  drop(node->freed_at);
   PyTypeObject* type = Py_TYPE(node);
   if (type == NodeType || (node->op && type == node->op->node_type)) {
     if (free_nodes.size() < FREE_NODES) {
@@ -306,12 +306,12 @@ void release_saved(Node* node, Source by) {
     }
     at++;
   }
-  at = node->saved_count - __builtin_popcount(node->want_outs);
+  at = node->saved_count - bit_count(node->want_outs);
   for (; at < node->saved_count; at++) {
     Py_CLEAR(node->saved[at].object);
     any = true;
   }
-  if (any) extra_of(node)->freed_at = keep(by);
+  if (any && !node->freed_at.code) node->freed_at = keep(by);
 }
 
 std::string node_name(const Node* node) {

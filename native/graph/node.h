@@ -13,6 +13,13 @@ namespace rl {
 
 struct Primitive;
 
+// How many bits are set; the baseline instruction set has no instruction for it.
+inline int bit_count(uint16_t bits) {
+  int n = 0;
+  for (; bits; bits = uint16_t(bits & (bits - 1))) n++;
+  return n;
+}
+
 struct Edge {
   Node* node;   // owned; null if that input needs no gradient
   uint32_t nr;  // which of the node's outputs
@@ -35,7 +42,6 @@ struct OutputInfo {
 };
 
 struct NodeExtra {
-  Source freed_at;         // the backward that released the saved values
   PyObject* dict;          // metadata
   PyObject* tensor_hooks;  // list of (output_nr, callable) run on the incoming gradient
   PyObject* retained;      // list of (output_nr, weakref to tensor) that keep their .grad
@@ -61,6 +67,7 @@ struct Node {
   Primitive* op;
   uint64_t sequence;
   Source source;
+  Source freed_at;  // the backward that released the saved values
   Kind kind;
   bool released;
   uint16_t saved_count;

@@ -183,12 +183,48 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
   return result.release_object();
 }
 
+// The same for `a += b` and for gradients that are summed up: everything contiguous, of one dtype and shape, and
+// `out` either one of the operands or memory of its own.
+bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
+  if (!out->is_contiguous() || out->numel > GRAIN || out->is_meta() || entry.out != OutType::same) return false;
+  if (entry.promote != Promote::none && !is_differentiable(out->dtype)) return false;
+  Loop loop = entry.loops[int(out->dtype)];
+  if (!loop) return false;
+  int size = dtype_size(out->dtype);
+  char* data[3] = {out->data()};
+  int64_t steps[3] = {size};
+  alignas(16) char number[16];
+  for (int k = 0; k < entry.n_inputs; k++) {
+    if (!is_plain_tensor(args[k])) {
+      bool fits = PyFloat_CheckExact(args[k]) ? is_floating(out->dtype)
+                                              : PyLong_CheckExact(args[k]) && is_differentiable(out->dtype);
+      Scalar value;
+      if (!fits || !scalar_from_python(args[k], value)) return false;
+      value.store(out->dtype, number);
+      data[k + 1] = number;
+      steps[k + 1] = 0;
+      continue;
+    }
+    Tensor* x = as_tensor(args[k]);
+    if (x->dtype != out->dtype || !x->is_contiguous() || !same_sizes(x, out) || x->is_meta()) return false;
+    if (x != out && x->storage == out->storage) return false;
+    data[k + 1] = x->data();
+    steps[k + 1] = size;
+  }
+  if (out->numel) loop(data, steps, out->numel, nullptr);
+  return true;
+}
+
 }  // namespace
 
 PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
-  if (!out && entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
-    if (PyObject* result = forward_plain(entry, args)) return result;
+  if (entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
+    if (out) {
+      if (write_plain(entry, args, out)) return Py_NewRef(out->object());
+    } else if (PyObject* result = forward_plain(entry, args)) {
+      return result;
+    }
   }
   bool conditional = op.args[0] == "condition";
   Operand operands[3];

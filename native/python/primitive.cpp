@@ -159,7 +159,7 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   for (int i = 0; i < op.input_count; i++) {
     edges += op.list_inputs >> i & 1 ? uint32_t(PySequence_Fast_GET_SIZE(args[i])) : 1;
   }
-  int saved = __builtin_popcount(want_args) + __builtin_popcount(want_shapes) + __builtin_popcount(want_outs);
+  int saved = bit_count(want_args) + bit_count(want_shapes) + bit_count(want_outs);
   Ref<Node> node = new_node(Node::operation, &op, edges, uint16_t(saved));
   node->needs = needs;
   node->want_args = want_args;
@@ -196,7 +196,7 @@ void record_outputs(Node* node, PyObject* result) {
   for (uint32_t i = 0; i < count; i++) {
     set_output(node, i, as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result));
   }
-  Saved* slot = node->saved + node->saved_count - __builtin_popcount(node->want_outs);
+  Saved* slot = node->saved + node->saved_count - bit_count(node->want_outs);
   for (int i = 0; node->want_outs >> i; i++) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
@@ -232,6 +232,7 @@ void stamp(Tensor* t, Source source) {
 // A result without history remembers why: it (or what it was computed from) was cut off by no_grad or detach,
 // or made without requires_grad. The message of a failing backward() names that line.
 void note_origin(const Primitive& op, PyObject* const* args, uint16_t needs, PyObject* result) {
+  if (modes.unrecorded) return;  // the engine marks the gradients that reach the user
   if (needs && !op.no_derivative) {
     Source now = current_source();
     for_outputs(result, [&](Tensor* out, uint32_t) {
@@ -401,13 +402,13 @@ PyObject* get_elementwise(PyObject* self, void*) {
 }
 PyObject* get_list_inputs(PyObject* self, void*) { return PyLong_FromLong(self_op(self).list_inputs); }
 
-// set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined)
+// set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined, form)
 PyObject* set_rule(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     Primitive& op = self_op(self);
-    int input, takes_undefined;
+    int input, takes_undefined, form;
     PyObject *function, *params;
-    if (!PyArg_ParseTuple(args, "iOO!p", &input, &function, &PyList_Type, &params, &takes_undefined))
+    if (!PyArg_ParseTuple(args, "iOO!pi", &input, &function, &PyList_Type, &params, &takes_undefined, &form))
       return nullptr;
     if (input < -1 || input >= op.input_count) fail(PyExc_ValueError, "no such input");
     Rule rule;
@@ -424,6 +425,9 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
     if (rule.params.size() > 24) fail(PyExc_ValueError, "too many parameters in a rule");
     rule.function = Py_NewRef(function);
     rule.takes_undefined = takes_undefined;
+    if (form < 0 || form > Rule::product || (form == Rule::product && rule.params.size() != 2))
+      fail(PyExc_ValueError, "bad form of a rule");
+    rule.form = Rule::Form(form);
     (input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
     op.has_rules = true;
     Py_RETURN_NONE;

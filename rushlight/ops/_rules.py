@@ -49,6 +49,27 @@ def _parameters(primitive: _C.Primitive, rule: Callable) -> list[tuple[int, int]
     return found
 
 
+_IDENTITY, _NEGATION, _PRODUCT = 1, 2, 3
+_conj = _C.conj
+_FORMS = {
+    (lambda g: g).__code__.co_code: _IDENTITY,
+    (lambda g: -g).__code__.co_code: _NEGATION,
+    (lambda g, b: g * _conj(b)).__code__.co_code: _PRODUCT,
+}
+
+
+def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
+    """Which of the forms that the engine can compute without calling Python a rule has; 0 for none of them."""
+    code = getattr(rule, "__code__", None)
+    form = _FORMS.get(code.co_code, 0) if code else 0
+    if not form or params[0] != (_GRAD, 0) or rule.__defaults__ or rule.__closure__:
+        return 0
+    if form == _PRODUCT:
+        by_conj = code.co_names == ("_conj",) and rule.__globals__.get("_conj") is _C.conj
+        return form if by_conj and len(params) == 2 and params[1][0] in (_ARG, _OUT) else 0
+    return form if len(params) == 1 else 0
+
+
 def derivative(
     name: str,
     joint: Callable | None = None,
@@ -69,7 +90,7 @@ def derivative(
     for input_name, rule in rules.items():
         index = primitive.args.index(input_name) if input_name else -1
         table[index] = rule, _parameters(primitive, rule)
-        primitive.set_rule(index, *table[index], undefined)
+        primitive.set_rule(index, *table[index], undefined, form_of(*table[index]))
     if node is not None:
         primitive.set_node_name(node)
 
