@@ -291,7 +291,7 @@ void release_saved(Node* node, Source by) {
   if (node->kind == Node::custom && !node->released) {
     node->released = true;
     for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
-    if (node->saved_count) extra_of(node)->freed_at = keep(by);
+    if (node->saved_count && !node->freed_at.code) node->freed_at = keep(by);
     return;
   }
   if (node->kind != Node::operation || node->released) return;
