@@ -1,7 +1,8 @@
 """What runs in a worker process of the loader.
 
 A worker gets tasks through a pipe and puts results into its own queue: `(number of the task, batch)`,
-pickled. A batch may also be `Failure` (an exception to be raised again in the loader) or `Ended` (its stream is over).
+pickled. A batch may also be `Failure` (an exception to be raised again in the loader) or `Ended` (its stream
+is over).
 """
 
 from __future__ import annotations
