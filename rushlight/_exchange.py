@@ -82,7 +82,7 @@ def from_array(data: Any) -> Tensor:
 @method
 def numpy(self, *, force=False):
     """A NumPy array on this tensor's memory; force=True copies or detaches where it must."""
-    if self.requires_grad and not force:
+    if self.requires_grad and not force and _C.is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

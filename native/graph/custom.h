@@ -46,6 +46,16 @@ int node_traverse(PyObject* self, visitproc visit, void* arg);
 int node_clear(PyObject* self);
 void track_node(Node* node);  // shows it and everything below it to the collector
 
+// rules.cpp: Node.register_prehook's hooks. run_prehooks runs those of the tensors, which see a gradient also
+// if it is only captured.
+void run_node_prehooks(Node* node, Tensor** grads);
+
+// engine.cpp: about the innermost backward of this thread. Its number (0: none runs), whether it will reach a
+// node, and what to call at its end.
+uint64_t current_run();
+bool will_run(Node* node);
+void call_when_done(PyObject* callback);
+
 // custom_function.cpp
 void clear_function(FunctionNode* node);
 int visit_function(FunctionNode* node, visitproc visit, void* arg);
@@ -53,6 +63,9 @@ void apply_function(Node* node, Tensor* const* grads, std::vector<TensorRef>& re
 
 // history.cpp: t was written by `node`, whose input number `at` it is. `nr`: which output of the node.
 void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);
+
+// history.cpp: t has a new grad_fn; if it retains its gradient, the new one fills it in from now on.
+void move_retained(Tensor* t, Node* from);
 
 // primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any.
 Saved save_tensor(Tensor* t, bool keep_history);
@@ -64,5 +77,7 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history);
 // `out` >= 0: the value is that output of `node`.
 Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);
+// To be called before t is written in place; tells who watches (allow_mutation_on_saved_tensors).
+void announce_write(Tensor* t);
 
 }  // namespace rl

@@ -14,6 +14,7 @@
 
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
+#include "custom.h"
 #include "errors.h"
 #include "modes.h"
 #include "rules.h"
@@ -46,11 +47,18 @@ struct Run {
   std::vector<Node*> ready;        // heap
   std::vector<TensorRef> results;  // of the node that is running; kept for its memory
   Source source{nullptr, 0};
+  std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
+  Run* outer = current;
+
+  // The innermost run of this thread, for hooks that ask about it.
+  static thread_local Run* current;
 
   Run() {
     if (in_nodes) inline_run_active = true;
+    current = this;
   }
   ~Run() {
+    current = outer;
     for (Node* node : visited) {
       RunInfo& state = info(node);
       if (state.grads) {
@@ -115,6 +123,8 @@ struct Run {
   void execute(Node* node);
   void loop();
 };
+
+thread_local Run* Run::current = nullptr;
 
 void Run::discover(const std::vector<Root>& roots) {
   std::vector<Node*> stack;
@@ -194,11 +204,7 @@ void Run::execute(Node* node) {
   bool any = false;
   for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
   NodeExtra* extra = node->extra;
-  if (any && extra && (extra->prehooks || extra->tensor_hooks || extra->retained)) {
-    run_prehooks(node, grads);
-    any = false;
-    for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
-  }
+  if (any && extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
   if (state.capture >= 0) {
     for (Capture& capture : *captures) {
       if (capture.edge.node != node) continue;
@@ -221,6 +227,12 @@ void Run::execute(Node* node) {
     if (grads[0] && accumulate && (!captures || state.capture >= 0)) {
       TensorRef grad(std::exchange(grads[0], nullptr));
       run_leaf_hooks(node->leaf(), grad);
+      if (extra && extra->prehooks) {
+        grads[0] = grad.release();
+        run_node_prehooks(node, grads);
+        grad = TensorRef(std::exchange(grads[0], nullptr));
+        if (!grad) return;
+      }
       if (!create_graph) mark_cut(grad.get(), source);
       accumulate_grad(node->leaf(), std::move(grad), create_graph);
       run_post_hooks(node);
@@ -239,6 +251,11 @@ void Run::execute(Node* node) {
         some = some || wanted[i];
       }
       if (!some) any = false;
+    }
+    if (any && extra && extra->prehooks) {
+      run_node_prehooks(node, grads);
+      any = false;
+      for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
     }
     if (any) {
       std::vector<TensorRef> before;
@@ -299,6 +316,26 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
     }
   }
   run.loop();
+  for (size_t i = 0; i < run.callbacks.size(); i++) {
+    Ref<PyObject> callback = run.callbacks[i];
+    checked(PyObject_CallNoArgs(callback.get()));
+  }
+}
+
+uint64_t current_run() { return Run::current ? Run::current->number : 0; }
+
+bool will_run(Node* node) {
+  Run* run = Run::current;
+  if (!run) fail(PyExc_RuntimeError, "no backward pass is running on this thread");
+  bool known = run->in_nodes ? node->run == run->number : run->table.count(node) > 0;
+  return known && run->info(node).needed;
+}
+
+void call_when_done(PyObject* callback) {
+  if (!Run::current) {
+    fail(PyExc_RuntimeError, "Final callbacks can only be installed during backward pass.");
+  }
+  Run::current->callbacks.push_back(share(callback));
 }
 
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {

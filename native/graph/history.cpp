@@ -64,6 +64,22 @@ PyObject* int_tuple(Sizes values) {
 
 }  // namespace
 
+void move_retained(Tensor* t, Node* from) {
+  if (!(t->flags & Tensor::RETAINS_GRAD) || !from || from == t->grad_fn || !from->extra) return;
+  PyObject* list = from->extra->retained;
+  for (Py_ssize_t i = list ? PyList_GET_SIZE(list) : 0; i-- > 0;) {
+    PyObject* weak = PyTuple_GET_ITEM(PyList_GET_ITEM(list, i), 1);
+    if (PyWeakref_GetObject(weak) != t->object()) continue;
+    Ref<PyObject> kept = share(weak);
+    if (PySequence_DelItem(list, i) < 0) throw PythonError{};
+    if (!t->grad_fn) continue;
+    NodeExtra* extra = extra_of(t->grad_fn);
+    if (!extra->retained) extra->retained = checked(PyList_New(0)).release();
+    Ref<PyObject> entry = checked(Py_BuildValue("(IO)", t->output_nr, kept.get()));
+    if (PyList_Append(extra->retained, entry.get()) < 0) throw PythonError{};
+  }
+}
+
 void refresh_view(Tensor* t) {
   if (!is_view(t)) return;
   Extra* extra = t->extra;
@@ -82,10 +98,12 @@ void refresh_view(Tensor* t) {
   if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, base);
   if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, base);
   bool converted = whole.get() != base;
+  Ref<Node> before = share(t->grad_fn);
   if (converted && same_sizes(whole.get(), t)) {
     // Nothing but the conversion: that is the view's history, as torch has it.
     std::swap(t->grad_fn, whole->grad_fn);
     t->output_nr = whole->output_nr;
+    move_retained(t, before.get());
     return;
   }
   Ref<PyObject> sizes(int_tuple(t->sizes())), strides(int_tuple(t->strides()));
@@ -95,6 +113,7 @@ void refresh_view(Tensor* t) {
   TensorRef fresh(as_tensor(call(as_strided, args)));
   std::swap(t->grad_fn, fresh->grad_fn);
   t->output_nr = fresh->output_nr;
+  move_retained(t, before.get());
 }
 
 void check_inplace(Tensor* t) {
@@ -127,8 +146,9 @@ void rewrite_history(Tensor* t, Ref<Node> node) { rewrite_history(t, std::move(n
 
 void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   if (!is_view(t)) {
-    Py_XSETREF(t->grad_fn, node.release());
+    Ref<Node> before(std::exchange(t->grad_fn, node.release()));
     t->output_nr = nr;
+    move_retained(t, before.get());
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
     return;
   }
@@ -166,8 +186,9 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
                                   int_tuple(t->strides()), (long long)(t->offset - start), at, convert);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
-  Py_XSETREF(base->grad_fn, copy.release());
+  Ref<Node> before(std::exchange(base->grad_fn, copy.release()));
   base->output_nr = 0;
+  move_retained(base, before.get());
   base->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
   t->extra->view_version = t->storage->version - 1;  // stale by construction
   refresh_view(t);

@@ -1,9 +1,12 @@
 #include "node.h"
 
+#include <algorithm>
+
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
 #include "modes.h"
+#include "rules.h"
 
 namespace rl {
 
@@ -197,16 +200,123 @@ PyObject* node_hooks(PyObject* self, PyObject* which) {
                       : kind == "post" ? &extra->posthooks
                                        : &extra->tensor_hooks;
     if (!*slot) *slot = slot == &extra->tensor_hooks ? checked(PyList_New(0)).release() : new_hook_dict();
+    track_node(self_node(self));  // a hook may refer to anything
     return Py_NewRef(*slot);
   });
 }
 
+// The gradient as (sizes, dtype, device) per output.
+PyObject* node_outputs(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = self_node(self);
+    Ref<PyObject> result = checked(PyTuple_New(node->output_count));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+      const OutputInfo& info = node->outputs[i];
+      PyObject* one = Py_BuildValue("(NON)", size_object(info.shape()), dtype_object(info.dtype),
+                                    device_object(info.device));
+      if (!one) return nullptr;
+      PyTuple_SET_ITEM(result.get(), i, one);
+    }
+    return result.release();
+  });
+}
+
+// What is saved: (name, slot, output number or -1) of every value; shapes are named `x_shape`.
+PyObject* node_saved_names(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = self_node(self);
+    Ref<PyObject> result = checked(PyList_New(0));
+    if (node->kind != Node::operation) return result.release();
+    int at = 0;
+    auto add = [&](const std::string& name, int out) {
+      Ref<PyObject> one = checked(Py_BuildValue("(sii)", name.c_str(), at++, out));
+      if (PyList_Append(result.get(), one.get()) < 0) throw PythonError{};
+    };
+    const Primitive& op = *node->op;
+    for (size_t i = 0; i < 16; i++) {
+      if (node->want_args >> i & 1) add(op.args[i], -1);
+    }
+    for (size_t i = 0; i < 16; i++) {
+      if (node->want_shapes >> i & 1) add(op.args[i] + "_shape", -1);
+    }
+    for (size_t i = 0; i < 16; i++) {
+      if (node->want_outs >> i & 1) add(op.list_output ? op.outputs[0] : op.outputs[i], int(i));
+    }
+    return result.release();
+  });
+}
+
+PyObject* node_unpack(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    int at, out;
+    if (!PyArg_ParseTuple(args, "ii", &at, &out)) return nullptr;
+    Node* node = self_node(self);
+    if (at < 0 || at >= node->saved_count || out >= int(node->output_count))
+      fail(PyExc_IndexError, "no such saved value");
+    return unpack(node, at, out).release();
+  });
+}
+
+PyObject* node_primitive(PyObject* self, void*) {
+  Node* node = self_node(self);
+  return Py_NewRef(node->kind == Node::operation ? node->op->object() : Py_None);
+}
+
+// grad_fn(grad, ...): the derivative alone, without hooks.
+PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    Node* node = self_node(self);
+    if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "keyword arguments are not supported");
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (n != Py_ssize_t(node->output_count)) {
+      failf(PyExc_TypeError, "expected %u arguments, got %zd instead", node->output_count, n);
+    }
+    std::vector<Tensor*> grads;
+    for (Py_ssize_t i = 0; i < n; i++) {
+      PyObject* o = PyTuple_GET_ITEM(args, i);
+      if (o != Py_None && !is_tensor(o)) {
+        failf(PyExc_TypeError, "argument %zd is not a Variable", i);
+      }
+      grads.push_back(o == Py_None ? nullptr : as_tensor(o));
+    }
+    bool any = std::any_of(grads.begin(), grads.end(), [](Tensor* g) { return g; });
+    std::vector<TensorRef> results(node->edge_count);
+    if (node->kind == Node::accumulate) {
+      if (any) accumulate_grad(node->leaf(), share(grads[0]), modes.grad);
+    } else if (any) {
+      apply_node(node, grads.data(), results, nullptr);
+    }
+    Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
+    for (size_t i = 0; i < results.size(); i++)
+      PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(results[i] ? results[i]->object() : Py_None));
+    if (results.size() == 1) return Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0));
+    return tuple.release();
+  });
+}
+
+// `_saved_x` and `_raw_saved_x` are looked up by the names torch has for them (rushlight/autograd/graph.py).
+PyObject* node_getattro(PyObject* self, PyObject* name) {
+  PyObject* value = PyObject_GenericGetAttr(self, name);
+  if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text || (std::strncmp(text, "_saved_", 7) != 0 && std::strncmp(text, "_raw_saved_", 11) != 0)) return value;
+  PyErr_Clear();
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd.graph"));
+    return PyObject_CallMethod(module.get(), "_saved_attribute", "OO", self, name);
+  });
+}
+
 PyMethodDef node_methods[] = {
+    {"_outputs", node_outputs, METH_NOARGS, nullptr},
+    {"_saved_names", node_saved_names, METH_NOARGS, nullptr},
+    {"_unpack", node_unpack, METH_VARARGS, nullptr},
     {"name", node_get_name, METH_NOARGS, "The name of the operation, as torch spells it."},
     {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
     {"_hooks", node_hooks, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_getset[] = {
+    {"_primitive", node_primitive, nullptr, nullptr, nullptr},
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"variable", node_variable, nullptr, nullptr, nullptr},
@@ -217,6 +327,8 @@ PyMemberDef node_members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(Node, 
 PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
                             {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
                             {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                            {Py_tp_call, reinterpret_cast<void*>(node_call)},
+                            {Py_tp_getattro, reinterpret_cast<void*>(node_getattro)},
                             {Py_tp_methods, node_methods},
                             {Py_tp_getset, node_getset},
                             {Py_tp_members, node_members},
@@ -346,6 +458,7 @@ void expose(Node* node) {
     PyType_Spec spec = {kept, sizeof(Node), 0, NODE_FLAGS & ~unsigned(Py_TPFLAGS_BASETYPE), slots};
     Ref<PyObject> bases = checked(PyTuple_Pack(1, NodeType));
     *type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+    (*type)->tp_name = kept + std::strlen("builtins.");  // what errors of the interpreter name
   }
   Py_INCREF(*type);
   Py_SET_TYPE(node, *type);
@@ -369,6 +482,10 @@ Ref<Node> accumulator_of(Tensor* leaf) {
   node->saved[0].object = Py_NewRef(leaf->object());
   set_outputs(node.get(), 1);
   set_output(node.get(), 0, leaf);
+  if (leaf->dict) {
+    PyObject* dtype = PyDict_GetItemString(leaf->dict, "_grad_dtype");
+    if (dtype && is_dtype(dtype)) node->outputs[0].dtype = dtype_from(dtype);
+  }
   extra->accumulator = node.get();
   return node;
 }

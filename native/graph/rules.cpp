@@ -370,19 +370,47 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
 
 namespace {
 
+std::string hook_name(PyObject* hook) {
+  Ref<PyObject> name(PyObject_GetAttrString(hook, "__name__"));
+  const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "<unknown>";
+}
+
+// What a hook returned in the place of `before` (null: there was none).
+TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
+  if (answer == Py_None) return {};
+  if (!is_tensor(answer)) {
+    failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer)->tp_name);
+  }
+  Tensor* changed = as_tensor(answer);
+  if (before && changed->dtype != before->dtype) {
+    failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
+          hook_name(hook).c_str(), tensor_type_name(before).c_str(), tensor_type_name(changed).c_str());
+  }
+  if (before && !same_sizes(changed, before)) {
+    failf(PyExc_RuntimeError, "hook '%s' has changed the size of value", hook_name(hook).c_str());
+  }
+  return share(changed);
+}
+
 // The hook's answer replaces the gradient unless it is None.
 void run_tensor_hook(PyObject* hook, TensorRef& grad) {
   Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, grad->object()));
-  if (answer.get() == Py_None) return;
-  if (!is_tensor(answer.get())) {
-    failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer.get())->tp_name);
+  if (answer.get() != Py_None) grad = checked_answer(hook, answer.get(), grad.get());
+}
+
+// Checks that a hook of a node returned None (false) or a tuple of n gradients.
+bool returned_tuple(PyObject* hook, PyObject* answer, size_t n) {
+  if (answer == Py_None) return false;
+  if (!PyTuple_Check(answer)) {
+    failf(PyExc_TypeError, "expected tuple, but hook returned '%s'", Py_TYPE(answer)->tp_name);
   }
-  Tensor* changed = as_tensor(answer.get());
-  if (!same_sizes(changed, grad.get())) {
-    failf(PyExc_RuntimeError, "hook '%s' has changed the size of value",
-          PyUnicode_AsUTF8(checked(PyObject_GetAttrString(hook, "__name__")).get()));
+  if (PyTuple_GET_SIZE(answer) != Py_ssize_t(n)) {
+    failf(PyExc_RuntimeError, "hook '%s' has returned an incorrect number of values (got %zd, but expected %zu)",
+          hook_name(hook).c_str(), PyTuple_GET_SIZE(answer), n);
   }
-  grad = share(changed);
+  return true;
 }
 
 Ref<PyObject> tuple_of(const Tensor* const* grads, size_t n) {
@@ -410,25 +438,6 @@ void run_prehooks(Node* node, Tensor** grads) {
       grads[nr] = grad.release();
     }
   }
-  if (extra->prehooks) {
-    Ref<PyObject> hooks = checked(PyDict_Values(extra->prehooks));
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
-      Ref<PyObject> given = tuple_of(grads, node->output_count);
-      Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), given.get()));
-      if (answer.get() == Py_None) continue;
-      if (!PyTuple_Check(answer.get())) {
-        Ref<PyObject> wrapped = checked(PyTuple_Pack(1, answer.get()));
-        answer = wrapped;
-      }
-      if (PyTuple_GET_SIZE(answer.get()) != Py_ssize_t(node->output_count)) {
-        fail(PyExc_RuntimeError, "hook has returned an incorrect number of values");
-      }
-      for (uint32_t i = 0; i < node->output_count; i++) {
-        TensorRef grad = as_gradient(node, PyTuple_GET_ITEM(answer.get(), i));
-        Py_XSETREF(grads[i], grad.release());
-      }
-    }
-  }
   if (extra->retained) {
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(extra->retained); k++) {
       unsigned nr;
@@ -451,6 +460,20 @@ void run_prehooks(Node* node, Tensor** grads) {
   }
 }
 
+void run_node_prehooks(Node* node, Tensor** grads) {
+  Ref<PyObject> hooks = checked(PyDict_Values(node->extra->prehooks));
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
+    PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
+    Ref<PyObject> given = tuple_of(grads, node->output_count);
+    Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, given.get()));
+    if (!returned_tuple(hook, answer.get(), node->output_count)) continue;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+      TensorRef grad = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), grads[i]);
+      Py_XSETREF(grads[i], grad.release());
+    }
+  }
+}
+
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads) {
   Ref<PyObject> hooks = checked(PyDict_Values(node->extra->posthooks));
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
@@ -459,18 +482,11 @@ void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vecto
     for (auto& g : grads) out.push_back(g.get());
     Ref<PyObject> given_in = tuple_of(in.data(), in.size()), given_out = tuple_of(out.data(), out.size());
     PyObject* args[] = {given_in.get(), given_out.get()};
-    Ref<PyObject> answer = checked(PyObject_Vectorcall(PyList_GET_ITEM(hooks.get(), k), args, 2, nullptr));
-    if (answer.get() == Py_None) continue;
-    if (!PyTuple_Check(answer.get())) {
-      Ref<PyObject> wrapped = checked(PyTuple_Pack(1, answer.get()));
-      answer = wrapped;
-    }
-    if (PyTuple_GET_SIZE(answer.get()) != Py_ssize_t(results.size())) {
-      failf(PyExc_RuntimeError, "hook has returned an incorrect number of values (got %zd, but expected %zu)",
-            PyTuple_GET_SIZE(answer.get()), results.size());
-    }
+    PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
+    Ref<PyObject> answer = checked(PyObject_Vectorcall(hook, args, 2, nullptr));
+    if (!returned_tuple(hook, answer.get(), results.size())) continue;
     for (size_t i = 0; i < results.size(); i++)
-      results[i] = as_gradient(node, PyTuple_GET_ITEM(answer.get(), i));
+      results[i] = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), results[i].get());
   }
 }
 
@@ -488,8 +504,10 @@ void run_post_hooks(Node* accumulator) {
     Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->post_hooks));
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
       Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), leaf->object()));
-      if (answer.get() != Py_None)
-        fail(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
+      if (answer.get() != Py_None) {
+        // torch takes the answer for the leaf's new value if it is a tensor; nothing reads it afterwards.
+        checked_answer(PyList_GET_ITEM(hooks.get(), k), answer.get(), nullptr);
+      }
     }
   }
   if (accumulator->extra && accumulator->extra->posthooks) {

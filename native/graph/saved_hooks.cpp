@@ -33,6 +33,7 @@ struct HookStack {
   PyObject* disabled = nullptr;  // the message of disable_saved_tensors_hooks
 };
 thread_local HookStack hooks;
+thread_local PyObject* write_watcher __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool active __attribute__((tls_model("initial-exec"))) = false;
 
 Packed* as_packed(PyObject* o) { return reinterpret_cast<Packed*>(o); }
@@ -74,11 +75,20 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
     PyObject *pack_hook, *unpack_hook;
     if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack_hook, &unpack_hook)) return nullptr;
     if (!PyCallable_Check(pack_hook) || !PyCallable_Check(unpack_hook)) {
-      fail(PyExc_TypeError, "register_hooks(): incompatible function arguments. The hooks must be callable.");
+      fail(PyExc_TypeError,
+           "register_hooks(): incompatible function arguments. The following argument types are supported:\n "
+           "   two callables");
     }
     Saved& saved = handle->node->saved[handle->at];
     if (!saved.object) {
-      unpack(handle->node, handle->at, handle->out);  // words the error
+      fail(PyExc_RuntimeError,
+           "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
+           "the "
+           "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "
+           "need "
+           "to backward through the graph a second time or if you need to access saved variables after "
+           "calling "
+           "backward.");
     }
     if (saved.object == Py_None) {
       fail(PyExc_RuntimeError, "None is a special value and calling register_hooks on None is not allowed");
@@ -166,7 +176,14 @@ PyObject* py_disable_hooks(PyObject*, PyObject* message) {
   });
 }
 
-PyMethodDef functions[] = {{"raw_saved", py_raw_saved, METH_VARARGS, nullptr},
+// watch_writes(callable or None): returns who watched before.
+PyObject* py_watch_writes(PyObject*, PyObject* watcher) {
+  PyObject* before = std::exchange(write_watcher, watcher == Py_None ? nullptr : Py_NewRef(watcher));
+  return before ? before : Py_NewRef(Py_None);
+}
+
+PyMethodDef functions[] = {{"watch_writes", py_watch_writes, METH_O, nullptr},
+                           {"raw_saved", py_raw_saved, METH_VARARGS, nullptr},
                            {"push_saved_hooks", py_push_hooks, METH_VARARGS, nullptr},
                            {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, nullptr},
                            {"top_saved_hooks", py_top_hooks, METH_NOARGS, nullptr},
@@ -194,13 +211,21 @@ ModuleInit init([](PyObject* module) {
 
 }  // namespace
 
+void announce_write(Tensor* t) {
+  if (!write_watcher) return;
+  Ref<PyObject> watcher = share(write_watcher);
+  checked(PyObject_CallOneArg(watcher.get(), t->object()));
+}
+
 bool saved_hooks_active() { return active; }
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
   Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
   Ref<Node> history(edge.node);
+  // The hook sees the value and that it needs a gradient, not the graph: it may keep what it is given.
   TensorRef plain = new_alias(t);
+  if (edge.node || !keep_history) plain->flags |= is_differentiable(t->dtype) ? Tensor::REQUIRES_GRAD : 0;
   if (Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType) plain = share(t);
   uint32_t version = t->storage->version;
   Ref<PyObject> value;

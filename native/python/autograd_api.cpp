@@ -1,4 +1,5 @@
 // What rushlight/autograd calls: running the engine, modes, detach, hooks, and where a graph was cut.
+#include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "functions.h"
@@ -13,8 +14,23 @@ Tensor* tensor_argument(PyObject* o, const char* function) {
   return as_tensor(o);
 }
 
+// Owned reference. A gradient edge is a tuple (node, output number, ...).
+Edge edge_of(PyObject* o, const char* function) {
+  if (!PyTuple_Check(o)) return gradient_edge(tensor_argument(o, function));
+  if (PyTuple_GET_SIZE(o) < 2 || !PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), NodeType)) {
+    failf(PyExc_TypeError, "%s(): expected a Tensor or a GradientEdge", function);
+  }
+  auto* node = reinterpret_cast<Node*>(PyTuple_GET_ITEM(o, 0));
+  int64_t nr = read_int(PyTuple_GET_ITEM(o, 1));
+  if (nr < 0 || nr >= int64_t(node->output_count)) {
+    failf(PyExc_RuntimeError, "%s(): %s has no output %lld", function, node_name(node).c_str(), (long long)nr);
+  }
+  Py_INCREF(node->object());
+  return {node, uint32_t(nr)};
+}
+
 // run_backward(tensors, gradients, keep_graph, create_graph, inputs or None, accumulate, allow_unused)
-// Everything is checked by then (rushlight/autograd/__init__.py words the errors). Returns the captured
+// Instead of a tensor there may be a gradient edge, a tuple (node, output number, ...). Everything is checked by then (rushlight/autograd/__init__.py words the errors). Returns the captured
 // gradients.
 PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -34,8 +50,7 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
     } held;
     std::vector<Root> roots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); i++) {
-      Tensor* t = tensor_argument(PyTuple_GET_ITEM(tensors, i), "backward");
-      Edge edge = gradient_edge(t);
+      Edge edge = edge_of(PyTuple_GET_ITEM(tensors, i), "backward");
       held.edges.push_back(edge);
       PyObject* grad = PyTuple_GET_ITEM(gradients, i);
       if (!edge.node || grad == Py_None) continue;
@@ -46,10 +61,10 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (capturing) {
       if (!PyTuple_Check(inputs)) fail(PyExc_TypeError, "inputs must be a tuple");
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
-        Tensor* t = tensor_argument(PyTuple_GET_ITEM(inputs, i), "grad");
-        Edge edge = gradient_edge(t);
+        PyObject* input = PyTuple_GET_ITEM(inputs, i);
+        Edge edge = edge_of(input, "grad");
         held.edges.push_back(edge);
-        captures.push_back({edge, {}, t});
+        captures.push_back({edge, {}, is_tensor(input) ? as_tensor(input) : nullptr});
       }
     }
     run_backward(roots, capturing ? &captures : nullptr, keep, create, accumulate);
@@ -243,20 +258,44 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
     check_inplace(t);
+    announce_write(t);
     PyObject* list[] = {args[0], args[1]};
     Ref<PyObject> done(copy.forward(copy, list, t));
     if (!done) throw PythonError{};
     note_write(t);
     Py_INCREF(result->grad_fn->object());
-    Py_XSETREF(t->grad_fn, result->grad_fn);
+    Ref<Node> before(std::exchange(t->grad_fn, result->grad_fn));
     t->output_nr = result->output_nr;
+    move_retained(t, before.get());
     return Py_NewRef(args[0]);
+  });
+}
+
+PyObject* py_current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run()); }
+
+// will_run(node, output number)
+PyObject* py_will_run(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* node;
+    int nr;
+    if (!PyArg_ParseTuple(args, "O!i", NodeType, &node, &nr)) return nullptr;
+    return PyBool_FromLong(will_run(reinterpret_cast<Node*>(node)));
+  });
+}
+
+PyObject* py_call_when_done(PyObject*, PyObject* callback) {
+  return guarded([&]() -> PyObject* {
+    call_when_done(callback);
+    Py_RETURN_NONE;
   });
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
+    {"current_run", py_current_run, METH_NOARGS, nullptr},
+    {"will_run", py_will_run, METH_VARARGS, nullptr},
+    {"call_when_done", py_call_when_done, METH_O, nullptr},
     {"detach", py_detach, METH_O, nullptr},
     {"requires_grad_", FAST(py_requires_grad), nullptr},
     {"retain_grad", py_retain_grad, METH_O, nullptr},

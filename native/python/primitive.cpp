@@ -323,6 +323,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (modes.forward) tangent = tangent_of_write(op, args);
   Ref<Node> node;
   if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
+  announce_write(self);
   Ref<PyObject> result(op.forward(op, args, self));
   if (!result) throw PythonError{};
   note_write(self);

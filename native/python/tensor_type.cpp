@@ -226,6 +226,47 @@ PyObject* get_grad(PyObject* self, void*) {
   return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);
 }
 
+// The dtype a leaf's gradient must have: its own unless grad_dtype says otherwise. False: any.
+bool gradient_dtype(Tensor* t, DType& dtype) {
+  dtype = t->dtype;
+  PyObject* set = t->dict ? PyDict_GetItemString(t->dict, "_grad_dtype") : nullptr;
+  if (set && is_dtype(set)) dtype = dtype_from(set);
+  return set != Py_None;
+}
+
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be accessed on leaf tensors.");
+    DType dtype;
+    return Py_NewRef(gradient_dtype(t, dtype) ? dtype_object(dtype) : Py_None);
+  });
+}
+
+int set_grad_dtype(PyObject* self, PyObject* value, void*) {
+  return guarded([&]() -> int {
+    Tensor* t = self_tensor(self);
+    if (!value || (value != Py_None && !is_dtype(value))) {
+      failf(PyExc_RuntimeError, "grad_dtype must be a torch.dtype or None, but got %s",
+            value ? Py_TYPE(value)->tp_name : "nothing");
+    }
+    if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be set on leaf tensors.");
+    Tensor* grad = t->extra ? t->extra->grad : nullptr;
+    if (grad && value != Py_None && grad->dtype != dtype_from(value)) {
+      failf(PyExc_RuntimeError,
+            "Cannot set grad_dtype to '%s' because there is already a gradient with dtype '%s'. Please clear "
+            "the gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
+            "existing gradient's dtype.",
+            dtype_class_name(dtype_from(value)), dtype_cpp_name(grad->dtype));
+    }
+    Ref<PyObject> dict = checked(PyObject_GenericGetDict(self, nullptr));
+    if (PyDict_SetItemString(dict.get(), "_grad_dtype", value) < 0) throw PythonError{};
+    // The engine casts to what the accumulator asks for; graphs recorded from now on get a new one.
+    if (t->extra) t->extra->accumulator = nullptr;
+    return 0;
+  });
+}
+
 int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     Tensor* t = self_tensor(self);
@@ -239,12 +280,13 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     }
     Tensor* grad = as_tensor(value);
     if (grad == t) fail(PyExc_RuntimeError, "can't assign Variable as its own grad");
-    if (grad->dtype != t->dtype) {
+    DType expected;
+    if (gradient_dtype(t, expected) && grad->dtype != expected) {
       failf(PyExc_RuntimeError,
-            "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient "
-            "must "
-            "have the dtype of the tensor.",
-            dtype_cpp_name(grad->dtype), dtype_class_name(t->dtype));
+            "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient must "
+            "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
+            "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution.",
+            dtype_cpp_name(grad->dtype), dtype_class_name(expected));
     }
     if (!(grad->device() == t->device())) {
       failf(PyExc_RuntimeError,
@@ -267,6 +309,14 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     if (grad->grad_fn) track_graph(t);
     return 0;
   });
+}
+
+// The hooks of a leaf, as dicts; None if there are none.
+template <PyObject* Extra::*field>
+PyObject* get_hooks(PyObject* self, void*) {
+  Tensor* t = self_tensor(self);
+  PyObject* hooks = t->extra ? t->extra->*field : nullptr;
+  return Py_NewRef(hooks ? hooks : Py_None);
 }
 
 PyObject* get_data(PyObject* self, void*) {
@@ -353,6 +403,9 @@ PyGetSetDef getset[] = {
     {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
     {"grad", get_grad, set_grad, nullptr, nullptr},
     {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"_backward_hooks", get_hooks<&Extra::hooks>, nullptr, nullptr, nullptr},
+    {"_post_accumulate_grad_hooks", get_hooks<&Extra::post_hooks>, nullptr, nullptr, nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype, "The dtype of `.grad`; None: any.", nullptr},
     {"data", get_data, set_data, nullptr, nullptr},
     {"T", get_transposed, nullptr, nullptr, nullptr},
     {"mT", get_transposed, nullptr, nullptr, &last_two_marker},

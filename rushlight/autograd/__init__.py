@@ -29,61 +29,80 @@ __all__ = [
 
 
 def _as_tuple(value: Any) -> tuple:
-    return value if type(value) is tuple else (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
-def _initial_gradients(tensors: tuple, gradients: tuple, batched: bool = False) -> tuple:
+def _about(root: Any) -> tuple:
+    """Shape, dtype and device of a tensor, or of the tensor whose gradient flows along an edge."""
+    if isinstance(root, Tensor):
+        return root.shape, root.dtype, root.device
+    return root.node._outputs()[root.output_nr]
+
+
+def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
+    places = (
+        f"grad_output[{index}] has a shape of {gradient.shape} and output[{index}] has a shape of {shape}."
+    )
+    if not batched:
+        return f"Mismatch in shape: {places}"
+    return (
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+        "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+        f"output, but a mismatch was detected: {places} If you only want some tensors in `grad_output` to be "
+        "considered batched, consider using vmap."
+    )
+
+
+def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) -> tuple:
     """A gradient for every root: given ones are checked, missing ones are ones for scalars."""
-    made: list[Tensor | None] = []
-    for tensor, gradient in zip(tensors, gradients, strict=True):
+    made: list = []
+    for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False)):
+        shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
-            if gradient.shape != tensor.shape:
-                index = next(i for i, t in enumerate(tensors) if t is tensor)
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{index}] has a shape of {gradient.shape} and "
-                    f"output[{index}] "
-                    f"has a shape of {tensor.shape}."
-                )
-            if tensor.is_complex() != gradient.is_complex():
+            if (gradient.shape[1:] if batched else gradient.shape) != shape:
+                raise RuntimeError(_mismatch(batched, index, gradient, shape))
+            if dtype.is_complex != gradient.is_complex():
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. "
-                    f"Mismatch in dtype: grad_output[0] has a dtype of {gradient.dtype} and output[0] "
-                    f"has a dtype "
-                    f"of {tensor.dtype}."
+                    f"Mismatch in dtype: grad_output[{index}] has a dtype of {gradient.dtype} and "
+                    f"output[{index}] has a dtype of {dtype}."
                 )
             made.append(gradient)
         elif gradient is None:
-            if not tensor.requires_grad:
+            if isinstance(root, Tensor) and not root.requires_grad:
                 made.append(None)
                 continue
-            if tensor.numel() != 1:
+            if shape.numel() != 1:
+                node = root.grad_fn if isinstance(root, Tensor) else root.node
                 raise RuntimeError(
                     with_places(
                         "grad can be implicitly created only for scalar outputs",
-                        [
-                            (
-                                f"A tensor of shape {list(tensor.shape)} was computed",
-                                tensor.grad_fn and tensor.grad_fn._source,
-                            )
-                        ],
+                        [(f"A tensor of shape {list(shape)} was computed", node and node._source)],
                         "Reduce it first, y.sum().backward(), or say how its elements weigh: "
                         "y.backward(weights).",
                     )
                 )
-            if not tensor.dtype.is_floating_point:
+            if not dtype.is_floating_point:
                 raise RuntimeError(
-                    f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}"
+                    f"grad can be implicitly created only for real scalar outputs but got {dtype}"
                 )
-            made.append(_C.ones_like(tensor))
+            if isinstance(root, Tensor):
+                made.append(_C.ones_like(root))
+            else:
+                from rushlight import ones
+
+                made.append(ones(shape, dtype=dtype, device=device))
         else:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+    if len(made) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(made)} gradients")
     return tuple(made)
 
 
-def _check_roots(tensors: tuple) -> None:
-    for index, tensor in enumerate(tensors):
-        if not tensor.requires_grad:
-            raise RuntimeError(explain_no_graph(index, tensor))
+def _check_roots(roots: tuple) -> None:
+    for index, root in enumerate(roots):
+        if isinstance(root, Tensor) and not root.requires_grad:
+            raise RuntimeError(explain_no_graph(index, root))
 
 
 def backward(
@@ -117,14 +136,12 @@ def backward(
         inputs = _as_tuple(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        for tensor in inputs:
-            if not tensor.requires_grad:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
-    if len(gradients) != len(tensors):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
     gradients = _initial_gradients(tensors, gradients)
     _check_roots(tensors)
+    for tensor in inputs or ():
+        if isinstance(tensor, Tensor) and not tensor.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     keep = create_graph if retain_graph is None else bool(retain_graph)
     _C.run_backward(tensors, gradients, keep, bool(create_graph), inputs, True)
 
@@ -158,15 +175,15 @@ def grad(
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
-    if len(given) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else bool(retain_graph)
     if is_grads_batched:
         return _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
     gradients = _initial_gradients(outputs, given)
     _check_roots(outputs)
     for tensor in inputs:
-        if not tensor.requires_grad:
+        if isinstance(tensor, Tensor) and not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     result = _C.run_backward(outputs, gradients, keep, bool(create_graph), inputs, False)
     unused = [index for index, gradient in enumerate(result) if gradient is None]
@@ -174,48 +191,76 @@ def grad(
         return result
     if not allow_unused:
         index = unused[0]
+        node = _node_of(outputs[0]) if outputs else None
         raise RuntimeError(
             with_places(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior.",
                 [
                     (
-                        f"Input {index}, of shape {list(inputs[index].shape)}, is not used by what was "
-                        f"computed",
-                        outputs[0].grad_fn and outputs[0].grad_fn._source,
+                        f"Input {index}, of shape {list(_about(inputs[index])[0])}, is not used by what was "
+                        "computed",
+                        node and node._source,
                     )
                 ],
                 "Check that this very tensor (not a copy of it) enters the computation.",
             )
         )
     if materialize_grads:
-        return tuple(_C.zeros_like(x) if g is None else g for g, x in zip(result, inputs, strict=True))
+        return tuple(_zeros(x) if g is None else g for g, x in zip(result, inputs, strict=True))
     return result
+
+
+def _node_of(root: Any) -> Any:
+    return root.grad_fn if isinstance(root, Tensor) else root.node
+
+
+def _zeros(root: Any) -> Tensor:
+    from rushlight import zeros
+
+    shape, dtype, device = _about(root)
+    return zeros(shape, dtype=dtype, device=device)
 
 
 def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads):
     """One run per row of the gradients, results stacked."""
     from rushlight import stack
 
-    sizes = {g.shape[0] for g in given if g is not None}
-    if len(sizes) != 1:
-        raise ValueError("is_grads_batched: all grad_outputs must have the same leading dimension")
+    _initial_gradients(outputs, given, batched=True)
+    sizes = [g.shape[0] for g in given if g is not None]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    count = sizes[0] if sizes else 1
     rows = []
-    count = sizes.pop()
     for i in range(count):
         row = tuple(None if g is None else g[i] for g in given)
+        last = i == count - 1
         rows.append(
             grad(
                 outputs,
                 inputs,
                 row,
-                keep or i < count - 1,
+                keep or not last,
                 create_graph,
                 allow_unused=allow_unused,
                 materialize_grads=materialize_grads,
             )
         )
+    if not rows:
+        return tuple(_C.zeros_like(x).expand((0, *x.shape)) for x in inputs)
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+
+
+class _ExecutionEngine:
+    """What programs reach as `Variable._execution_engine`."""
+
+    @staticmethod
+    def queue_callback(callback: Any) -> None:
+        """Calls `callback` at the end of the backward that is running."""
+        _C.call_when_done(callback)
 
 
 class _VariableMeta(type):
@@ -225,6 +270,8 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """The old name of Tensor: Variable(t) is t."""
+
+    _execution_engine = _ExecutionEngine
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         from rushlight import tensor

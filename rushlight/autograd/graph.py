@@ -1,26 +1,67 @@
-"""The recorded graph as users see it: nodes, gradient edges, hooks."""
+"""The recorded graph as users see it: nodes, gradient edges, hooks on nodes and on what they save."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rushlight import _C
 from rushlight.utils.hooks import RemovableHandle
 
+__all__ = [
+    "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
+    "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version",
+]  # fmt: skip
+
 Node = _C.Node
+Tensor = _C.Tensor
 
 
 class GradientEdge(NamedTuple):
-    """Where in the graph a tensor's gradient flows: a node, and which of its outputs."""
+    """Where in the graph a tensor's gradient flows: a node, and which of its outputs.
+
+    `backward` and `grad` take it in the place of the tensor, which need not be kept alive.
+    """
 
     node: Node
     output_nr: int
+    ownership_token: Node | None = None
 
 
-def get_gradient_edge(tensor: _C.Tensor) -> GradientEdge:
-    """The edge along which the gradient of `tensor` flows."""
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge along which the gradient of `tensor` flows.
+
+    >>> x = rushlight.ones(2, requires_grad=True)
+    >>> edge = rushlight.autograd.graph.get_gradient_edge(x * 2)
+    >>> rushlight.autograd.grad(edge, x, rushlight.ones(2))
+    (tensor([2., 2.]),)
+    """
     return GradientEdge(*_C.gradient_edge(tensor))
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Tells autograd that the memory of these tensors was written by something it does not see.
+
+    >>> x = rushlight.zeros(2)
+    >>> rushlight.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
+    try:
+        tensors = tuple(tensors)
+    except TypeError:
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input") from None
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+        _C.note_write(each)
+
+
+# ---- hooks of tensors and nodes
 
 
 class _ListHandle:
@@ -40,7 +81,7 @@ class _ListHandle:
         self.remove()
 
 
-def register_tensor_hook(tensor: _C.Tensor, hook: Callable) -> Any:
+def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
     """Tensor.register_hook: on a leaf before accumulation, elsewhere before the node that made the tensor."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -57,7 +98,7 @@ def register_tensor_hook(tensor: _C.Tensor, hook: Callable) -> Any:
     return _ListHandle(entries, entry)
 
 
-def register_post_accumulate_grad_hook(tensor: _C.Tensor, hook: Callable) -> RemovableHandle:
+def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     """Tensor.register_post_accumulate_grad_hook."""
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -87,3 +128,264 @@ Node.register_hook.__doc__ = (
 Node.register_prehook.__doc__ = (
     "Calls fn(grad_outputs) before the node runs; its result replaces grad_outputs."
 )
+
+
+def _register_hook_dict(self, hooks: dict) -> None:
+    for hook in hooks.values():
+        self._hooks("tensor").append((0, hook))
+
+
+Node._register_hook_dict = _register_hook_dict
+
+
+class _InputMetadata(NamedTuple):
+    shape: Any
+    dtype: Any
+    device: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+Node._input_metadata = property(
+    lambda self: tuple(_InputMetadata(*output) for output in self._outputs()),
+    doc="Shape, dtype and device of the gradients this node takes.",
+)
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes one hook from several tensors."""
+
+    def __init__(self, handles: tuple) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self) -> tuple:
+        return self.handles
+
+    def __setstate__(self, state: tuple) -> None:
+        self.handles = state
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
+) -> RemovableHandle:
+    """Calls `fn` in each backward once the gradients of all `tensors` are known, or that of the first of any.
+
+    >>> x, y = rushlight.ones(1, requires_grad=True), rushlight.ones(1, requires_grad=True)
+    >>> seen = []
+    >>> handle = rushlight.autograd.graph.register_multi_grad_hook((x, y), seen.append)
+    >>> (x * 2 + y * 3).backward()
+    >>> seen
+    [[tensor([2.]), tensor([3.])]]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        fired: set = set()
+
+        def once(grad):
+            run = _C.current_run()
+            with lock:
+                if run in fired:
+                    return
+                fired.clear()
+                fired.add(run)
+            fn(grad)
+
+        return _MultiHandle(tuple(tensor.register_hook(once) for tensor in tensors))
+
+    edges = [get_gradient_edge(tensor) for tensor in tensors]
+    waiting: dict = {}
+
+    def collect(index):
+        def hook(grad):
+            run = _C.current_run()
+            with lock:
+                if run not in waiting:
+                    # What the same tensors left behind in a run that was broken off.
+                    waiting.clear()
+                    expected = sum(_C.will_run(node, nr) for node, nr, *_ in edges)
+                    waiting[run] = (expected, [None] * len(edges), [0])
+                expected, grads, count = waiting[run]
+                grads[index] = grad
+                count[0] += 1
+                complete = count[0] == expected
+                if complete:
+                    del waiting[run]
+            if complete:
+                fn(grads)
+
+        return hook
+
+    return _MultiHandle(tuple(tensor.register_hook(collect(i)) for i, tensor in enumerate(tensors)))
+
+
+# ---- what nodes save
+
+
+class saved_tensors_hooks:
+    """Inside, what is saved for backward goes through `pack_hook`, and through `unpack_hook` when it is used.
+
+    >>> x = rushlight.ones(2, requires_grad=True)
+    >>> halve = rushlight.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float())
+    >>> with halve:
+    ...     y = x * x
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    def __init__(self, pack_hook: Callable, unpack_hook: Callable) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *error: object) -> None:
+        _C.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors wait in main memory and return to their device when they are used."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor):
+            if not pin_memory:
+                return tensor.device, tensor.cpu()
+            packed = tensor.detach().clone().cpu()
+            return tensor.device, packed.pin_memory() if hasattr(packed, "pin_memory") else packed
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, entering `saved_tensors_hooks` raises a RuntimeError with this message."""
+    before = _C.disable_saved_hooks(error_message)
+    try:
+        yield
+    finally:
+        _C.disable_saved_hooks(before)
+
+
+# torch's names of what a primitive calls otherwise.
+_TORCH_NAMES = {
+    "self": ("x", "a", "input"),
+    "other": ("b", "y"),
+    "result": ("out",),
+    "exponent": ("b", "exponent"),
+    "mat1": ("a", "x"),
+    "mat2": ("b",),
+    "tensors": ("tensors",),
+    "indices": ("indices", "index"),
+    "condition": ("condition", "mask"),
+    "self_sym_sizes": ("x_shape", "a_shape"),
+    "self_sizes": ("x_shape", "a_shape"),
+    "input": ("input", "x"),
+    "approximate": ("approximate",),
+}
+
+
+def _saved_attribute(node: Node, attribute: str) -> Any:
+    """`grad_fn._saved_self` and `grad_fn._raw_saved_self`."""
+    raw = attribute.startswith("_raw_saved_")
+    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
+    primitive = node._primitive
+    candidates = (name, *_TORCH_NAMES.get(name, ()))
+    for found, slot, out in node._saved_names():
+        if found in candidates:
+            return _C.raw_saved(node, slot, out) if raw else node._unpack(slot, out)
+    known = () if primitive is None else (*primitive.args, *primitive.outputs)
+    if not raw and any(candidate in known for candidate in candidates):
+        return None
+    raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+
+
+# ---- writing to what was saved
+
+
+class _Handle:
+    """Stands for one saved value; the context knows its tensor."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _AllowMutationOnSavedContext:
+    """The saved values of one `allow_mutation_on_saved_tensors`: still shared, or cloned before a write."""
+
+    def __init__(self) -> None:
+        self.original: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.cloned: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.handles: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # value -> handle
+        self.by_memory: dict = {}  # (memory, version) -> values
+
+    @staticmethod
+    def _memory(tensor: Tensor) -> tuple:
+        start = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+        return start, tensor._version
+
+    def pack(self, tensor: Tensor) -> _Handle:
+        memory = self._memory(tensor)
+        value = (memory, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        handle = self.handles.get(value)
+        if handle is None:
+            handle = self.handles[value] = _Handle()
+            self.original[handle] = tensor.detach()
+            self.by_memory.setdefault(memory, set()).add(value)
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        if not _mutation_contexts or _mutation_contexts[-1] is not self:
+            raise RuntimeError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the "
+                "graph was originally recorded."
+            )
+        return self.cloned[handle] if handle in self.cloned else self.original[handle]
+
+    def before_write(self, tensor: Tensor) -> None:
+        for value in self.by_memory.pop(self._memory(tensor), ()):
+            handle = self.handles.get(value)
+            if handle is not None and handle in self.original:
+                self.cloned[handle] = self.original.pop(handle).clone()
+
+    def clear(self) -> None:
+        for table in (self.original, self.cloned, self.handles, self.by_memory):
+            table.clear()
+
+
+_mutation_contexts: list[_AllowMutationOnSavedContext] = []
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """Inside, a saved tensor may be written in place: it is cloned first. Backward must run inside too.
+
+    >>> with rushlight.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     x = rushlight.ones(2, requires_grad=True)
+    ...     y = x.clone()
+    ...     out = (y ** 2).sum()
+    ...     _ = y.sin_()
+    ...     out.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    if _mutation_contexts:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutationOnSavedContext()
+    with saved_tensors_hooks(context.pack, context.unpack):
+        _mutation_contexts.append(context)
+        before = _C.watch_writes(context.before_write)
+        try:
+            yield context
+        finally:
+            _C.watch_writes(before)
+            _mutation_contexts.pop()
+            context.clear()

@@ -1,0 +1,26 @@
+"""Running one small program in both libraries: what it gave, warned of or refused, as comparable text."""
+
+import warnings
+
+
+def collector():
+    """A dict, and a decorator that puts a function into it under a name."""
+    found = {}
+
+    def case(name):
+        return lambda function: found.setdefault(name, function)
+
+    return found, case
+
+
+def outcome(function):
+    """The result's repr, or the error's type and first sentence; then the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = repr(function())
+        except Exception as error:
+            first = str(error).splitlines()[0] if str(error) else ""
+            result = f"{type(error).__name__}: {first.split('. ')[0]}"
+    texts = [f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0]}" for w in caught]
+    return [result, *texts]
