@@ -87,10 +87,13 @@ newaxis = None
 _LAZY = {
     "cuda",
     "linalg",
+    "masked",
     "nn",
     "optim",
     "overrides",
+    "return_types",
     "serialization",
+    "signal",
     "special",
     "storage",
     "utils",

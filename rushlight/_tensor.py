@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
-from rushlight.ops._public import method
+from rushlight.ops._public import method, public
 
 Tensor = _C.Tensor
 
@@ -343,7 +343,7 @@ def resize_(self, *size, memory_format=None):
     return _C.resize(self, dims(size))
 
 
-@method
+@public
 def resize_as_(self, other, memory_format=None):
     """Changes the sizes to those of another tensor in place."""
     return _C.resize(self, other.shape)

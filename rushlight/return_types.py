@@ -26,6 +26,8 @@ _FIELDS = {
         ("values", "indices"),
     ),
     "aminmax": ("min", "max"),
+    "frexp": ("mantissa", "exponent"),
+    **dict.fromkeys(("histogram", "histogramdd"), ("hist", "bin_edges")),
 }
 
 # The form with `out=` has a type of its own.

@@ -7,7 +7,8 @@ import importlib
 
 from families import OPS
 
-for family in ("elementwise", "reduce", "shape", "index", "functional", "special", "norm"):
+FAMILIES = ("elementwise", "reduce", "shape", "index", "functional", "special", "norm", "numeric")
+for family in FAMILIES:
     importlib.import_module(f"samples_{family}")
 
 __all__ = ["OPS"]

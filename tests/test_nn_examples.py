@@ -12,7 +12,7 @@ import rushlight.ops
 import rushlight.optim
 import rushlight.utils.hooks
 
-MODULES = ["rushlight.special", "rushlight.utils.hooks"] + [
+MODULES = ["rushlight.masked", "rushlight.signal.windows", "rushlight.special", "rushlight.utils.hooks"] + [
     found.name
     for package in (rushlight.nn, rushlight.ops, rushlight.optim)
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".")

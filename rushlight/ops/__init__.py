@@ -1,11 +1,14 @@
 """The operations, by family: in each file first the derivatives, then the public functions."""
 
 from rushlight.ops import (
+    calculus,
     combine,
     compose,
     contract,
     create,
+    distance,
     elementwise,
+    histogram,
     index,
     loss,
     math,
@@ -13,11 +16,15 @@ from rushlight.ops import (
     norm,
     random,
     reduce,
+    scaling,
     scan,
     shape,
     sort,
     special,
+    windows,
 )
+
+from rushlight.ops import forms  # isort: skip  (of what is there by now)
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete
 

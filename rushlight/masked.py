@@ -1,0 +1,372 @@
+"""Reductions and normalisations of the unmasked elements, as torch.masked names them.
+
+Every function puts the operation's identity where the mask is False and runs the operation. A result none of
+whose elements is unmasked is that identity (0 for a sum), or NaN where there is none (mean, median).
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight.ops._public import public, wrap_dim
+
+Tensor = _C.Tensor
+ops = _C.ops
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
+    "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+
+def _function(function: Any) -> Any:
+    return public(function, method=False, namespace=False)
+
+
+def _mask_of(input: Tensor, mask: Tensor | None) -> Tensor | None:
+    """The mask with the size of the input."""
+    if mask is None:
+        return None
+    if mask.dim() > input.dim():
+        raise IndexError(
+            "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
+        )
+    return mask.bool().expand(input.shape)
+
+
+def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
+    mask = _mask_of(input, mask)
+    return input if mask is None else ops.where(mask, input, value)
+
+
+def _identity(name: str, dtype: _C.dtype) -> Any:
+    """The value that never changes a maximum (amax) or a minimum (amin)."""
+    low = name in ("amax", "argmax", "logsumexp")
+    if dtype == _C.bool:
+        raise NotImplementedError(f"identity of {name} on {dtype} input")
+    if dtype.is_floating_point or (dtype.is_complex and name == "logsumexp"):
+        return -math.inf if low else math.inf
+    limits = rushlight.iinfo(dtype)  # refuses complex dtypes in torch's words
+    return limits.min if low else limits.max
+
+
+def _cast(input: Tensor, dtype: _C.dtype | None) -> Tensor:
+    return input if dtype is None else input.to(dtype)
+
+
+def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The reduced dimensions; no dimension means all of them."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(builtins.range(ndim))
+    wanted = dim if isinstance(dim, (tuple, list)) else (dim,)
+    found: list[int] = []
+    for each in wanted:
+        d = wrap_dim(each, ndim)
+        if d in found:
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        found.append(d)
+    return tuple(found)
+
+
+@_function
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The sum of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.sum(rushlight.tensor([1., 2., 3.]), mask=mask)
+    tensor(4.)
+    """
+    input = _cast(input, dtype)
+    return _filled(input, mask, 0).sum(_dims(dim, input.dim()), keepdim, dtype=dtype)
+
+
+@_function
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The product of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.prod(rushlight.tensor([1., 2., 3.]), mask=mask)
+    tensor(3.)
+    """
+    input = _cast(input, dtype)
+    result = _filled(input, mask, 1)
+    dims = _dims(dim, input.dim())
+    if not dims:
+        return result.prod(dtype=dtype)
+    for d in sorted(dims, reverse=True):
+        result = result.prod(d, keepdim, dtype=dtype)
+    return result
+
+
+def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
+    input = _cast(input, dtype)
+    if mask is not None:
+        input = _filled(input, mask, _identity(name, input.dtype))
+    return getattr(input, name)(_dims(dim, input.dim()), keepdim)
+
+
+@_function
+def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The largest unmasked element.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.amax(rushlight.tensor([1., 2., 3.]), mask=mask)
+    tensor(2.)
+    """
+    return _extreme("amax", input, dim, keepdim, dtype, mask)
+
+
+@_function
+def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The smallest unmasked element.
+
+    >>> mask = rushlight.tensor([False, True, True])
+    >>> rushlight.masked.amin(rushlight.tensor([1., 2., 3.]), mask=mask)
+    tensor(2.)
+    """
+    return _extreme("amin", input, dim, keepdim, dtype, mask)
+
+
+def _place(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
+    if isinstance(dim, (tuple, list)):
+        kind = type(dim).__name__
+        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {kind}")
+    input = _cast(input, dtype)
+    kept = input.dtype
+    if mask is not None:
+        input = _filled(input, mask, _identity(name, input.dtype))
+    return getattr(input, name)(dim, bool(keepdim)).to(kept)
+
+
+@_function
+def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Where the largest unmasked element is, in the dtype of the input (as torch has it).
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.argmax(rushlight.tensor([1, 2, 3]), mask=mask)
+    tensor(1)
+    """
+    return _place("argmax", input, dim, keepdim, dtype, mask)
+
+
+@_function
+def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """Where the smallest unmasked element is, in the dtype of the input (as torch has it).
+
+    >>> mask = rushlight.tensor([False, True, True])
+    >>> rushlight.masked.argmin(rushlight.tensor([1, 2, 3]), mask=mask)
+    tensor(1)
+    """
+    return _place("argmin", input, dim, keepdim, dtype, mask)
+
+
+def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Any:
+    """How many elements each result is made of: a number without a mask, else a tensor."""
+    mask = _mask_of(input, mask)
+    if mask is None:
+        return math.prod(input.shape[d] for d in dims)
+    return mask.sum(dims, keepdim)
+
+
+@_function
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The mean of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.mean(rushlight.tensor([1., 2., 3.]), mask=mask)
+    tensor(2.)
+    """
+    kind = dtype or input.dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        raise ValueError(
+            "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex "
+            f"dtype. Got: {kind}"
+        )
+    input = _cast(input, dtype)
+    dims = _dims(dim, input.dim())
+    return _filled(input, mask, 0).sum(dims, keepdim) / _count(input, dims, keepdim, mask)
+
+
+@_function
+def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+    """The median of the unmasked elements: the smaller one of two in the middle.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.median(rushlight.tensor([3., 2., 1.]), 0, mask=mask)
+    tensor(2.)
+    """
+    kind = dtype or input.dtype
+    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    if not kind.is_floating_point:
+        if mask is not None and not bool(mask.any(dim).all()):
+            raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+        input = input.to(_C.float32)
+    return _filled(input, mask, math.nan).nanmedian(dim, keepdim)[0].to(kind)
+
+
+@_function
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """log(sum(exp(x))) of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.logsumexp(rushlight.tensor([0., 0., 9.]), mask=mask)
+    tensor(0.6931)
+    """
+    input = _cast(input, dtype)
+    kind = input.dtype
+    if mask is not None:
+        input = _filled(input, mask, _identity("logsumexp", kind))
+    return rushlight.logsumexp(input, _dims(dim, input.dim()), keepdim).to(kind)
+
+
+@_function
+def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+    """log(exp(input) + exp(other)), where a masked element counts as -inf.
+
+    >>> x, mask = rushlight.tensor([1., 1.]), rushlight.tensor([True, False])
+    >>> rushlight.masked.logaddexp(x, x, input_mask=mask)
+    tensor([1.6931, 1.0000])
+    """
+    input, other = _cast(input, dtype), _cast(other, dtype)
+    return rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
+
+
+@_function
+def cumsum(input, dim, *, dtype=None, mask=None):
+    """Running sums that pass over masked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.cumsum(rushlight.tensor([1., 2., 3.]), 0, mask=mask)
+    tensor([1., 1., 4.])
+    """
+    return _scan("cumsum", input, dim, dtype, mask, 0)
+
+
+@_function
+def cumprod(input, dim, *, dtype=None, mask=None):
+    """Running products that pass over masked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.cumprod(rushlight.tensor([1., 2., 3.]), 0, mask=mask)
+    tensor([1., 1., 3.])
+    """
+    return _scan("cumprod", input, dim, dtype, mask, 1)
+
+
+def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, identity: int) -> Tensor:
+    input = _cast(input, dtype)
+    if input.dtype == _C.bool:
+        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
+    return getattr(_filled(input, mask, identity), name)(dim, dtype=input.dtype)
+
+
+def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:
+    input = _cast(input, dtype)
+    if mask is not None:
+        input = _filled(input, mask, _identity(extreme, input.dtype))
+    return function(input, dim)
+
+
+@_function
+def softmax(input, dim, *, dtype=None, mask=None):
+    """The softmax of the unmasked elements, 0 at the others.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.softmax(rushlight.tensor([0., 0., 9.]), 0, mask=mask)
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return _softmax(rushlight.softmax, input, dim, dtype, mask, "amax")
+
+
+@_function
+def log_softmax(input, dim, *, dtype=None, mask=None):
+    """The logarithm of softmax, -inf at masked elements.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.log_softmax(rushlight.tensor([0., 0., 9.]), 0, mask=mask)
+    tensor([-0.6931, -0.6931,    -inf])
+    """
+    return _softmax(rushlight.log_softmax, input, dim, dtype, mask, "amax")
+
+
+@_function
+def softmin(input, dim, *, dtype=None, mask=None):
+    """The softmax of the negative, 0 at masked elements.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.softmin(rushlight.tensor([0., 0., -9.]), 0, mask=mask)
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return _softmax(lambda x, d: rushlight.softmax(-x, d), input, dim, dtype, mask, "amin")
+
+
+@_function
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The vector norm of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.norm(rushlight.tensor([3., 4., 9.]), 2.0, mask=mask)
+    tensor(5.)
+    """
+    input = _cast(input, dtype)
+    filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
+    return rushlight.linalg.vector_norm(filled, ord, _dims(dim, input.dim()), keepdim)
+
+
+@_function
+def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+    """The unmasked elements divided by their norm, but at least by eps; 0 at the others.
+
+    >>> mask = rushlight.tensor([True, True, False])
+    >>> rushlight.masked.normalize(rushlight.tensor([3., 4., 9.]), 2.0, 0, mask=mask)
+    tensor([0.6000, 0.8000, 0.0000])
+    """
+    input = _cast(input, dtype)
+    size = norm(input, ord, dim, keepdim=True, mask=mask)
+    return _filled(input, mask, 0) / ops.maximum(size, size.new_full((), eps))
+
+
+def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+    if unbiased is not None and correction is not None:
+        raise ValueError("Only one of unbiased and correction may be given")
+    if correction is None:
+        correction = 0 if unbiased is False else 1
+    if not input.is_floating_point() and not input.is_complex() and input.dtype != _C.bool:
+        input = input.to(dtype or _C.get_default_dtype())
+    input = _cast(input, dtype)
+    dims = _dims(dim, input.dim())
+    centre = _filled(input, mask, 0).sum(dims, True) / _count(input, dims, True, mask)
+    off = input - centre
+    total = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)
+    count = _count(input, dims, keepdim, mask)
+    if isinstance(count, Tensor):
+        return total / (count - correction).clamp(min=0)
+    return total / max(count - correction, 0)
+
+
+@_function
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The variance of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.var(rushlight.tensor([1., 9., 3.]), mask=mask)
+    tensor(2.)
+    """
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+@_function
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The standard deviation of the unmasked elements.
+
+    >>> mask = rushlight.tensor([True, False, True])
+    >>> rushlight.masked.std(rushlight.tensor([1., 9., 3.]), mask=mask)
+    tensor(1.4142)
+    """
+    return ops.sqrt(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))

@@ -1,0 +1,173 @@
+"""Integrals and slopes of sampled functions: trapezoid, cumulative_trapezoid, gradient."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, Tensor, function, wrap_dim
+
+ops = _C.ops
+
+
+def _panels(name, y, x, dx, dim):
+    """The areas between neighbouring samples along `dim`."""
+    if y.dtype == _C.bool:
+        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    n = y.size(dim)
+    left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
+    if x is None:
+        return (left + right) * (dx / 2)
+    if x.dtype == _C.bool:
+        raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")
+    if x.dim() == 1:
+        if x.size(0) != n:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        sizes = [1] * y.dim()
+        sizes[dim] = n
+        x = x.reshape(sizes)
+    elif x.dim() == 0:
+        x = x.reshape([1] * y.dim())
+    elif x.dim() < y.dim():
+        x = x.reshape([1] * (y.dim() - x.dim()) + list(x.shape))
+    count = x.size(dim)
+    widths = x.narrow(dim, min(1, count), max(count - 1, 0)) - x.narrow(dim, 0, max(count - 1, 0))
+    return (left + right) * widths / 2
+
+
+def _only_one(name, x, dx):
+    if x is not None and dx is not None:
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, "
+            f"dx={type(dx).__name__}), but expected one of:\n * (Tensor y, Tensor x, *, int dim = -1)\n"
+            " * (Tensor y, *, Number dx = 1, int dim = -1)"
+        )
+
+
+@function(aliases=("trapz",))
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    """The integral of samples y along dim, by the trapezoidal rule; x (or dx) says where they were taken.
+
+    >>> rushlight.trapezoid(rushlight.tensor([1., 2., 3.]), dx=2.)
+    tensor(8.)
+    """
+    _only_one("trapezoid", x, dx)
+    if y.dim() == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = wrap_dim(dim, y.dim())
+    if y.size(dim) == 0:
+        sizes = [size for d, size in enumerate(y.shape) if d != dim]
+        return _C.full(tuple(sizes), 0, y.dtype, y.device)
+    return _panels("trapezoid", y, x, 1 if dx is None else dx, dim).sum(dim)
+
+
+@function
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+    """The running integral of samples y along dim, by the trapezoidal rule.
+
+    >>> rushlight.cumulative_trapezoid(rushlight.tensor([1., 2., 3.]))
+    tensor([1.5000, 4.0000])
+    """
+    _only_one("cumulative_trapezoid", x, dx)
+    if y.dim() == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, y.dim())
+    return _panels("cumulative_trapezoid", y, x, 1 if dx is None else dx, dim).cumsum(dim)
+
+
+def _slope_even(y, h, dim, edge_order):
+    """Slopes of samples a distance h apart."""
+    n = y.size(dim)
+    at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
+    middle = (at(2, n - 2) - at(0, n - 2)) / (2 * h)
+    if edge_order == 1:
+        first, last = (at(1) - at(0)) / h, (at(n - 1) - at(n - 2)) / h
+    else:
+        first = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / h
+        last = (0.5 * at(n - 3) - 2 * at(n - 2) + 1.5 * at(n - 1)) / h
+    return FUNCTIONS["cat"]([first, middle, last], dim)
+
+
+def _slope_uneven(y, x, dim, edge_order):
+    """Slopes of samples taken at the coordinates x: of the parabola through each point and its neighbours."""
+    n = y.size(dim)
+    sizes = [1] * y.dim()
+    sizes[dim] = n - 1
+    widths = (x[1:] - x[:-1]).reshape(sizes)
+    at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
+    gap = lambda start, count=1: widths.narrow(dim, start, count)  # noqa: E731
+    left, right = gap(0, n - 2), gap(1, n - 2)
+    middle = (
+        at(0, n - 2) * (-right / (left * (left + right)))
+        + at(1, n - 2) * ((right - left) / (left * right))
+        + at(2, n - 2) * (left / (right * (left + right)))
+    )
+    if edge_order == 1:
+        first, last = (at(1) - at(0)) / gap(0), (at(n - 1) - at(n - 2)) / gap(n - 2)
+    else:
+        a, b = gap(0), gap(1)
+        first = (
+            at(0) * (-(2 * a + b) / (a * (a + b))) + at(1) * ((a + b) / (a * b)) - at(2) * (a / (b * (a + b)))
+        )
+        a, b = gap(n - 3), gap(n - 2)
+        last = (
+            at(n - 3) * (b / (a * (a + b)))
+            - at(n - 2) * ((a + b) / (a * b))
+            + at(n - 1) * ((a + 2 * b) / (b * (a + b)))
+        )
+    return FUNCTIONS["cat"]([first, middle, last], dim)
+
+
+@function
+def gradient(input, *, spacing=1, dim=None, edge_order=1):
+    """The slope along every dimension (or along dim), from central differences; a tuple with one per dim.
+
+    spacing is a distance, one distance per dimension, or one tensor of coordinates per dimension.
+
+    >>> rushlight.gradient(rushlight.tensor([1., 2., 4., 8.]))[0]
+    tensor([1.0000, 1.5000, 3.0000, 4.0000])
+    """
+    if dim is None:
+        dims = list(range(input.dim()))
+    else:
+        dims = [wrap_dim(d, input.dim()) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    for place, d in enumerate(dims):
+        if d in dims[:place]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    if input.dtype == _C.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if isinstance(spacing, (tuple, list)):
+        if len(spacing) != len(dims):
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
+                f"arguments to have the same length, but got a spacing argument of length {len(spacing)} and "
+                f"a dim argument of length {len(dims)}."
+            )
+        spacings = list(spacing)
+    else:
+        if isinstance(spacing, Tensor) and spacing.dim():
+            raise TypeError(
+                "gradient() received an invalid combination of arguments - got (Tensor, spacing=Tensor); "
+                "pass coordinates as a tuple of tensors, one per dimension"
+            )
+        spacings = [spacing] * len(dims)
+    for d, step in zip(dims, spacings):
+        if input.size(d) < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        if isinstance(step, Tensor) and step.dim():
+            if step.dim() != 1:
+                raise RuntimeError(
+                    "torch.gradient expected each element of spacing to have one dimension, but got an "
+                    f"element with {step.dim()} dimensions!"
+                )
+            if step.size(0) != input.size(d):
+                raise RuntimeError(
+                    "torch.gradient expected each element of spacing to have the same length as its "
+                    "corresponding dimension"
+                )
+    return tuple(
+        (_slope_uneven if isinstance(step, Tensor) and step.dim() else _slope_even)(
+            input, step, d, edge_order
+        )
+        for d, step in zip(dims, spacings)
+    )

@@ -1,0 +1,142 @@
+"""Distances between the rows of matrices, and rows held to a maximal norm: cdist, pdist, renorm."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight.ops._public import (
+    FUNCTIONS,
+    function,
+    in_place_of,
+    public,
+    type_name,
+    wrap_dim,
+    write_out,
+)
+from rushlight.ops.reduce import vector_norm
+
+ops = _C.ops
+
+_MODES = {
+    None: 0,
+    "use_mm_for_euclid_dist_if_necessary": 0,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+_MANY_ROWS = 25  # from here on the Euclidean distance is a matrix product, if the mode leaves the choice
+
+
+def _length(difference, p):
+    """The p-norm along the last dimension; its derivative is 0 where a component (or the whole) is 0."""
+    if p == math.inf:
+        # The derivative goes to every component that is the largest, whole: that is torch's choice here.
+        size = ops.abs(difference)
+        fixed = _C.detach(size)
+        largest = fixed.amax(-1)
+        ties = ops.eq(fixed, largest.unsqueeze(-1))
+        return largest + ops.where(ties, size - fixed, 0).sum(-1)
+    if p < 1 and p > 0:
+        zero = ops.eq(difference, 0)
+        powers = ops.where(zero, 0, ops.abs(ops.where(zero, 1, difference)) ** p)
+        total = powers.sum(-1)
+        none = ops.eq(total, 0)
+        return ops.where(none, 0, ops.where(none, 1, total) ** (1 / p))
+    if p == 0:
+        return ops.abs(ops.sign(difference)).sum(-1)
+    return vector_norm(difference, p, -1)
+
+
+def _euclid(x1, x2):
+    """|a - b| from |a|^2 + |b|^2 - 2ab: one matrix product instead of all differences."""
+    squares = (x1 * x1).sum(-1).unsqueeze(-1) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.mT)
+    zero = ops.le(squares, 0)
+    return ops.where(zero, 0, ops.sqrt(ops.where(zero, 1, squares)))
+
+
+def _check_p(name, p):
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        place = 3 if name == "cdist" else 2
+        raise TypeError(f"{name}(): argument 'p' (position {place}) must be float, not {type(p).__name__}")
+    if not p >= 0:
+        raise RuntimeError(f"{name} only supports non-negative p values")
+
+
+@function
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norm distance of every row of x1 to every row of x2, batch by batch.
+
+    >>> rushlight.cdist(rushlight.tensor([[0., 0.]]), rushlight.tensor([[3., 4.], [0., 1.]]))
+    tensor([[5., 1.]])
+    """
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+    if x1.size(-1) != x2.size(-1):
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}"
+        )
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
+    _check_p("cdist", p)
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
+    mode = _MODES[compute_mode]
+    many = x1.size(-2) > _MANY_ROWS or x2.size(-2) > _MANY_ROWS
+    if p == 2 and (mode == 1 or (mode == 0 and many)):
+        return _euclid(x1, x2)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if difference.size(-1) == 0 or difference.numel() == 0:
+        return difference.sum(-1)
+    if x1.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
+    return _length(difference, p)
+
+
+@function
+def pdist(input, p=2.0):
+    """The p-norm distances between the rows of a matrix: all pairs, each once.
+
+    >>> rushlight.pdist(rushlight.tensor([[0., 0.], [3., 4.], [0., 1.]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if not input.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    _check_p("pdist", p)
+    n = input.size(0)
+    if n < 2 or input.size(1) == 0:
+        return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()
+    if input.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(input.dtype)}'")
+    first, second = FUNCTIONS["triu_indices"](n, n, 1).unbind(0)
+    return _length(input.index_select(0, first) - input.index_select(0, second), p)
+
+
+@public
+def renorm(input, p, dim, maxnorm, *, out=None):
+    """Every slice along dim whose p-norm is above maxnorm, scaled down to it.
+
+    >>> rushlight.renorm(rushlight.tensor([[3., 4.], [0., 1.]]), 2, 0, 1.)
+    tensor([[0.6000, 0.8000],
+            [0.0000, 1.0000]])
+    """
+    if not p > 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if input.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} dimensions")
+    dim = wrap_dim(dim, input.dim())
+    size = vector_norm(input, p, [d for d in range(input.dim()) if d != dim], True)
+    above = ops.gt(size, maxnorm)
+    scale = ops.where(above, maxnorm / (size + 1e-7), 1)
+    result = (input * scale).to(input.dtype).contiguous()
+    return result if out is None else write_out(out, result)
+
+
+in_place_of(renorm, "renorm")

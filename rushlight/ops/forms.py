@@ -1,0 +1,251 @@
+"""Other forms of what exists: functions that work in place, copies of views, splits that are not views of
+each other, and operations that torch has under a second name."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, Tensor, dims, function, method, public, write_out
+
+ops = _C.ops
+
+# torch has the in-place form of these methods as a function, too.
+for _name in (
+    "abs", "acos", "acosh", "addmv", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+    "as_strided", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min", "clip",
+    "conj_physical", "cos", "cosh", "deg2rad", "erf", "erfc", "exp", "exp2", "expm1", "fill", "fix",
+    "floor", "frac", "gcd", "i0", "index_put", "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit",
+    "nan_to_num", "neg", "negative", "rad2deg", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sin",
+    "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy", "zero",
+):  # fmt: skip
+    FUNCTIONS[f"{_name}_"] = getattr(Tensor, f"{_name}_")
+FUNCTIONS["put"] = Tensor.put
+
+
+@function
+def alias_copy(input, *, out=None):
+    """A copy of the tensor.
+
+    >>> rushlight.alias_copy(rushlight.tensor([1, 2]))
+    tensor([1, 2])
+    """
+    result = ops.contiguous_copy(input)
+    return result if out is None else write_out(out, result)
+
+
+@function
+def detach_copy(input, *, out=None):
+    """A copy of the tensor without history.
+
+    >>> rushlight.detach_copy(rushlight.ones(2, requires_grad=True)).requires_grad
+    False
+    """
+    result = ops.contiguous_copy(_C.detach(input))
+    return result if out is None else write_out(out, result)
+
+
+def _slice(input, dim=0, start=None, end=None, step=1):
+    if step is not None and step <= 0:
+        raise RuntimeError("slice step must be positive")
+    at = [slice(None)] * input.dim()
+    if not at:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    at[dim] = slice(start, end, step)
+    return input[tuple(at)]
+
+
+@function
+def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None):
+    """A copy of input[start:end:step] along dim.
+
+    >>> rushlight.slice_copy(rushlight.tensor([1, 2, 3, 4]), 0, 0, 4, 2)
+    tensor([1, 3])
+    """
+    result = ops.contiguous_copy(_slice(input, dim, start, end, step))
+    return result if out is None else write_out(out, result)
+
+
+@method
+def narrow_copy(self, dim, start, length):
+    """A copy of what narrow shows as a view.
+
+    >>> rushlight.tensor([1, 2, 3]).narrow_copy(0, 1, 2)
+    tensor([2, 3])
+    """
+    return FUNCTIONS["narrow_copy"](self, dim, start, length)
+
+
+@public
+def unsafe_chunk(input, chunks, dim=0):
+    """chunk; the pieces may be written to in place while the others are in use.
+
+    >>> rushlight.unsafe_chunk(rushlight.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """
+    return tuple(ops.contiguous_copy(piece) for piece in FUNCTIONS["chunk"](input, chunks, dim))
+
+
+@public
+def unsafe_split(tensor, split_size, dim=0):
+    """split; the pieces may be written to in place while the others are in use.
+
+    >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """
+    return tuple(ops.contiguous_copy(piece) for piece in FUNCTIONS["split"](tensor, split_size, dim))
+
+
+@public
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """split_with_sizes; the pieces may be written to in place while the others are in use.
+
+    >>> rushlight.unsafe_split_with_sizes(rushlight.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """
+    pieces = FUNCTIONS["split_with_sizes"](input, split_sizes, dim)
+    return tuple(ops.contiguous_copy(piece) for piece in pieces)
+
+
+@function
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False,
+                   pin_memory=False):  # fmt: skip
+    """Uninitialised memory whose dimensions lie in memory in the order of physical_layout.
+
+    >>> rushlight.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    if len(size) != len(physical_layout):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    for place, d in enumerate(physical_layout):
+        if not 0 <= d < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
+                f"{place}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
+    if len(set(physical_layout)) != len(size):
+        raise RuntimeError("Duplicate dim not allowed")
+    strides, step = [0] * len(size), 1
+    for d in reversed(physical_layout):
+        strides[d] = step
+        step *= max(size[d], 1)
+    return FUNCTIONS["empty_strided"](
+        size, strides, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )  # fmt: skip
+
+
+@method
+def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
+                      pin_memory=False):  # fmt: skip
+    """Uninitialised memory of this tensor's dtype and device, with the given size and strides.
+
+    >>> rushlight.zeros(1).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    return FUNCTIONS["empty_strided"](
+        size, stride, dtype=dtype or self.dtype, layout=layout, device=device or self.device,
+        requires_grad=requires_grad, pin_memory=pin_memory,
+    )  # fmt: skip
+
+
+@function
+def native_dropout(input, p, train):
+    """Dropout, and the mask of what it kept.
+
+    >>> rushlight.native_dropout(rushlight.ones(2), 0., True)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
+    if input.numel() == 0:
+        return ops.clone(input), FUNCTIONS["empty_like"](input)
+    if p == 0 or not (train or train is None):
+        return ops.clone(input), FUNCTIONS["ones_like"](input, dtype=_C.bool)
+    if p == 1:
+        return input * 0, FUNCTIONS["zeros_like"](input, dtype=_C.bool)
+    mask = FUNCTIONS["empty_like"](input, dtype=input.dtype).bernoulli_(1 - p).bool()
+    return input * mask * (1 / (1 - p)), mask
+
+
+@function
+def native_dropout_backward(grad_output, mask, scale):
+    """The derivative of native_dropout: the gradient where the mask kept, times the scale.
+
+    >>> mask = rushlight.tensor([True, False])
+    >>> rushlight.native_dropout_backward(rushlight.ones(2), mask, 2.0)
+    tensor([2., 0.])
+    """
+    if mask.dtype != _C.bool:
+        raise RuntimeError(f"Mask should be Bool Scalar Type{mask.dtype}")
+    return grad_output * (mask.to(grad_output.dtype) * scale)
+
+
+@function
+def norm_except_dim(v, pow=2, dim=0):
+    """The norm of every slice along dim, kept as dimensions of size 1 (of the whole tensor if dim is -1).
+
+    >>> rushlight.norm_except_dim(rushlight.tensor([[3., 4.]]), 2, 0)
+    tensor([[5.]])
+    """
+    from rushlight.ops.reduce import vector_norm
+
+    if dim == -1:
+        return vector_norm(v, pow)
+    kept = [1] * v.dim()
+    kept[dim] = v.size(dim)
+    return vector_norm(v.movedim(dim, 0).reshape(v.size(dim), -1), pow, 1).reshape(kept)
+
+
+@function
+def frobenius_norm(input, dim, keepdim=False, *, out=None):
+    """The 2-norm along dim.
+
+    >>> rushlight.frobenius_norm(rushlight.tensor([[3., 4.]]), 1)
+    tensor([5.])
+    """
+    from rushlight.ops.reduce import vector_norm
+
+    result = vector_norm(input, 2, dim, keepdim)
+    return result if out is None else write_out(out, result)
+
+
+@method
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Writes a number to the main diagonal; wrap starts it again below in tall matrices.
+
+    >>> rushlight.zeros(2, 2).fill_diagonal_(1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    n = self.dim()
+    if n < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if n > 2 and any(size != self.size(0) for size in self.shape):
+        raise RuntimeError("all dimensions of input must be of equal length")
+    side = min(self.shape)
+    places = _C.arange(0, 1, side, _C.int64, self.device)
+    if n > 2 or not wrap or self.size(0) <= self.size(1):
+        self[(places,) * n] = fill_value
+        return self
+    rows = [row for row in range(self.size(0)) if row % (self.size(1) + 1) < self.size(1)]
+    columns = [row % (self.size(1) + 1) for row in rows]
+    self[rows, columns] = fill_value
+    return self
+
+
+@method
+def resize(self, *sizes):
+    """This tensor's memory in other sizes; deprecated in torch."""
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    return self.reshape(dims(sizes))
+
+
+@method
+def resize_as(self, tensor):
+    """This tensor's memory in the sizes of another; deprecated in torch."""
+    import warnings
+
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    return self.reshape(tensor.shape)

@@ -1,0 +1,200 @@
+"""Counting elements in bins: histc, histogram, histogramdd. Composed of searchsorted and scatter_add."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C, return_types
+from rushlight.ops._public import FUNCTIONS, Tensor, function, public, type_name, write_out
+
+ops = _C.ops
+
+
+def _number(value):
+    """A number as the sentences of torch print it."""
+    return "nan" if value != value else f"{value:g}"
+
+
+def _counted(place, inside, bins, weight, dtype, device):
+    """How much weight falls into each bin: `place` is the bin of each element, where `inside` holds."""
+    place = place[inside].long()
+    counts = _C.full((bins,), 0, _C.float64, device)
+    if weight is None:
+        weight = _C.full((place.numel(),), 1, _C.float64, device)
+    else:
+        weight = weight.reshape(-1)[inside].double()
+    return counts.scatter_add_(0, place, weight).to(dtype)
+
+
+@public
+def histc(input, bins=100, min=0, max=0, *, out=None):
+    """How many elements fall into each of `bins` equal parts of [min, max] (of the elements' own range if
+    both are equal).
+
+    >>> rushlight.histc(rushlight.tensor([1., 2., 1.]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    x = _C.detach(input).reshape(-1)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if x.is_complex():
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if x.dtype == _C.bool:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if not x.is_floating_point():
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
+    low, high = float(min), float(max)
+    if low == high and x.numel():
+        low, high = x.min().item(), x.max().item()
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{_number(low)}, {_number(high)}] is not finite")
+    if low >= high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    wide = x if x.dtype == _C.float64 else x.float()
+    inside = ops.logical_and(ops.ge(wide, low), ops.le(wide, high))
+    place = FUNCTIONS["clamp"]((wide - low) * bins / (high - low), max=bins - 1)
+    result = _counted(place, inside, bins, None, x.dtype, x.device)
+    return result if out is None else write_out(out, result)
+
+
+def _edges(x, count, limits, dim):
+    """count + 1 evenly spaced edges of the bins for the column x, over `limits` or its own range."""
+    if count <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dim}")
+    if limits is not None:
+        low, high = limits
+    elif x.numel():
+        if x.dtype not in (_C.float32, _C.float64):
+            raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(x.dtype)}'")
+        low, high = x.min().item(), x.max().item()
+    else:
+        low, high = 0.0, 1.0
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(
+            f"torch.histogramdd: dimension {dim}'s range [{_number(low)}, {_number(high)}] is not finite"
+        )
+    if low > high:
+        raise RuntimeError(
+            f"torch.histogramdd: min should not exceed max, but got min {_number(low)} max {_number(high)} "
+            f"for dimension {dim}"
+        )
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return FUNCTIONS["linspace"](low, high, count + 1, dtype=x.dtype, device=x.device)
+
+
+def _cpp_name(dtype):
+    return {_C.float32: "float", _C.float64: "double", _C.int64: "long int", _C.int32: "int",
+            _C.float16: "c10::Half", _C.bfloat16: "c10::BFloat16"}.get(dtype, str(dtype))  # fmt: skip
+
+
+def _histogram(input, bins, limits, weight, density):
+    """The counts and the edges of a histogram of the rows of `input`."""
+    size = input.size(-1)
+    if not input.is_floating_point():
+        name = "histogramdd" if limits is None else "histogram_cpu"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
+    if limits is not None and len(limits) != 2 * size:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {size}-dimensional histogram range should have {2 * size} elements, "
+            f"but got {len(limits)}"
+        )
+    if weight is not None:
+        if weight.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have "
+                f"the same dtype, but got input({_cpp_name(input.dtype)}), and "
+                f"weight({_cpp_name(weight.dtype)})"
+            )
+        if weight.shape != input.shape[:-1]:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
+                f"tensor excluding its innermost dimension, but got input with shape {list(input.shape)} and "
+                f"weight with shape {list(weight.shape)}"
+            )
+        weight = _C.detach(weight)
+    rows = _C.detach(input).reshape(-1 if size else 0, size)
+    edges, place, inside, total = [], 0, None, 1
+    for dim in range(size):
+        x, wanted = rows[:, dim].contiguous(), bins[dim]
+        if isinstance(wanted, Tensor):
+            edge = _checked_edges(wanted, input, dim)
+        else:
+            edge = _edges(x, wanted, None if limits is None else limits[2 * dim : 2 * dim + 2], dim)
+        count = edge.numel() - 1
+        within = ops.logical_and(ops.ge(x, edge[0]), ops.le(x, edge[-1]))
+        mine = FUNCTIONS["clamp"](FUNCTIONS["searchsorted"](edge, x, right=True) - 1, max=count - 1)
+        place = mine + place * count
+        inside = within if inside is None else ops.logical_and(inside, within)
+        edges.append(edge)
+        total *= count
+    if size == 0:
+        return _C.full((), 0, input.dtype, input.device), ()
+    hist = _counted(place, inside, total, weight, input.dtype, input.device)
+    hist = hist.reshape([edge.numel() - 1 for edge in edges])
+    if density:
+        hist = hist / hist.sum()
+        for dim, edge in enumerate(edges):
+            sizes = [1] * size
+            sizes[dim] = edge.numel() - 1
+            hist = hist / (edge[1:] - edge[:-1]).reshape(sizes)
+    return hist, tuple(edges)
+
+
+def _checked_edges(edge, input, dim):
+    if edge.dtype != input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+            f"dtype {_cpp_name(input.dtype)} and bins for dimension {dim} with dtype {_cpp_name(edge.dtype)}"
+        )
+    if edge.dim() != 1:
+        raise RuntimeError(
+            f"torch.histogramdd: bins tensor should have one dimension, but got {edge.dim()} dimensions in "
+            f"the bins tensor for dimension {dim}"
+        )
+    if edge.numel() == 0:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins "
+            f"tensor for dimension {dim}"
+        )
+    return _C.detach(edge)
+
+
+@public
+def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+    """How many elements (or how much weight) fall into each bin; bins is a number of them or their edges.
+
+    >>> rushlight.histogram(rushlight.tensor([1., 2., 1.]), bins=4, range=(0., 3.)).hist
+    tensor([0., 2., 1., 0.])
+    """
+    column = input.reshape(-1, 1)
+    flat = None if weight is None else weight.reshape(-1)
+    if isinstance(bins, Tensor):
+        bins = bins.clone().contiguous()
+    hist, edges = _histogram(column, [bins], range, flat, density)
+    if out is not None:
+        pair = write_out(out[0], hist), write_out(out[1], edges[0])
+        return return_types.histogram_out(pair)
+    return return_types.histogram((hist, edges[0]))
+
+
+@function
+def histogramdd(input, bins, range=None, weight=None, density=False):
+    """A histogram of points: the last dimension of `input` holds their coordinates.
+
+    >>> points = rushlight.tensor([[0., 1.], [1., 0.], [1., 1.]])
+    >>> rushlight.histogramdd(points, bins=[2, 2], range=[0., 2., 0., 2.]).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    if input.dim() < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if isinstance(bins, int):
+        bins = [bins] * input.size(-1)
+    if len(bins) != input.size(-1):
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    return return_types.histogramdd(_histogram(input, bins, range, weight, density))

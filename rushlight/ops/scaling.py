@@ -1,0 +1,174 @@
+"""Powers of two (frexp, ldexp), and small functions of indices and sizes."""
+
+from __future__ import annotations
+
+from rushlight import _C, return_types
+from rushlight.ops._public import FUNCTIONS, Tensor, dims, function, in_place_of, method, public, write_out
+
+ops = _C.ops
+
+
+def _power_of_two(exponent):
+    """2 ** exponent for whole exponents, exactly, in float64."""
+    bits = (exponent.long() + 1023) << 52
+    return bits.view(_C.float64)
+
+
+@public
+def frexp(input, *, out=None):
+    """Every number as mantissa * 2 ** exponent, the size of the mantissa in [0.5, 1).
+
+    >>> mantissa, exponent = rushlight.frexp(rushlight.tensor([6., 0.]))
+    >>> mantissa, exponent
+    (tensor([0.7500, 0.0000]), tensor([3, 0], dtype=torch.int32))
+    """
+    if not input.is_floating_point():
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    wide = _C.detach(input).double()
+    # Numbers below the smallest normal one are lifted first; that takes float64 itself only.
+    tiny = ops.lt(ops.abs(wide), 2.0**-1022)
+    lifted = ops.where(tiny, wide * 2.0**54, wide)
+    raw = (lifted.view(_C.int64) >> 52) & 2047
+    plain = ops.logical_and(ops.isfinite(wide), ops.ne(wide, 0))
+    exponent = ops.where(plain, raw - 1022 - ops.where(tiny, 54, 0), 0)
+    half = exponent // 2
+    # In two steps, because 2 ** -exponent alone may overflow.
+    mantissa = input.double() * _power_of_two(-half) * _power_of_two(half - exponent)
+    result = mantissa.to(input.dtype), exponent.to(_C.int32)
+    if out is not None:
+        return return_types.frexp_out(write_out(o, r) for o, r in zip(out, result, strict=True))
+    return return_types.frexp(result)
+
+
+def _ldexp(input, other):
+    if not isinstance(other, Tensor):
+        kind = type(other).__name__
+        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {kind}")
+    dtype = _C.result_type(input, other)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        dtype = _C.get_default_dtype()
+    if other.is_complex():
+        return input.to(dtype) * 2 ** other.to(dtype)
+    real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
+    exponent = other.to(real)
+    half = ops.trunc(_C.detach(exponent) / 2)
+    # In two steps, so that a power beyond the range may still give a number within it.
+    return input.to(dtype) * ops.exp2(half) * ops.exp2(exponent - half)
+
+
+@public
+def ldexp(input, other, *, out=None):
+    """input * 2 ** other.
+
+    >>> rushlight.ldexp(rushlight.tensor([1., 1.]), rushlight.tensor([3, -1]))
+    tensor([8.0000, 0.5000])
+    """
+    result = _ldexp(input, other)
+    return result if out is None else write_out(out, result)
+
+
+in_place_of(_ldexp, "ldexp")
+
+
+@function
+def unravel_index(indices, shape):
+    """The coordinates, one tensor per dimension, of places counted through a tensor of the given shape.
+
+    >>> rushlight.unravel_index(rushlight.tensor([3, 5]), (2, 3))
+    (tensor([1, 1]), tensor([0, 2]))
+    """
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype == _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    result, left = [], indices.long()
+    for size in reversed(sizes):
+        result.append(left % size)
+        left = left.div(size, rounding_mode="floor")
+    # torch makes them one tensor, too.
+    return FUNCTIONS["stack"](result[::-1], -1).unbind(-1) if result else ()
+
+
+@public
+def nonzero_static(input, *, size, fill_value=-1, out=None):
+    """The places of the first `size` nonzero elements, filled up with `fill_value` if there are fewer.
+
+    >>> rushlight.nonzero_static(rushlight.tensor([0, 5, 7]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = input.nonzero()[:size]
+    result = _C.full((size, input.dim()), fill_value, _C.int64, input.device)
+    result[: found.size(0)] = found
+    return result if out is None else write_out(out, result)
+
+
+@method
+def sum_to_size(self, *size):
+    """This tensor summed to the given size: the opposite of expanding it from there.
+
+    >>> rushlight.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    if not size:
+        raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
+    wanted = dims(size)
+    extra = self.dim() - len(wanted)
+    fits = extra >= 0 and all(n in (1, m) for n, m in zip(wanted, self.shape[extra:]))
+    if not fits:
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(self.shape)}}}.")
+    summed = [d for d in range(self.dim()) if d < extra or (wanted[d - extra] == 1 != self.size(d))]
+    return self.sum(summed, keepdim=True).reshape(wanted) if summed else self
+
+
+@function
+def vander(x, N=None, increasing=False):
+    """The matrix of the powers of a vector's elements, one row per element.
+
+    >>> rushlight.vander(rushlight.tensor([2, 3]), 3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.size(0) if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    if count == 0:
+        kept = x.is_floating_point() or x.is_complex()
+        return _C.empty((x.size(0), 0), x.dtype if kept else _C.int64, x.device)
+    column = x.unsqueeze(-1)
+    powers = _C.arange(0, 1, count, _C.int64, x.device)
+    result = column**powers
+    return result if increasing else result.flip(1)
+
+
+@function(name="range")
+def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """start, start + step, ... up to and including end; deprecated in torch in favour of arange."""
+    import warnings
+
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+        "[start, end).",
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    result = _C.arange(start, step, count, dtype or _C.get_default_dtype(), device)
+    if out is not None:
+        return write_out(out, result)
+    return result.requires_grad_(requires_grad)
