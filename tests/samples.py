@@ -7,8 +7,7 @@ import importlib
 
 from families import OPS
 
-FAMILIES = ("elementwise", "reduce", "shape", "index", "functional", "special", "norm", "numeric")
-for family in FAMILIES:
+for family in ("elementwise", "reduce", "shape", "index", "functional", "special", "norm", "numeric", "conv"):
     importlib.import_module(f"samples_{family}")
 
 __all__ = ["OPS"]

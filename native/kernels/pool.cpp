@@ -1,0 +1,183 @@
+// Pooling by maxima, plane by plane. Start at `max_pool`.
+//
+// Values alone are separable: first the maximum over the rows of a window, which runs along the width in
+// vectors (simd/pool_rows.cpp), then over its columns. Indices need the windows one by one.
+#include "pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "elementwise.h"
+#include "pool_rows.h"
+#include "workspace.h"
+
+namespace rl {
+namespace {
+
+const PoolRows& rows() {
+#if defined(RL_HAVE_AVX2)
+  static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
+  if (has_avx2) return avx2::pool_rows;
+#endif
+  return baseline::pool_rows;
+}
+
+template <class F>
+void visit_real(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::u8: return f(TypeTag<uint8_t>{});
+    case DType::i8: return f(TypeTag<int8_t>{});
+    case DType::i16: return f(TypeTag<int16_t>{});
+    case DType::i32: return f(TypeTag<int32_t>{});
+    case DType::i64: return f(TypeTag<int64_t>{});
+    case DType::f16: return f(TypeTag<Half>{});
+    case DType::f32: return f(TypeTag<float>{});
+    case DType::f64: return f(TypeTag<double>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{});
+    default: return;
+  }
+}
+
+template <class C>
+constexpr C lowest() {
+  return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+}
+
+// Calls body(output position, index of the maximum, maximum) for every window of a plane. An empty window,
+// which only padding and dilation together can make, has the lowest value at the nearest element.
+template <class T, class F>
+inline void for_windows(const Windows& w, const T* x, F&& body) {
+  using C = compute_t<T>;
+  int64_t position = 0;
+  for (int64_t od = 0; od < w.out[0]; od++)
+    for (int64_t oh = 0; oh < w.out[1]; oh++)
+      for (int64_t ow = 0; ow < w.out[2]; ow++, position++) {
+        int64_t z0 = w.begin[0][size_t(od)], z1 = w.end[0][size_t(od)], y0 = w.begin[1][size_t(oh)],
+                y1 = w.end[1][size_t(oh)], x0 = w.begin[2][size_t(ow)], x1 = w.end[2][size_t(ow)];
+        C best = lowest<C>();
+        int64_t at = (std::min(z0, w.in[0] - 1) * w.in[1] + std::min(y0, w.in[1] - 1)) * w.in[2] +
+                     std::min(x0, w.in[2] - 1);
+        for (int64_t z = z0; z < z1; z += w.step[0])
+          for (int64_t y = y0; y < y1; y += w.step[1]) {
+            int64_t row = (z * w.in[1] + y) * w.in[2];
+            for (int64_t i = x0; i < x1; i += w.step[2]) {
+              C value = C(x[row + i]);
+              if (value > best || value != value) best = value, at = row + i;
+            }
+          }
+        body(position, at, T(best));
+      }
+}
+
+}  // namespace
+
+void max_pool(DType dtype, const Windows& w, int64_t planes, void* y, const void* x) {
+  visit_real(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Workspaces spaces(num_threads(), w.in[2] * int64_t(sizeof(T)));
+    divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
+      T* row = lease.as<T>();
+      for (int64_t plane = begin; plane < end; plane++) {
+        const T* from = static_cast<const T*>(x) + plane * w.in_size();
+        T* to = static_cast<T*>(y) + plane * w.out_size();
+        for (int64_t od = 0; od < w.out[0]; od++)
+          for (int64_t oh = 0; oh < w.out[1]; oh++, to += w.out[2]) {
+            int64_t lines = 0;
+            const T* line = nullptr;
+            for (int64_t z = w.begin[0][size_t(od)]; z < w.end[0][size_t(od)]; z += w.step[0])
+              for (int64_t i = w.begin[1][size_t(oh)]; i < w.end[1][size_t(oh)]; i += w.step[1]) {
+                const T* next = from + (z * w.in[1] + i) * w.in[2];
+                if (lines++ == 0) line = next;
+                else rows().larger[int(dtype)](row, line, next, w.in[2]), line = row;
+              }
+            if (!lines) std::fill_n(to, w.out[2], T(lowest<compute_t<T>>()));
+            else rows().along[int(dtype)](to, line, w);
+          }
+      }
+    });
+  });
+}
+
+void max_pool_indices(DType dtype, const Windows& w, int64_t planes, void* y, int64_t* indices,
+                      const void* x) {
+  visit_real(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; plane++) {
+        T* to = static_cast<T*>(y) + plane * w.out_size();
+        int64_t* places = indices + plane * w.out_size();
+        for_windows(
+            w, static_cast<const T*>(x) + plane * w.in_size(),
+            [&](int64_t position, int64_t at, T best) { to[position] = best, places[position] = at; });
+      }
+    });
+  });
+}
+
+void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, const void* gy,
+                       const void* x) {
+  visit_real(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; plane++) {
+        T* to = static_cast<T*>(gx) + plane * w.in_size();
+        const T *g = static_cast<const T*>(gy) + plane * w.out_size(),
+                *from = static_cast<const T*>(x) + plane * w.in_size();
+        std::fill_n(to, w.in_size(), T(0));
+        if (w.in[0] == 1 && w.kernel[0] == 1 && w.kernel[1] == 2 && w.kernel[2] == 2 && w.stride[1] == 2 &&
+            w.stride[2] == 2) {
+          rows().gradient_2x2[int(dtype)](to, g, from, w);
+          continue;
+        }
+        for_windows(w, from, [&](int64_t position, int64_t at, T) {
+          to[at] = T(compute_t<T>(to[at]) + compute_t<T>(g[position]));
+        });
+      }
+    });
+  });
+}
+
+bool find_bad_index(const PlaneMove& move, const int64_t* indices, int64_t& bad) {
+  for (int64_t i = 0; i < move.planes * move.count; i++) {
+    if (uint64_t(indices[i]) >= uint64_t(move.size)) {
+      bad = indices[i];
+      return true;
+    }
+  }
+  return false;
+}
+
+void gather_planes(DType dtype, const PlaneMove& move, void* y, const void* x, const int64_t* indices) {
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    divide(double(move.planes) * double(move.count), move.planes, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; plane++) {
+        const T* from = static_cast<const T*>(x) + plane * move.size;
+        T* to = static_cast<T*>(y) + plane * move.count;
+        const int64_t* at = indices + plane * move.count;
+        for (int64_t i = 0; i < move.count; i++) to[i] = from[at[i]];
+      }
+    });
+  });
+}
+
+void scatter_planes(DType dtype, const PlaneMove& move, void* y, const void* x, const int64_t* indices,
+                    bool add) {
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    divide(double(move.planes) * double(move.size), move.planes, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; plane++) {
+        T* to = static_cast<T*>(y) + plane * move.size;
+        const T* from = static_cast<const T*>(x) + plane * move.count;
+        const int64_t* at = indices + plane * move.count;
+        std::fill_n(to, move.size, T(0));
+        for (int64_t i = 0; i < move.count; i++) to[at[i]] = add ? T(C(to[at[i]]) + C(from[i])) : from[i];
+      }
+    });
+  });
+}
+
+}  // namespace rl

@@ -1,0 +1,25 @@
+// The loops of max pooling that run along rows, once per instruction set (simd/pool_rows.cpp).
+#pragma once
+#include "pool.h"
+
+namespace rl {
+
+struct PoolRows {
+  // to[i] = the larger of a[i] and b[i], NaN if one is; `to` may be a.
+  using Larger = void (*)(void* to, const void* a, const void* b, int64_t n);
+  // to = the maximum of each window of the last dimension of one row.
+  using Along = void (*)(void* to, const void* row, const Windows& windows);
+  // Adds g where the maximum of its 2x2 window is; windows do not overlap and to holds zeros.
+  using Gradient = void (*)(void* to, const void* g, const void* x, const Windows& windows);
+  Larger larger[DTYPE_COUNT];
+  Along along[DTYPE_COUNT];
+  Gradient gradient_2x2[DTYPE_COUNT];
+};
+namespace baseline {
+extern const PoolRows pool_rows;
+}
+namespace avx2 {
+extern const PoolRows pool_rows;
+}
+
+}  // namespace rl

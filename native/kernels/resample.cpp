@@ -1,0 +1,198 @@
+// Applies a separable linear map plane by plane. Start at `resample`.
+//
+// The dimensions are taken one after the other, those that shrink first; what lies between two passes stays
+// in a buffer of one plane. Half precision is computed in float and rounded once at the end.
+#include "resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "elementwise.h"
+#include "workspace.h"
+
+namespace rl {
+
+void Taps::settle() {
+  copies = int64_t(index.size()) == out;
+  for (size_t i = 0; copies && i < index.size(); i++)
+    copies = first[i + 1] == int64_t(i) + 1 && weight[i] == 1.0;
+  identity = copies && in == out;
+  for (size_t i = 0; identity && i < index.size(); i++) identity = index[i] == int64_t(i);
+}
+
+Taps Taps::transposed() const {
+  Taps t;
+  t.in = out, t.out = in;
+  t.first.assign(size_t(in) + 1, 0);
+  for (int64_t i : index) t.first[size_t(i) + 1]++;
+  for (size_t i = 0; i < size_t(in); i++) t.first[i + 1] += t.first[i];
+  t.index.resize(index.size());
+  t.weight.resize(index.size());
+  std::vector<int64_t> next(t.first.begin(), t.first.end() - 1);
+  for (int64_t o = 0; o < out; o++)
+    for (int64_t tap = first[size_t(o)]; tap < first[size_t(o) + 1]; tap++) {
+      int64_t place = next[size_t(index[size_t(tap)])]++;
+      t.index[size_t(place)] = o, t.weight[size_t(place)] = weight[size_t(tap)];
+    }
+  t.settle();
+  return t;
+}
+
+namespace {
+
+const ResamplePasses& passes() {
+#if defined(RL_HAVE_AVX2)
+  static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
+  if (has_avx2) return avx2::resample_passes;
+#endif
+  return baseline::resample_passes;
+}
+
+void run_pass(float* y, const float* x, int64_t outer, const Taps& t, int64_t inner) {
+  passes().f32(y, x, outer, t, inner);
+}
+void run_pass(double* y, const double* x, int64_t outer, const Taps& t, int64_t inner) {
+  passes().f64(y, x, outer, t, inner);
+}
+void run_pass(std::complex<float>* y, const std::complex<float>* x, int64_t outer, const Taps& t,
+              int64_t inner) {
+  passes().c64(y, x, outer, t, inner);
+}
+void run_pass(std::complex<double>* y, const std::complex<double>* x, int64_t outer, const Taps& t,
+              int64_t inner) {
+  passes().c128(y, x, outer, t, inner);
+}
+
+int64_t in_size(const Taps (&t)[3]) { return t[0].in * t[1].in * t[2].in; }
+int64_t out_size(const Taps (&t)[3]) { return t[0].out * t[1].out * t[2].out; }
+
+// The dimensions that are no identity, those that shrink most first; where equal, the inner one last, since
+// its pass is the slow one.
+int order_of(const Taps (&t)[3], int (&order)[3]) {
+  int count = 0;
+  for (int d = 0; d < 3; d++)
+    if (!t[d].identity) order[count++] = d;
+  std::stable_sort(order, order + count, [&](int a, int b) {
+    return double(t[a].out) / double(std::max<int64_t>(1, t[a].in)) <
+           double(t[b].out) / double(std::max<int64_t>(1, t[b].in));
+  });
+  return count;
+}
+
+// Elements only change places.
+template <class T>
+void copy_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
+  // The middle of the width is usually a run of consecutive elements.
+  const int64_t* index = t[2].index.data();
+  int64_t run_begin = 0, run_end = 0;
+  for (int64_t o = 0, start = 0; o < t[2].out; o++) {
+    if (o && index[o] != index[o - 1] + 1) start = o;
+    if (o + 1 - start > run_end - run_begin) run_begin = start, run_end = o + 1;
+  }
+  divide(double(planes) * double(out_size(t)), planes, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; plane++) {
+      const T* from = x + plane * in_size(t);
+      T* to = y + plane * out_size(t);
+      for (int64_t od = 0; od < t[0].out; od++)
+        for (int64_t oh = 0; oh < t[1].out; oh++, to += t[2].out) {
+          const T* row = from + (t[0].index[size_t(od)] * t[1].in + t[1].index[size_t(oh)]) * t[2].in;
+          for (int64_t o = 0; o < run_begin; o++) to[o] = row[index[o]];
+          std::memcpy(static_cast<void*>(to + run_begin), row + index[run_begin],
+                      size_t(run_end - run_begin) * sizeof(T));
+          for (int64_t o = run_end; o < t[2].out; o++) to[o] = row[index[o]];
+        }
+    }
+  });
+}
+
+uint8_t to_byte(float value) { return uint8_t(std::clamp(std::floor(value + 0.5f), 0.0f, 255.0f)); }
+
+// Plane by plane through buffers of the compute type C.
+template <class T, class C>
+void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
+  int order[3];
+  int count = order_of(t, order);
+  // torch rounds bytes after each dimension, the last one first.
+  constexpr bool BYTES = std::is_same_v<T, uint8_t>;
+  if (BYTES) std::sort(order, order + count, std::greater<int>());
+  int64_t sizes[3] = {t[0].in, t[1].in, t[2].in}, largest = std::max(in_size(t), out_size(t));
+  for (int i = 0; i < count; i++) {
+    sizes[order[i]] = t[order[i]].out;
+    largest = std::max(largest, sizes[0] * sizes[1] * sizes[2]);
+  }
+  constexpr bool SAME = std::is_same_v<T, C>;
+  Workspaces spaces(num_threads(), 2 * largest * int64_t(sizeof(C)));
+  divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    C* room[2] = {lease.as<C>(), lease.as<C>() + largest};
+    for (int64_t plane = begin; plane < end; plane++) {
+      const T* first = x + plane * in_size(t);
+      T* last = y + plane * out_size(t);
+      int64_t now[3] = {t[0].in, t[1].in, t[2].in};
+      const C* from;
+      if constexpr (SAME) {
+        from = first;
+      } else {
+        for (int64_t i = 0; i < in_size(t); i++) room[1][i] = C(first[i]);
+        from = room[1];
+      }
+      for (int i = 0; i < count; i++) {
+        int d = order[i];
+        C* to = room[i % 2];
+        if constexpr (SAME)
+          if (i == count - 1) to = last;
+        int64_t outer = 1, inner = 1;
+        for (int e = 0; e < d; e++) outer *= now[e];
+        for (int e = d + 1; e < 3; e++) inner *= now[e];
+        run_pass(to, from, outer, t[d], inner);
+        now[d] = t[d].out;
+        from = to;
+        if constexpr (BYTES)
+          for (int64_t n = 0; n < now[0] * now[1] * now[2]; n++) to[n] = C(to_byte(to[n]));
+      }
+      if constexpr (BYTES) {
+        for (int64_t i = 0; i < out_size(t); i++) last[i] = uint8_t(from[i]);
+      } else if constexpr (SAME) {
+        if (count == 0) std::copy_n(from, out_size(t), last);
+      } else {
+        for (int64_t i = 0; i < out_size(t); i++) last[i] = T(from[i]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void resample(DType dtype, const Taps (&t)[3], int64_t planes, void* y, const void* x) {
+  if (planes == 0 || out_size(t) == 0) return;
+  if (t[0].copies && t[1].copies && t[2].copies) {
+    switch (dtype_size(dtype)) {
+      case 1: return copy_planes(t, planes, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
+      case 2: return copy_planes(t, planes, static_cast<uint16_t*>(y), static_cast<const uint16_t*>(x));
+      case 4: return copy_planes(t, planes, static_cast<uint32_t*>(y), static_cast<const uint32_t*>(x));
+      case 8: return copy_planes(t, planes, static_cast<uint64_t*>(y), static_cast<const uint64_t*>(x));
+      default:
+        return copy_planes(t, planes, static_cast<std::complex<double>*>(y),
+                           static_cast<const std::complex<double>*>(x));
+    }
+  }
+  auto run = [&](auto tag, auto compute) {
+    using T = typename decltype(tag)::type;
+    using C = typename decltype(compute)::type;
+    combine_planes<T, C>(t, planes, static_cast<T*>(y), static_cast<const T*>(x));
+  };
+  switch (dtype) {
+    case DType::u8: return run(TypeTag<uint8_t>{}, TypeTag<float>{});
+    case DType::f16: return run(TypeTag<Half>{}, TypeTag<float>{});
+    case DType::bf16: return run(TypeTag<BFloat16>{}, TypeTag<float>{});
+    case DType::f32: return run(TypeTag<float>{}, TypeTag<float>{});
+    case DType::f64: return run(TypeTag<double>{}, TypeTag<double>{});
+    case DType::c64: return run(TypeTag<std::complex<float>>{}, TypeTag<std::complex<float>>{});
+    case DType::c128: return run(TypeTag<std::complex<double>>{}, TypeTag<std::complex<double>>{});
+    default: return;
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,470 @@
+// The primitives of convolutions and of unfold and fold: arguments, shapes, torch's checks; the loops are in
+// kernels/conv.h.
+//
+// convolution, conv_input_gradient and conv_weight_gradient are the three faces of one trilinear form, so
+// each one's derivatives are the other two. Read `geometry` first. f16 and bf16 are computed in float and
+// rounded once.
+#include "../kernels/conv.h"
+#include "../tensor/iterate.h"
+#include "window.h"
+
+namespace rl {
+namespace {
+
+const char* c_type_name(DType t) {
+  constexpr const char* names[] = {"unsigned char",
+                                   "signed char",
+                                   "short",
+                                   "int",
+                                   "long",
+                                   "c10::Half",
+                                   "float",
+                                   "double",
+                                   "c10::complex<float>",
+                                   "c10::complex<double>",
+                                   "bool",
+                                   "c10::BFloat16"};
+  return names[int(t)];
+}
+
+void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name) {
+  if (read_triple(o, dims, unused, out, "convolution", name)) return check_moderate(out, "convolution", name);
+  Shape given;
+  read_sizes(o, given, "convolution", name);
+  failf(
+      PyExc_RuntimeError,
+      "expected %s to be a single integer value or a list of %d values to match the convolution dimensions, "
+      "but got %s=%s",
+      name, dims, name, sizes_text(given).c_str());
+}
+
+struct Window {
+  Triple stride, padding, dilation;
+  int64_t groups;
+
+  Window(PyObject* const* args, int dims) {
+    read_window(args[0], dims, 1, stride, "stride");
+    read_window(args[1], dims, 0, padding, "padding");
+    read_window(args[2], dims, 1, dilation, "dilation");
+    groups = int_argument("convolution", "groups", args[3]);
+    for (int d = 0; d < 3; d++) {
+      if (padding[d] < 0) fail(PyExc_RuntimeError, "negative padding is not supported");
+      if (stride[d] <= 0) fail(PyExc_RuntimeError, "non-positive stride is not supported");
+    }
+    for (int d = 0; d < 3; d++) {
+      if (dilation[d] <= 0) {
+        fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " +
+                                     sizes_text({dilation.at + 3 - dims, size_t(dims)}));
+      }
+    }
+    if (groups <= 0) fail(PyExc_RuntimeError, "non-positive groups is not supported");
+  }
+};
+
+Tensor* tensor_at(PyObject* const* args, int i, const char* name) {
+  if (!is_tensor(args[i])) {
+    failf(PyExc_TypeError, "convolution(): argument '%s' (position %d) must be Tensor, not %s", name, i + 1,
+          Py_TYPE(args[i])->tp_name);
+  }
+  return as_tensor(args[i]);
+}
+
+Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
+  return args[i] == Py_None ? nullptr : tensor_at(args, i, name);
+}
+
+void check_dtypes(const Tensor* x, const Tensor* weight, const Tensor* bias) {
+  if (x->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+          dtype_class_name(weight->dtype));
+  }
+  if (bias && bias->dtype != x->dtype) {
+    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", c_type_name(x->dtype),
+          c_type_name(bias->dtype));
+  }
+  if (x->dtype == DType::b1) {
+    fail_not_implemented(weight->ndim == 5 ? "compute_columns3d" : "slow_conv2d_cpu", x->dtype);
+  }
+}
+
+void check_devices(const Tensor* x, const Tensor* other) {
+  if (other && !(x->device() == other->device())) {
+    fail(PyExc_RuntimeError,
+         "Expected all tensors to be on the same device, but found at least two devices, " +
+             device_name(x->device()) + " and " + device_name(other->device()) + "!");
+  }
+}
+
+void check_bias(const Tensor* bias, const Tensor* weight, int64_t channels, const char* given) {
+  if (!bias || (bias->ndim == 1 && bias->size(0) == channels)) return;
+  failf(
+      PyExc_RuntimeError,
+      "Given %sweight of size %s, expected bias to be 1-dimensional with %lld elements, but got bias of size "
+      "%s instead",
+      given, sizes_text(weight->sizes()).c_str(), (long long)channels, sizes_text(bias->sizes()).c_str());
+}
+
+void check_groups(const Tensor* weight, int64_t groups) {
+  if (weight->size(0) < groups) {
+    failf(PyExc_RuntimeError,
+          "Given groups=%lld, expected weight to be at least %lld at dimension 0, but got weight of size %s "
+          "instead",
+          (long long)groups, (long long)groups, sizes_text(weight->sizes()).c_str());
+  }
+  if (weight->size(0) % groups) {
+    failf(PyExc_RuntimeError,
+          "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, but got weight of size "
+          "[%s] instead",
+          (long long)groups, (long long)groups, sizes_text(weight->sizes()).c_str());
+  }
+}
+
+int spatial_dims(const Tensor* x, const Tensor* weight) {
+  int dims = x->ndim - 2;
+  if (dims < 1 || dims > 3 || weight->ndim != x->ndim) {
+    fail(PyExc_RuntimeError,
+         "convolution(): expected input and weight of 3 to 5 dimensions, equally many, but "
+         "got " +
+             sizes_text(x->sizes()) + " and " + sizes_text(weight->sizes()));
+  }
+  return dims;
+}
+
+void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
+  s.groups = window.groups;
+  for (int d = 0; d < 3; d++) {
+    s.in[d] = s.out[d] = s.kernel[d] = 1;
+    s.stride[d] = window.stride[d], s.padding[d] = window.padding[d], s.dilation[d] = window.dilation[d];
+  }
+  for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
+}
+
+// What convolving an input of sizes `x` with weights of sizes `weight` means; `s.out` is computed.
+ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
+  ConvShape s;
+  fill_window(s, window, weight.subspan(2), dims);
+  s.batch = x[0], s.in_channels = x[1], s.out_channels = weight[0];
+  for (int d = 0; d < dims; d++) s.in[3 - dims + d] = x[size_t(2 + d)];
+  bool fits = true;
+  int64_t padded[3], extent[3];
+  for (int d = 0; d < 3; d++) {
+    if (s.kernel[d] > INT32_MAX || s.in[d] > (int64_t(1) << 60))
+      fail(PyExc_RuntimeError, "convolution(): sizes are too large");
+    padded[d] = s.in[d] + 2 * s.padding[d];
+    extent[d] = s.dilation[d] * (s.kernel[d] - 1) + 1;
+    fits &= padded[d] >= extent[d] && (s.kernel[d] > 0) && s.in[d] > 0;
+    s.out[d] = (padded[d] - extent[d]) / s.stride[d] + 1;
+  }
+  if (!fits) {
+    fail(PyExc_RuntimeError, "Calculated padded input size per channel: (" +
+                                 sizes_between(padded, dims, " x ") + "). Kernel size: (" +
+                                 sizes_between(s.kernel, dims, " x ") +
+                                 "). Kernel size can't be greater than actual input size");
+  }
+  return s;
+}
+
+void check_input_channels(Sizes x, Sizes weight, int64_t groups, int64_t expected, bool transposed) {
+  if (x[1] == expected) return;
+  std::string given = transposed ? "transposed=1" : "groups=" + std::to_string(groups);
+  failf(PyExc_RuntimeError,
+        "Given %s, weight of size %s, expected input%s to have %lld channels, but got %lld channels instead",
+        given.c_str(), sizes_text(weight).c_str(), sizes_text(x).c_str(), (long long)expected,
+        (long long)x[1]);
+}
+
+bool is_reduced(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+// A contiguous tensor to compute with: float for f16 and bf16.
+TensorRef operand(Tensor* t) {
+  if (!t) return TensorRef();
+  TensorRef wide = is_reduced(t->dtype) ? cast(t, DType::f32) : share(t);
+  return contiguous(wide.get());
+}
+
+const void* data_of(const TensorRef& t) { return t ? t->data() : nullptr; }
+
+// Runs a kernel into a new tensor of `sizes`; the kernel sees float instead of f16 and bf16.
+template <class F>
+PyObject* compute(Tensor* like, Sizes sizes, double work, F&& kernel) {
+  DType dtype = is_reduced(like->dtype) ? DType::f32 : like->dtype;
+  TensorRef result = new_tensor(sizes, like->is_meta() ? like->dtype : dtype, like->device());
+  if (like->is_meta() || result->numel == 0) {
+    return result->dtype == like->dtype ? result.release_object()
+                                        : cast(result.get(), like->dtype).release_object();
+  }
+  {
+    MaybeNoGil released(work > 100000 ? INT64_MAX : 0);
+    kernel(dtype, result->data());
+  }
+  return cast(result.get(), like->dtype).release_object();
+}
+
+void result_sizes(Shape& sizes, int64_t batch, int64_t channels, const int64_t* spatial, int dims) {
+  sizes.ndim = dims + 2;
+  sizes.sizes[0] = batch, sizes.sizes[1] = channels;
+  for (int d = 0; d < dims; d++) sizes.sizes[2 + d] = spatial[3 - dims + d];
+}
+
+// convolution(x, weight, bias; stride, padding, dilation, groups)
+PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
+  Tensor* bias = optional_tensor_at(args, 2, "bias");
+  int dims = spatial_dims(x, weight);
+  Window window(args + 3, dims);
+  check_groups(weight, window.groups);
+  check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
+  check_bias(bias, weight, weight->size(0), "");
+  ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
+  check_devices(x, weight);
+  check_devices(x, bias);
+  check_dtypes(x, weight, bias);
+  Shape sizes;
+  result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
+  if (x->is_meta()) return new_tensor(sizes, x->dtype, x->device()).release_object();
+  TensorRef from = operand(x), w = operand(weight), b = operand(bias);
+  return compute(x, sizes, s.work(), [&](DType dtype, void* y) {
+    conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));
+  });
+}
+
+// conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)
+PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
+  Tensor* bias = optional_tensor_at(args, 2, "bias");
+  int dims = spatial_dims(x, weight);
+  PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
+  Window window(window_args, dims);
+  Triple extra;
+  read_window(args[5], dims, 0, extra, "output_padding");
+  for (int64_t n : extra.at)
+    if (n < 0) fail(PyExc_RuntimeError, "negative output_padding is not supported");
+  check_groups(weight, window.groups);
+  check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(0), true);
+  int64_t channels = weight->size(1) * window.groups;
+  check_bias(bias, weight, channels, "transposed=1, ");
+  ConvShape s;
+  fill_window(s, window, weight->sizes().subspan(2), dims);
+  s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
+  bool small = false, reaches = false;
+  for (int d = 0; d < dims; d++) s.out[3 - dims + d] = x->size(2 + d);
+  for (int d = 0; d < 3; d++) {
+    if (s.kernel[d] > INT32_MAX || s.out[d] > INT32_MAX)
+      fail(PyExc_RuntimeError, "conv_transpose(): sizes are too large");
+    s.in[d] =
+        (s.out[d] - 1) * s.stride[d] - 2 * s.padding[d] + s.dilation[d] * (s.kernel[d] - 1) + extra[d] + 1;
+    small |= s.in[d] <= 0 || s.kernel[d] <= 0;
+    reaches |= extra[d] >= s.stride[d] && extra[d] >= s.dilation[d] && extra[d] > 0;
+  }
+  if (small) {
+    fail(PyExc_RuntimeError, "Given input size per channel: (" + sizes_between(s.out, dims, " x ") +
+                                 "). Calculated output size per channel: (" +
+                                 sizes_between(s.in, dims, " x ") + "). Output size is too small");
+  }
+  if (reaches) {
+    static const char* names[] = {"depth", "height", "width"};
+    std::string text;
+    for (auto [what, values] :
+         {std::pair{"output_padding", extra.at}, {"stride", s.stride}, {"dilation", s.dilation}})
+      for (int d = dims == 3 ? 0 : 1; d < 3; d++)
+        text += std::string(" ") + what + "_" + names[d] + ": " + std::to_string(values[d]);
+    fail(PyExc_RuntimeError, "output padding must be smaller than either stride or dilation, but got" + text);
+  }
+  check_devices(x, weight);
+  check_devices(x, bias);
+  check_dtypes(x, weight, bias);
+  Shape sizes;
+  result_sizes(sizes, s.batch, channels, s.in, dims);
+  if (x->is_meta()) return new_tensor(sizes, x->dtype, x->device()).release_object();
+  TensorRef from = operand(x), w = operand(weight), b = operand(bias);
+  return compute(x, sizes, s.work(), [&](DType dtype, void* y) {
+    conv_input_gradient(dtype, s, y, data_of(from), data_of(w), data_of(b));
+  });
+}
+
+// The gradients are called by rules only; what they are given came out of a convolution, but is checked
+// again.
+void check_output(const ConvShape& s, const Tensor* g, int dims) {
+  Shape sizes;
+  result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
+  if (g->ndim == sizes.ndim && std::equal(sizes.sizes, sizes.sizes + sizes.ndim, g->geometry)) return;
+  fail(PyExc_RuntimeError, "convolution(): expected a gradient of size " + sizes_text(sizes) + ", but got " +
+                               sizes_text(g->sizes()));
+}
+
+// conv_input_gradient(grad, weight; input_size, stride, padding, dilation, groups)
+PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *g = tensor_at(args, 0, "grad"), *weight = tensor_at(args, 1, "weight");
+  int dims = spatial_dims(g, weight);
+  Shape size;
+  read_sizes(args[2], size, "convolution", "input_size");
+  if (size.ndim != dims + 2) fail(PyExc_RuntimeError, "convolution(): wrong number of input sizes");
+  Window window(args + 3, dims);
+  check_groups(weight, window.groups);
+  check_input_channels(size, weight->sizes(), window.groups, weight->size(1) * window.groups, false);
+  ConvShape s = geometry(size, weight->sizes(), window, dims);
+  check_output(s, g, dims);
+  check_devices(g, weight);
+  check_dtypes(g, weight, nullptr);
+  if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
+  TensorRef from = operand(g), w = operand(weight);
+  return compute(g, size, s.work(), [&](DType dtype, void* gx) {
+    conv_input_gradient(dtype, s, gx, data_of(from), data_of(w), nullptr);
+  });
+}
+
+// conv_weight_gradient(x, grad; weight_size, stride, padding, dilation, groups)
+PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *x = tensor_at(args, 0, "input"), *g = tensor_at(args, 1, "grad");
+  int dims = spatial_dims(x, g);
+  Shape size;
+  read_sizes(args[2], size, "convolution", "weight_size");
+  if (size.ndim != dims + 2) fail(PyExc_RuntimeError, "convolution(): wrong number of weight sizes");
+  Window window(args + 3, dims);
+  if (size.sizes[0] < window.groups || size.sizes[0] % window.groups)
+    fail(PyExc_RuntimeError, "convolution(): weight is not divisible by groups");
+  check_input_channels(x->sizes(), size, window.groups, size.sizes[1] * window.groups, false);
+  ConvShape s = geometry(x->sizes(), size, window, dims);
+  check_output(s, g, dims);
+  check_devices(x, g);
+  check_dtypes(x, g, nullptr);
+  if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
+  TensorRef from = operand(x), gy = operand(g);
+  return compute(x, size, s.work(), [&](DType dtype, void* gw) {
+    conv_weight_gradient(dtype, s, gw, data_of(gy), data_of(from));
+  });
+}
+
+// ---- unfold and fold
+
+// The window of args[0..3] = kernel_size, dilation, padding, stride on images of height and width `in`.
+ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const int64_t* in) {
+  Triple kernel, dilation, padding, stride;
+  auto read = [](PyObject* o, int64_t unused, Triple& out, const char* name) {
+    if (!read_triple(o, 2, unused, out, "im2col", name)) {
+      Shape given;
+      read_sizes(o, given, "im2col", name);
+      failf(PyExc_RuntimeError, "It is expected %s equals to 2, but got size %d", name, given.ndim);
+    }
+    check_moderate(out, "im2col", name);
+  };
+  read(args[0], 1, kernel, "kernel_size");
+  read(args[1], 1, dilation, "dilation");
+  read(args[2], 0, padding, "padding");
+  read(args[3], 1, stride, "stride");
+  auto check = [](const Triple& t, bool good, const char* what) {
+    if (!good) {
+      failf(PyExc_RuntimeError, what, (long long)t[1], (long long)t[2]);
+    }
+  };
+  check(kernel, kernel[1] > 0 && kernel[2] > 0,
+        "kernel size should be greater than zero, but got kernel_height: %lld kernel_width: %lld");
+  check(dilation, dilation[1] > 0 && dilation[2] > 0,
+        "dilation should be greater than zero, but got dilation_height: %lld dilation_width: %lld");
+  check(padding, padding[1] >= 0 && padding[2] >= 0,
+        "padding should be non-negative, but got pad_height: %lld pad_width: %lld");
+  check(stride, stride[1] > 0 && stride[2] > 0,
+        "stride should be greater than zero, but got stride_height: %lld stride_width: %lld");
+  ConvShape s;
+  s.batch = batch, s.groups = 1, s.in_channels = channels, s.out_channels = 1;
+  for (int d = 0; d < 3; d++) {
+    s.in[d] = d ? in[d - 1] : 1;
+    s.kernel[d] = kernel[d], s.dilation[d] = dilation[d], s.padding[d] = padding[d], s.stride[d] = stride[d];
+    int64_t room = s.in[d] + 2 * s.padding[d] - s.dilation[d] * (s.kernel[d] - 1) - 1;
+    // Rounds towards minus infinity: no room for one window leaves no blocks.
+    s.out[d] = (room >= 0 ? room / s.stride[d] : -((-room + s.stride[d] - 1) / s.stride[d])) + 1;
+  }
+  return s;
+}
+
+std::string pair_text(const int64_t* at) { return "(" + sizes_between(at, 2, ", ") + ")"; }
+
+// im2col(x; kernel_size, dilation, padding, stride)
+PyObject* im2col_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument("im2col", args[0]);
+  bool batched = x->ndim == 4;
+  if (x->ndim != 3 && x->ndim != 4) wrap_dim(2, x->ndim);  // torch's error for too few dimensions
+  int64_t in[2] = {x->size(x->ndim - 2), x->size(x->ndim - 1)}, channels = x->size(x->ndim - 3);
+  ConvShape s = patches(args + 1, batched ? x->size(0) : 1, channels, in);
+  if ((x->ndim != 3 && x->ndim != 4) || channels == 0 || in[0] == 0 || in[1] == 0) {
+    fail(PyExc_RuntimeError,
+         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
+         "non-zero dimensions for input, but got: " +
+             sizes_text(x->sizes()));
+  }
+  if (s.out[1] < 1 || s.out[2] < 1) {
+    fail(PyExc_RuntimeError, "Given input with spatial size " + pair_text(s.in) +
+                                 ", kernel_size=" + pair_text(s.kernel) +
+                                 ", dilation=" + pair_text(s.dilation) + ", padding=" + pair_text(s.padding) +
+                                 ", calculated shape of the array of sliding blocks as " + pair_text(s.out) +
+                                 ", but its components must be at least one.");
+  }
+  if (is_integral(x->dtype)) fail_not_implemented("im2col_out_cpu", x->dtype);
+  int64_t sizes[] = {s.batch, channels * s.kernel_size(), s.pixels()};
+  TensorRef result = new_tensor(batched ? Sizes(sizes, 3) : Sizes(sizes + 1, 2), x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(result->numel);
+  unfold_patches(x->dtype, s, result->data(), from->data());
+  return result.release_object();
+}
+
+// col2im(x; output_size, kernel_size, dilation, padding, stride)
+PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* x = tensor_argument("col2im", args[0]);
+  Triple size;
+  if (!read_triple(args[1], 2, 1, size, "col2im", "output_size"))
+    fail(PyExc_RuntimeError, "It is expected output_size equals to 2");
+  check_moderate(size, "col2im", "output_size");
+  if ((x->ndim != 2 && x->ndim != 3) || x->size(x->ndim - 2) == 0 || x->size(x->ndim - 1) == 0) {
+    fail(PyExc_RuntimeError,
+         "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
+         "non-zero dimensions for input, but got: " +
+             sizes_text(x->sizes()));
+  }
+  bool batched = x->ndim == 3;
+  int64_t rows = x->size(x->ndim - 2), blocks = x->size(x->ndim - 1);
+  ConvShape s = patches(args + 2, batched ? x->size(0) : 1, 1, size.at + 1);
+  int64_t area = s.kernel_size();
+  if (rows % area) {
+    failf(PyExc_RuntimeError,
+          "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+          "input.size(1)=%lld and kernel_size=%s.",
+          (long long)rows, pair_text(s.kernel).c_str());
+  }
+  if (s.out[1] < 1 || s.out[2] < 1 || blocks != s.pixels()) {
+    int64_t count = s.out[1] * s.out[2];
+    failf(
+        PyExc_RuntimeError,
+        "Given output_size=%s, kernel_size=%s, dilation=%s, padding=%s, stride=%s, expected size of input's "
+        "dimension 2 to match the calculated number of sliding blocks %lld * %lld = %lld, but got "
+        "input.size(2)=%lld.",
+        pair_text(s.in).c_str(), pair_text(s.kernel).c_str(), pair_text(s.dilation).c_str(),
+        pair_text(s.padding).c_str(), pair_text(s.stride).c_str(), (long long)s.out[1], (long long)s.out[2],
+        (long long)count, (long long)blocks);
+  }
+  if (is_integral(x->dtype)) fail_not_implemented("col2im_out_cpu", x->dtype);
+  s.in_channels = rows / area;
+  int64_t sizes[] = {s.batch, s.in_channels, s.in[1], s.in[2]};
+  TensorRef result = new_tensor(batched ? Sizes(sizes, 4) : Sizes(sizes + 1, 3), x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(x->numel);
+  fold_patches(x->dtype, s, result->data(), from->data());
+  return result.release_object();
+}
+
+ModuleInit init([](PyObject*) {
+  define("convolution(x, weight, bias; stride, padding, dilation, groups)", convolution_forward);
+  define("conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)",
+         conv_transpose_forward);
+  define("conv_input_gradient(grad, weight; input_size, stride, padding, dilation, groups)",
+         input_gradient_forward);
+  define("conv_weight_gradient(x, grad; weight_size, stride, padding, dilation, groups)",
+         weight_gradient_forward);
+  define("im2col(x; kernel_size, dilation, padding, stride)", im2col_forward);
+  define("col2im(x; output_size, kernel_size, dilation, padding, stride)", col2im_forward);
+});
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,497 @@
+// The primitives of pooling by maxima: arguments, shapes, torch's checks; the loops are in kernels/pool.h.
+//
+// max_pool1d to 3d give values only and find the maxima again in backward, which is cheaper than writing and
+// reading an int64 for each; the *_with_indices forms, adaptive and fractional pooling give both. All are one
+// list of windows to the kernels: read `regular_windows`.
+#include "../kernels/pool.h"
+#include "../tensor/iterate.h"
+#include "window.h"
+
+namespace rl {
+namespace {
+
+struct Entry {
+  int dims;
+  const char* name;
+  const char* kernel;  // torch's name for the loop
+};
+const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(op.payload); }
+
+void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const char* name, const char* must) {
+  if (!read_triple(o, e.dims, unused, out, e.name, name)) {
+    failf(PyExc_RuntimeError, "%s: %s %s, or a tuple of %s ints", e.name, name, must,
+          e.dims == 2   ? "two"
+          : e.dims == 3 ? "three"
+                        : "one");
+  }
+  check_moderate(out, e.name, name);
+}
+
+bool is_omitted(PyObject* o) {
+  return o == Py_None || ((PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == 0);
+}
+
+struct Window {
+  Triple kernel, stride, padding, dilation;
+  bool ceil_mode;
+
+  // kernel_size, stride, padding, dilation, ceil_mode
+  Window(PyObject* const* args, const Entry& e) {
+    read_pool(args[0], e, 1, kernel, "kernel_size", "must either be a single int");
+    if (is_omitted(args[1])) stride = kernel;
+    else read_pool(args[1], e, 1, stride, "stride", "must either be omitted, a single int");
+    read_pool(args[2], e, 0, padding, "padding", "must either be a single int");
+    read_pool(args[3], e, 1, dilation, "dilation", "must be either a single int");
+    ceil_mode = PyObject_IsTrue(args[4]);
+  }
+};
+
+[[noreturn]] void fail_input(const Entry& e, const Tensor* x) {
+  if (e.dims == 1) {
+    fail(PyExc_RuntimeError, std::string(e.name) +
+                                 ": Expected 2D or 3D (batch mode) tensor with optional 0 dim "
+                                 "batch size for input, but got:" +
+                                 sizes_text(x->sizes()));
+  }
+  failf(PyExc_RuntimeError, "non-empty %dD or %dD (batch mode) tensor expected for input", e.dims + 1,
+        e.dims + 2);
+}
+
+void check_input(const Entry& e, const Tensor* x) {
+  if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) fail_input(e, x);
+  for (int d = x->ndim - e.dims - 1; d < x->ndim; d++) {
+    if (x->size(d) == 0) {
+      if (e.dims == 1) {
+        fail(PyExc_RuntimeError,
+             std::string(e.name) +
+                 ": Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                 "input, but got:" +
+                 sizes_text(x->sizes()));
+      }
+      failf(PyExc_RuntimeError,
+            "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
+            e.dims + 1, e.dims + 2, sizes_text(x->sizes()).c_str());
+    }
+  }
+}
+
+void check_line(const Window& w) {
+  auto positive = [](int64_t n, const char* name) {
+    if (n <= 0)
+      failf(PyExc_RuntimeError, "max_pool1d() %s must be greater than zero, but got %lld", name,
+            (long long)n);
+  };
+  positive(w.kernel[2], "kernel_size");
+  positive(w.stride[2], "stride");
+  if (w.padding[2] < 0) {
+    failf(PyExc_RuntimeError, "max_pool1d() padding must be non-negative, but got %lld",
+          (long long)w.padding[2]);
+  }
+  if (w.padding[2] > w.kernel[2] / 2) {
+    failf(PyExc_RuntimeError,
+          "max_pool1d() padding should be at most half of kernel size, but got padding=%lld and "
+          "kernel_size=%lld",
+          (long long)w.padding[2], (long long)w.kernel[2]);
+  }
+  positive(w.dilation[2], "dilation");
+}
+
+void check_window(const Window& w, const Entry& e) {
+  if (e.dims == 1) return check_line(w);
+  for (int d = 0; d < 3; d++)
+    if (w.stride[d] == 0) fail(PyExc_RuntimeError, "stride should not be zero");
+  auto text = [&](const char* what, const Triple& t) {
+    static const char* names[] = {"T", "H", "W"};
+    std::string list;
+    for (int d = 3 - e.dims; d < 3; d++)
+      list += std::string(d == 3 - e.dims ? "" : " ") + what + names[d] + ": " + std::to_string(t[d]);
+    return list;
+  };
+  for (int d = 0; d < 3; d++) {
+    if (w.padding[d] < 0)
+      failf(PyExc_RuntimeError, "pad must be non-negative, but got pad: %lld", (long long)w.padding[d]);
+    if (w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2 && w.kernel[d] > 0 && w.dilation[d] > 0) {
+      failf(PyExc_RuntimeError,
+            "pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and "
+            "dilation=%lld",
+            (long long)w.padding[d], (long long)w.kernel[d], (long long)w.dilation[d]);
+    }
+  }
+  for (int d = 0; d < 3; d++) {
+    if (w.kernel[d] <= 0)
+      fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " + text("k", w.kernel));
+    if (w.stride[d] <= 0)
+      fail(PyExc_RuntimeError, "stride should be greater than zero, but got " + text("d", w.stride));
+    if (w.dilation[d] <= 0) {
+      fail(PyExc_RuntimeError,
+           "dilation should be greater than zero, but got " + text("dilation", w.dilation));
+    }
+  }
+}
+
+void reserve(Windows& windows, int d) {
+  windows.begin[d].resize(size_t(windows.out[d]));
+  windows.end[d].resize(size_t(windows.out[d]));
+}
+
+Windows regular_windows(const Tensor* x, const Window& w, const Entry& e) {
+  Windows result;
+  bool small = false;
+  for (int d = 0; d < 3; d++) {
+    int place = x->ndim - 3 + d;
+    int64_t in = d < 3 - e.dims ? 1 : x->size(place), s = w.stride[d];
+    int64_t room = in + 2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1 + (w.ceil_mode ? s - 1 : 0);
+    int64_t out = (room >= 0 ? room / s : -((-room + s - 1) / s)) + 1;
+    if (w.ceil_mode && (out - 1) * s >= in + w.padding[d]) out--;
+    result.in[d] = in, result.out[d] = out, result.step[d] = w.dilation[d];
+    small |= out < 1;
+  }
+  if (small) {
+    if (e.dims == 1)
+      failf(PyExc_RuntimeError, "max_pool1d() Invalid computed output size: %lld", (long long)result.out[2]);
+    std::string planes = std::to_string(x->size(x->ndim - e.dims - 1)) + "x";
+    fail(PyExc_RuntimeError, "Given input size: (" + planes + sizes_between(result.in, e.dims, "x") +
+                                 "). Calculated output size: (" + planes +
+                                 sizes_between(result.out, e.dims, "x") + "). Output size is too small");
+  }
+  for (int d = 0; d < 3; d++) {
+    reserve(result, d);
+    bool within = w.dilation[d] == 1;
+    for (int64_t o = 0; o < result.out[d]; o++) {
+      int64_t begin = o * w.stride[d] - w.padding[d], end = begin + (w.kernel[d] - 1) * w.dilation[d] + 1;
+      within &= begin >= 0 && end <= result.in[d];
+      if (begin < 0) begin += (-begin + w.dilation[d] - 1) / w.dilation[d] * w.dilation[d];
+      result.begin[d][size_t(o)] = begin;
+      result.end[d][size_t(o)] = std::min(end, result.in[d]);
+    }
+    if (within) result.kernel[d] = w.kernel[d], result.stride[d] = w.stride[d];
+  }
+  return result;
+}
+
+Shape pooled_sizes(const Tensor* x, const Windows& windows, int dims) {
+  Shape sizes;
+  sizes.assign(x->sizes());
+  for (int d = 0; d < dims; d++) sizes.sizes[x->ndim - dims + d] = windows.out[3 - dims + d];
+  return sizes;
+}
+
+int64_t plane_count(const Tensor* x, int dims) {
+  int64_t planes = 1;
+  for (int d = 0; d < x->ndim - dims; d++) planes *= x->size(d);
+  return planes;
+}
+
+void check_dtype(const Tensor* x, const char* kernel, bool integers = true) {
+  if (is_complex(x->dtype) || is_bool(x->dtype) || (!integers && is_integral(x->dtype)))
+    fail_not_implemented(kernel, x->dtype);
+}
+
+PyObject* both(const TensorRef& values, const TensorRef& indices) {
+  return checked(PyTuple_Pack(2, values->object(), indices->object())).release();
+}
+
+// max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode)
+PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& e = entry_of(op);
+  Tensor* x = tensor_argument(e.name, args[0]);
+  if (e.dims == 1) check_input(e, x);
+  Window window(args + 1, e);
+  check_window(window, e);
+  check_input(e, x);
+  Windows windows = regular_windows(x, window, e);
+  check_dtype(x, e.kernel, e.dims != 1);
+  TensorRef result = new_tensor(pooled_sizes(x, windows, e.dims), x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(x->numel);
+  max_pool(x->dtype, windows, plane_count(x, e.dims), result->data(), from->data());
+  return result.release_object();
+}
+
+// max_pool2d_with_indices(x; kernel_size, stride, padding, dilation, ceil_mode) -> values, indices
+PyObject* with_indices_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& e = entry_of(op);
+  Tensor* x = tensor_argument(e.name, args[0]);
+  if (e.dims == 1) check_input(e, x);
+  Window window(args + 1, e);
+  check_window(window, e);
+  check_input(e, x);
+  Windows windows = regular_windows(x, window, e);
+  check_dtype(x, e.kernel);
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  TensorRef values = new_tensor(sizes, x->dtype, x->device()),
+            indices = new_tensor(sizes, DType::i64, x->device());
+  if (!x->is_meta() && values->numel) {
+    TensorRef from = contiguous(x);
+    MaybeNoGil released(x->numel);
+    max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
+                     from->data());
+  }
+  return both(values, indices);
+}
+
+// max_pool2d_gradient(grad, x; kernel_size, stride, padding, dilation, ceil_mode)
+PyObject* gradient_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& e = entry_of(op);
+  Tensor *g = tensor_argument(e.name, args[0]), *x = tensor_argument(e.name, args[1]);
+  Window window(args + 2, e);
+  check_window(window, e);
+  check_input(e, x);
+  Windows windows = regular_windows(x, window, e);
+  check_dtype(x, e.kernel);
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  if (g->dtype != x->dtype || g->ndim != sizes.ndim ||
+      !std::equal(sizes.sizes, sizes.sizes + sizes.ndim, g->geometry))
+    fail(PyExc_RuntimeError, "max_pool(): the gradient does not fit the result");
+  TensorRef result = new_tensor(x->sizes(), x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x), grad = contiguous(g);
+  MaybeNoGil released(x->numel);
+  max_pool_gradient(x->dtype, windows, plane_count(x, e.dims), result->data(), grad->data(), from->data());
+  return result.release_object();
+}
+
+// adaptive_max_pool2d(x; output_size) -> values, indices
+PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& e = entry_of(op);
+  Tensor* x = tensor_argument(e.name, args[0]);
+  Shape size;
+  read_sizes(args[1], size, e.name, "output_size");
+  if (size.ndim != e.dims) {
+    failf(PyExc_RuntimeError, "%s(): internal error: output_size.size() must be %d", e.name, e.dims);
+  }
+  if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) {
+    failf(PyExc_RuntimeError, "%s(): Expected %dD or %dD tensor, but got: %s", e.name, e.dims + 1, e.dims + 2,
+          sizes_text(x->sizes()).c_str());
+  }
+  for (int d = x->ndim - e.dims; d < x->ndim; d++) {
+    if (x->size(d) == 0) {
+      failf(
+          PyExc_RuntimeError,
+          "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with "
+          "dimension %d being empty",
+          e.name, sizes_text(x->sizes()).c_str(), d);
+    }
+  }
+  Windows windows;
+  for (int d = 0; d < 3; d++) {
+    bool used = d >= 3 - e.dims;
+    windows.in[d] = used ? x->size(x->ndim - 3 + d) : 1;
+    windows.out[d] = used ? size.sizes[d - 3 + e.dims] : 1;
+  }
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  for (int d = 0; d < sizes.ndim; d++) {
+    if (sizes.sizes[d] < 0) {
+      failf(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %s",
+            (long long)sizes.sizes[d], sizes_text(sizes).c_str());
+    }
+  }
+  check_dtype(x, e.kernel, false);
+  TensorRef values = new_tensor(sizes, x->dtype, x->device()),
+            indices = new_tensor(sizes, DType::i64, x->device());
+  if (x->is_meta() || values->numel == 0) return both(values, indices);
+  for (int d = 0; d < 3; d++) {
+    reserve(windows, d);
+    __int128 in = windows.in[d], out = windows.out[d];
+    for (int64_t o = 0; o < windows.out[d]; o++) {
+      windows.begin[d][size_t(o)] = int64_t(o * in / out);
+      windows.end[d][size_t(o)] = int64_t(((o + 1) * in + out - 1) / out);
+    }
+  }
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(x->numel);
+  max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
+                   from->data());
+  return both(values, indices);
+}
+
+// Where the windows of fractional pooling begin: evenly spread, shifted by a random number in [0, 1).
+template <class T>
+void spread(std::vector<int64_t>& begin, T sample, int64_t in, int64_t out, int64_t kernel) {
+  if (out > 1) {
+    T alpha = T(in - kernel) / T(out - 1);
+    int64_t first = int64_t(sample * alpha);
+    for (int64_t i = 0; i < out - 1; i++)
+      begin[size_t(i)] = std::clamp<int64_t>(int64_t((T(i) + sample) * alpha) - first, 0, in - kernel);
+  }
+  begin[size_t(out - 1)] = in - kernel;
+}
+
+// fractional_max_pool2d(x, samples; kernel_size, output_size) -> values, indices
+PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  const Entry& e = entry_of(op);
+  Tensor *x = tensor_argument(e.name, args[0]), *samples = tensor_argument(e.name, args[1]);
+  Triple kernel, size;
+  read_pool(args[2], e, 1, kernel, "kernel_size", "must either be a single int");
+  read_pool(args[3], e, 1, size, "output_size", "must either be a single int");
+  if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) {
+    failf(PyExc_RuntimeError, "%s(): Expected %dD or %dD tensor, but got: %s", e.name, e.dims + 1, e.dims + 2,
+          sizes_text(x->sizes()).c_str());
+  }
+  int64_t batch = x->ndim == e.dims + 2 ? x->size(0) : 1, channels = x->size(x->ndim - e.dims - 1);
+  Windows windows;
+  static const char* names[] = {"time", "height", "width"};
+  for (int d = 0; d < 3; d++) {
+    int place = x->ndim - 3 + d;
+    windows.in[d] = d < 3 - e.dims ? 1 : x->size(place);
+    windows.out[d] = size[d];
+    if (d >= 3 - e.dims && x->size(place) == 0) {
+      failf(
+          PyExc_RuntimeError,
+          "%s(): Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %d "
+          "being empty.",
+          e.name, sizes_text(x->sizes()).c_str(), place);
+    }
+    if (kernel[d] <= 0 || size[d] <= 0)
+      failf(PyExc_RuntimeError, "%s(): sizes must be greater than zero", e.name);
+    if (size[d] + kernel[d] - 1 > windows.in[d]) {
+      failf(PyExc_RuntimeError, "%s(): pool %s %lld too large relative to input %s %lld", e.name, names[d],
+            (long long)kernel[d], names[d], (long long)windows.in[d]);
+    }
+  }
+  if (samples->ndim != 3)
+    failf(PyExc_RuntimeError, "Expect _random_samples to have 3 dimensions, got %d", samples->ndim);
+  if (samples->size(0) < batch) {
+    failf(PyExc_RuntimeError, "Expect _random_samples.size(0) no less then input batch size.");
+  }
+  if (samples->size(1) != channels)
+    fail(PyExc_RuntimeError, "Expect _random_samples.size(1) equals to input channel size.");
+  if (samples->size(2) != e.dims) {
+    failf(PyExc_RuntimeError, "Expect _random_samples.size(2) equals to %d; got %lld.", e.dims,
+          (long long)samples->size(2));
+  }
+  if (samples->dtype != x->dtype) {
+    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+          dtype_class_name(samples->dtype));
+  }
+  check_dtype(x, e.kernel, false);
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  TensorRef values = new_tensor(sizes, x->dtype, x->device()),
+            indices = new_tensor(sizes, DType::i64, x->device());
+  if (x->is_meta() || values->numel == 0) return both(values, indices);
+  TensorRef from = contiguous(x), draws = cast(samples, x->dtype == DType::f64 ? DType::f64 : DType::f32);
+  draws = contiguous(draws.get());
+  for (int d = 0; d < 3; d++) reserve(windows, d);
+  MaybeNoGil released(x->numel);
+  for (int64_t plane = 0; plane < batch * channels; plane++) {
+    for (int d = 0; d < 3; d++) {
+      if (d < 3 - e.dims) {
+        windows.begin[d][0] = 0, windows.end[d][0] = 1;
+        continue;
+      }
+      // Two-dimensional pooling draws width first.
+      int64_t draw = plane * e.dims + (e.dims == 2 ? 2 - d : d);
+      if (x->dtype == DType::f64)
+        spread(windows.begin[d], draws->data_as<double>()[draw], windows.in[d], size[d], kernel[d]);
+      else spread(windows.begin[d], draws->data_as<float>()[draw], windows.in[d], size[d], kernel[d]);
+      for (int64_t o = 0; o < size[d]; o++)
+        windows.end[d][size_t(o)] = windows.begin[d][size_t(o)] + kernel[d];
+    }
+    max_pool_indices(x->dtype, windows, 1, values->data() + plane * windows.out_size() * x->itemsize(),
+                     indices->data_as<int64_t>() + plane * windows.out_size(),
+                     from->data() + plane * windows.in_size() * x->itemsize());
+  }
+  return both(values, indices);
+}
+
+// ---- moving elements of planes by indices
+
+// The indices as int64 in contiguous memory, all within planes of `move.size` elements.
+TensorRef checked_indices(Tensor* indices, const PlaneMove& move, const std::string& volume) {
+  TensorRef at = contiguous(indices);
+  int64_t bad;
+  if (!at->is_meta() && find_bad_index(move, at->data_as<int64_t>(), bad)) {
+    failf(PyExc_RuntimeError, "Found an invalid max index: %lld (output volumes are of size %s)",
+          (long long)bad, volume.c_str());
+  }
+  return at;
+}
+
+void check_indices(const Tensor* x, const Tensor* indices) {
+  if (indices->dtype != DType::i64) {
+    failf(PyExc_RuntimeError, "elements in indices should be type int64 but got: %s",
+          dtype_class_name(indices->dtype));
+  }
+  if (!same_sizes(x, indices)) {
+    fail(PyExc_RuntimeError, "Expected shape of indices to be same as that of the input tensor (" +
+                                 sizes_text(x->sizes()) +
+                                 ") but got indices tensor with shape: " + sizes_text(indices->sizes()));
+  }
+}
+
+PlaneMove plane_move(const Tensor* small, int dims, int64_t size) {
+  PlaneMove move{plane_count(small, dims), size, 1};
+  for (int d = small->ndim - dims; d < small->ndim; d++) move.count *= small->size(d);
+  return move;
+}
+
+// max_pool_scatter(x, indices; size) adds, max_unpool(x, indices; size) puts the last
+PyObject* scatter_forward(const Primitive& op, PyObject* const* args, Tensor*) {
+  bool add = op.payload != nullptr;
+  Tensor *x = tensor_argument("max_unpool", args[0]), *indices = tensor_argument("max_unpool", args[1]);
+  Shape size, sizes;
+  read_sizes(args[2], size, "max_unpool", "output_size");
+  check_indices(x, indices);
+  if (size.ndim > x->ndim) fail(PyExc_RuntimeError, "max_unpool(): too many sizes");
+  sizes.assign(x->sizes());
+  std::copy(size.sizes, size.sizes + size.ndim, sizes.sizes + x->ndim - size.ndim);
+  std::string volume;
+  for (int d = 0; d < size.ndim; d++) volume += (d ? "x" : "") + std::to_string(size.sizes[d]);
+  PlaneMove move = plane_move(x, size.ndim, numel_of(size));
+  TensorRef at = checked_indices(indices, move, volume);
+  TensorRef result = new_tensor(sizes, x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(result->numel);
+  scatter_planes(x->dtype, move, result->data(), from->data(), at->data_as<int64_t>(), add);
+  return result.release_object();
+}
+
+// max_pool_gather(x, indices; dims): the elements of x at the indices
+PyObject* gather_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *x = tensor_argument("max_pool", args[0]), *indices = tensor_argument("max_pool", args[1]);
+  int64_t dims = read_int(args[2]);
+  bool fits = indices->ndim == x->ndim && dims >= 0 && dims <= x->ndim && indices->dtype == DType::i64;
+  for (int d = 0; fits && d < x->ndim - dims; d++) fits = x->size(d) == indices->size(d);
+  if (!fits) fail(PyExc_RuntimeError, "max_pool(): indices do not fit the tensor");
+  int64_t size = 1;
+  for (int d = x->ndim - int(dims); d < x->ndim; d++) size *= x->size(d);
+  PlaneMove move = plane_move(indices, int(dims), size);
+  TensorRef at = checked_indices(indices, move, std::to_string(size));
+  TensorRef result = new_tensor(indices->sizes(), x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
+  TensorRef from = contiguous(x);
+  MaybeNoGil released(result->numel);
+  gather_planes(x->dtype, move, result->data(), from->data(), at->data_as<int64_t>());
+  return result.release_object();
+}
+
+ModuleInit init([](PyObject*) {
+  static const Entry max_pools[] = {
+      {1, "max_pool1d", "max_pool1d_impl"}, {2, "max_pool2d", "max_pool2d"}, {3, "max_pool3d", "max_pool3d"}};
+  static const Entry adaptive[] = {{1, "adaptive_max_pool1d", "adaptive_max_pool2d"},
+                                   {2, "adaptive_max_pool2d", "adaptive_max_pool2d"},
+                                   {3, "adaptive_max_pool3d", "adaptive_max_pool3d_cpu"}};
+  static const Entry fractional[] = {{2, "fractional_max_pool2d", "fractional_max_pool2d_out_frame"},
+                                     {3, "fractional_max_pool3d", "fractional_max_pool3d_out_frame"}};
+  for (const Entry& e : max_pools) {
+    std::string arguments = "kernel_size, stride, padding, dilation, ceil_mode)";
+    define((e.name + ("(x; " + arguments)).c_str(), max_pool_forward, 0, &e);
+    define((e.name + ("_with_indices(x; " + arguments) + " -> values, indices").c_str(), with_indices_forward,
+           0, &e);
+    define((e.name + ("_gradient(grad, x; " + arguments)).c_str(), gradient_forward, 0, &e);
+  }
+  for (const Entry& e : adaptive)
+    define((e.name + std::string("(x; output_size) -> values, indices")).c_str(), adaptive_forward, 0, &e);
+  for (const Entry& e : fractional)
+    define((e.name + std::string("(x, samples; kernel_size, output_size) -> values, indices")).c_str(),
+           fractional_forward, 0, &e);
+  static const bool adds = true;
+  define("max_pool_scatter(x, indices; size)", scatter_forward, 0, &adds);
+  define("max_unpool(x, indices; size)", scatter_forward);
+  define("max_pool_gather(x, indices; dims)", gather_forward);
+});
+
+}  // namespace
+}  // namespace rl

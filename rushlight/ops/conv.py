@@ -1,0 +1,317 @@
+"""Convolutions: their derivatives, then conv1d to conv3d, the transposed ones, conv_tbc, and unfold and fold.
+
+A convolution, the gradient of its input and the gradient of its weights are the three faces of one trilinear
+form: the derivatives of each are the other two.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+from ._public import Tensor, function
+from ._rules import derivative
+from ._tangents import LINEAR, MULTILINEAR
+
+ops = _C.ops
+
+
+def _conj(x):
+    return x.conj() if x.dtype.is_complex else x
+
+
+def _sum_bias(g):
+    return g.sum((0, *range(2, g.ndim)))
+
+
+derivative(
+    "convolution",
+    x=lambda g, x_shape, weight, stride, padding, dilation, groups: ops.conv_input_gradient(
+        g, _conj(weight), x_shape, stride, padding, dilation, groups
+    ),
+    weight=lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
+        _conj(x), g, weight_shape, stride, padding, dilation, groups
+    ),
+    bias=_sum_bias,
+)
+derivative(
+    "conv_input_gradient",
+    node="ConvolutionBackward0",
+    grad=lambda g, weight, stride, padding, dilation, groups: ops.convolution(
+        g, _conj(weight), None, stride, padding, dilation, groups
+    ),
+    weight=lambda g, grad, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
+        g, _conj(grad), weight_shape, stride, padding, dilation, groups
+    ),
+)
+derivative(
+    "conv_weight_gradient",
+    node="ConvolutionBackward0",
+    x=lambda g, x_shape, grad, stride, padding, dilation, groups: ops.conv_input_gradient(
+        _conj(grad), g, x_shape, stride, padding, dilation, groups
+    ),
+    grad=lambda g, x, stride, padding, dilation, groups: ops.convolution(
+        _conj(x), g, None, stride, padding, dilation, groups
+    ),
+)
+derivative(
+    "conv_transpose",
+    node="ConvolutionBackward0",
+    x=lambda g, weight, stride, padding, dilation, groups: ops.convolution(
+        g, _conj(weight), None, stride, padding, dilation, groups
+    ),
+    weight=lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
+        g, _conj(x), weight_shape, stride, padding, dilation, groups
+    ),
+    bias=_sum_bias,
+)
+derivative(
+    "im2col",
+    node="Im2ColBackward0",
+    x=lambda g, x_shape, kernel_size, dilation, padding, stride: ops.col2im(
+        g, x_shape[-2:], kernel_size, dilation, padding, stride
+    ),
+)
+derivative(
+    "col2im",
+    node="Col2ImBackward0",
+    x=lambda g, kernel_size, dilation, padding, stride: ops.im2col(g, kernel_size, dilation, padding, stride),
+)
+MULTILINEAR.update(("conv_input_gradient", "conv_weight_gradient"))
+LINEAR.update(("im2col", "col2im"))
+
+_convolution = ops.convolution
+_transpose = ops.conv_transpose
+
+
+def _refuse(name, args, kwargs):
+    given = [type(arg).__name__ for arg in args]
+    given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected "
+        "one of:\n"
+        " * (Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints "
+        "padding = 0, "
+        "tuple of ints dilation = 1, int groups = 1)"
+    )
+
+
+def _check_shapes(name, dims, input, weight, numbers):
+    """What is wrong with a call whose input or weight does not have the usual number of dimensions."""
+    if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
+        _refuse(name, (input, weight), {})
+    if input.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of "
+            "size: "
+            f"{list(input.shape)}"
+        )
+    if weight.ndim != dims + 2:
+        if weight.ndim < 3:
+            raise RuntimeError(f"weight should have at least three dimensions, but got {weight.ndim}")
+        for what, value in numbers.items():
+            value = list(value) if isinstance(value, (tuple, list)) else [value] * dims
+            if len(value) not in (1, weight.ndim - 2):
+                raise RuntimeError(
+                    f"expected {what} to be a single integer value or a list of {weight.ndim - 2} values "
+                    "to match "
+                    f"the convolution dimensions, but got {what}={value}"
+                )
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
+            f"{list(weight.shape)}, but got {dims + 2}-dimensional input instead"
+        )
+
+
+def _each(value, dims):
+    return (
+        list(value) * (dims if len(value) == 1 else 1) if isinstance(value, (tuple, list)) else [value] * dims
+    )
+
+
+def _named_padding(padding, dims, input, weight, stride, dilation):
+    """The input and padding that 'same' or 'valid' mean."""
+    if padding == "valid":
+        return input, 0
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(step != 1 for step in _each(stride, dims)):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [step * (size - 1) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)]
+    if any(size % 2 for size in total):
+        # One more on the right than on the left, where the total is odd.
+        input = ops.constant_pad_nd(input, [n for size in reversed(total) for n in (0, size % 2)], 0)
+    return input, tuple(size // 2 for size in total)
+
+
+def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):
+    """The convolution of a call that is out of the ordinary: without a batch, or with named padding."""
+    _check_shapes(name, dims, input, weight, {"stride": stride, "dilation": dilation})
+    if input.ndim == dims + 1:
+        return _conv(name, dims, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(
+            0
+        )
+    if padding.__class__ is str:
+        input, padding = _named_padding(padding, dims, input, weight, stride, dilation)
+    return _convolution(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(name, dims, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    _check_shapes(name, dims, input, weight, {"stride": stride, "dilation": dilation})
+    if input.ndim == dims + 1:
+        result = _transpose(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, dilation, groups
+        )
+        return result.squeeze(0)
+    return _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+
+
+@function
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The correlation of every signal with every kernel, summed over the channels of its group.
+
+    input is (N, C, L) or (C, L), weight (O, C / groups, K); padding may be "same" or "valid".
+
+    >>> import rushlight as torch
+    >>> torch.conv1d(torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]]))
+    tensor([[[21., 32.]]])
+    """
+    try:
+        if input.ndim == 3 == weight.ndim and padding.__class__ is not str:
+            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError:
+        pass
+    return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The correlation of every image with every kernel, summed over the channels of its group.
+
+    input is (N, C, H, W) or (C, H, W), weight (O, C / groups, KH, KW); padding may be "same" or "valid".
+
+    >>> import rushlight as torch
+    >>> torch.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
+    tensor([[[[4., 4.],
+              [4., 4.]]]])
+    """
+    try:
+        if input.ndim == 4 == weight.ndim and padding.__class__ is not str:
+            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError:
+        pass
+    return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The correlation of every volume with every kernel, summed over the channels of its group.
+
+    input is (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, KD, KH, KW).
+
+    >>> import rushlight as torch
+    >>> torch.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(3, 1, 2, 2, 2)).shape
+    torch.Size([1, 3, 1, 1, 1])
+    """
+    try:
+        if input.ndim == 5 == weight.ndim and padding.__class__ is not str:
+            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    except AttributeError:
+        pass
+    return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv1d: every element spreads the kernel over the output. weight is (C, O / groups, K).
+
+    >>> import rushlight as torch
+    >>> torch.conv_transpose1d(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 10.0]]]))
+    tensor([[[ 1., 12., 20.]]])
+    """
+    return _conv_transpose(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@function
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv2d: every pixel spreads the kernel over the output. weight: (C, O / groups, KH, KW).
+
+    >>> import rushlight as torch
+    >>> torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2), stride=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
+    return _conv_transpose(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@function
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The adjoint of conv3d: every voxel spreads the kernel over the output.
+
+    >>> import rushlight as torch
+    >>> torch.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 2, 2, 2, 2)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
+    return _conv_transpose(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@function
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """The convolution of as many dimensions as the input has, or its adjoint; every argument is given.
+
+    >>> import rushlight as torch
+    >>> x, w = torch.ones(1, 1, 3), torch.ones(1, 1, 2)
+    >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+    tensor([[[2., 2.]]])
+    """
+    if transposed:
+        return _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+    return _convolution(input, weight, bias, stride, padding, dilation, groups)
+
+
+@function
+def conv_tbc(input, weight, bias, pad=0):
+    """conv1d of an input (time, batch, channels) with weights (kernel, in channels, out channels).
+
+    >>> import rushlight as torch
+    >>> torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(2, 3, 4), torch.zeros(4)).shape
+    torch.Size([4, 2, 4])
+    """
+    if input.ndim != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.ndim != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if input.shape[2] != weight.shape[1]:
+        raise RuntimeError(
+            "Input dim 2 (input channels) is not == dim 1 in the weight tensor (input channels)."
+        )
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return result.permute(2, 0, 1).contiguous()
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The patches under a sliding window as columns, (N, C * KH * KW, number of windows).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), (2, 2)).shape
+    torch.Size([1, 12, 9])
+    """
+    return ops.im2col(input, kernel_size, dilation, padding, stride)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The adjoint of unfold: columns are added up where their patches lie in the image.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.fold(torch.ones(1, 12, 9), (4, 4), (2, 2)).shape
+    torch.Size([1, 3, 4, 4])
+    """
+    return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)

@@ -1,0 +1,404 @@
+"""Pooling: derivatives, then maxima and averages over windows, adaptive and fractional ones, and unpooling.
+
+Average pooling is a linear map; its primitive applied with adjoint=True is its derivative. Max pooling
+without indices keeps its input and looks for the maxima again in backward.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+
+from ._public import Tensor, function
+from ._rules import derivative
+from ._tangents import LINEAR
+
+ops = _C.ops
+_NUMBER = {1: "one", 2: "two", 3: "three"}
+_NODES = {
+    "max_pool": ("SqueezeBackward1", "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"),
+    "avg_pool": ("SqueezeBackward1", "AvgPool2DBackward0", "AvgPool3DBackward0"),
+    "adaptive_avg_pool": ("SqueezeBackward1", "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0"),
+    "adaptive_max_pool": ("SqueezeBackward1", "AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool3DBackward0"),
+    "fractional_max_pool": (None, "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0"),
+}
+
+
+def linear_map(name, node):
+    """The derivative of a primitive NAME(x; size, spec, adjoint) that is its own adjoint's adjoint."""
+    primitive = getattr(ops, name)
+    LINEAR.add(name)
+    derivative(
+        name,
+        node=node,
+        x=lambda g, x_shape, size, spec, adjoint: primitive(g, x_shape[-len(size) :], spec, not adjoint),
+    )
+
+
+def _from_indices(dims):
+    return lambda g_values, indices, x_shape: ops.max_pool_scatter(g_values, indices, x_shape[-dims:])
+
+
+def _max_pool_rules(dims):
+    name, node = f"max_pool{dims}d", _NODES["max_pool"][dims - 1]
+    gradient, with_indices = getattr(ops, f"{name}_gradient"), getattr(ops, f"{name}_with_indices")
+    derivative(
+        name,
+        node=node,
+        x=lambda g, x, kernel_size, stride, padding, dilation, ceil_mode: gradient(
+            g, x, kernel_size, stride, padding, dilation, ceil_mode
+        ),
+    )
+    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims))
+
+    # Where the maxima lie does not change with x (almost everywhere), so x gets no gradient.
+    def of_grad(g, x, kernel_size, stride, padding, dilation, ceil_mode):
+        indices = with_indices(x.detach(), kernel_size, stride, padding, dilation, ceil_mode)[1]
+        return ops.max_pool_gather(g, indices, dims)
+
+    derivative(
+        f"{name}_gradient", node=f"MaxPool{dims}DWithIndicesBackwardBackward0", grad=of_grad, x=lambda g: None
+    )
+
+
+for _dims in (1, 2, 3):
+    _max_pool_rules(_dims)
+    linear_map(f"avg_pool{_dims}d", _NODES["avg_pool"][_dims - 1])
+    linear_map(f"adaptive_avg_pool{_dims}d", _NODES["adaptive_avg_pool"][_dims - 1])
+    derivative(
+        f"adaptive_max_pool{_dims}d", node=_NODES["adaptive_max_pool"][_dims - 1], x=_from_indices(_dims)
+    )
+for _dims in (2, 3):
+    derivative(
+        f"fractional_max_pool{_dims}d",
+        node=_NODES["fractional_max_pool"][_dims - 1],
+        x=_from_indices(_dims),
+        samples=lambda g_values: None,
+    )
+derivative(
+    "max_pool_scatter",
+    node="MaxPoolBackwardBackward0",
+    x=lambda g, indices, size: ops.max_pool_gather(g, indices, len(size)),
+)
+derivative(
+    "max_unpool",
+    node="MaxUnpool2DBackward0",
+    x=lambda g, indices, size: ops.max_pool_gather(g, indices, len(size)),
+)
+derivative(
+    "max_pool_gather",
+    node="GatherBackward0",
+    x=lambda g, indices, x_shape, dims: ops.max_pool_scatter(g, indices, x_shape[-dims:]),
+)
+
+LINEAR.update(("max_pool_scatter", "max_unpool", "max_pool_gather"))
+
+
+# ---- maxima
+
+
+@function
+def max_pool1d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """The largest element under a window that slides along the last dimension.
+
+    >>> import rushlight as torch
+    >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    return ops.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@function
+def max_pool2d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """The largest element under a window that slides over height and width.
+
+    >>> import rushlight as torch
+    >>> torch.max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 2)
+    tensor([[[[ 5.,  7.],
+              [13., 15.]]]])
+    """
+    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@function
+def max_pool3d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """The largest element under a window that slides over depth, height and width.
+
+    >>> import rushlight as torch
+    >>> torch.max_pool3d(torch.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    return ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@function
+def max_pool1d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """max_pool1d, and where the maxima are.
+
+    >>> import rushlight as torch
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
+    return ops.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+# ---- averages
+
+
+def numbers(name, what, value, dims, omitted=False):
+    """A number for each dimension, from one for all or a sequence; torch's sentence if there are too many."""
+    if value.__class__ is int:
+        return (value,) * dims
+    if isinstance(value, (tuple, list)):
+        if len(value) == 1:
+            return (int(value[0]),) * dims
+        if len(value) == dims:
+            return tuple(map(int, value))
+        omit = "omitted, " if omitted else ""
+        raise RuntimeError(
+            f"{name}: {what} must either be {omit}a single int, or a tuple of {_NUMBER[dims]} ints"
+        )
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {type(value).__name__}")
+    return (value.__index__(),) * dims
+
+
+def _avg_pool(
+    name, dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None
+):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    kernel = numbers(name, "kernel_size", kernel_size, dims)
+    if stride is None or stride == () or stride == []:
+        stride = kernel
+    else:
+        stride = numbers(name, "stride", stride, dims, omitted=True)
+    padding = numbers(name, "padding", padding, dims)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    shape = input.shape
+    n = len(shape)
+    if n != dims + 2:
+        _check_dims(name, dims, input)
+    size = []
+    for d in range(dims):
+        k, s, p, length = kernel[d], stride[d], padding[d], shape[n - dims + d]
+        if s == 0:
+            raise RuntimeError("stride should not be zero")
+        if k <= 0 or s < 0:
+            shown = _lettered("k", kernel) if k <= 0 else _lettered("d", stride)
+            what = "kernel size" if k <= 0 else "stride"
+            raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if 2 * p > k:
+            raise RuntimeError("pad should be at most half of effective kernel size, but got "
+                               f"pad={p}, kernel_size={k} and dilation=1")  # fmt: skip
+        out = (length + 2 * p - k + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (out - 1) * s >= length + p:
+            out -= 1
+        size.append(out)
+    if 0 in shape[n - dims - 1 :]:
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got:{list(shape)}"
+        )
+    if min(size) < 1:
+        channels, flat = str(shape[n - dims - 1]), (["1"] if dims == 1 else [])
+        before = "x".join([channels, *flat, *map(str, shape[n - dims :])])
+        after = "x".join([channels, *flat, *map(str, size)])
+        raise RuntimeError(
+            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
+        )
+    spec = ("average", kernel, stride, padding, count_include_pad, divisor_override or 0)
+    if input.dtype == _C.int64:
+        return _integer_average(name, input, tuple(size), spec)
+    return getattr(ops, name)(input, tuple(size), spec, False)
+
+
+def _integer_average(name, input, size, spec):
+    """Sums, divided by the counts and cut off towards zero, as torch averages integers."""
+    primitive = getattr(ops, name)
+    total = primitive(input.double(), size, (*spec[:5], 1), False).long()
+    if spec[5]:
+        return total.div(spec[5], rounding_mode="trunc")
+    ones = _C.fill_fresh(_C.empty_like(total, _C.float64, total.device), 1.0)
+    # What an average weighs each element with is one over the count.
+    ones = primitive(ones.new_ones(input.shape), size, (*spec[:5], 1), False)
+    share = primitive(ones.new_ones(input.shape), size, spec, False)
+    count = (ones / share).round().long()
+    return total.div(count, rounding_mode="trunc")
+
+
+def _lettered(letter, values):
+    return " ".join(
+        f"{letter}{axis}: {value}" for axis, value in zip("THW"[-len(values) :], values, strict=True)
+    )
+
+
+def _check_dims(name, dims, input):
+    if input.ndim == dims + 1:
+        return
+    if dims == 1:
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+            "(while "
+            f"checking arguments for {name})"
+        )
+    if input.ndim <= dims:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
+            f"{-dims - 1})"
+        )
+    raise RuntimeError(
+        f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input, but got "
+        f"{list(input.shape)}"
+    )
+
+
+@function
+def avg_pool1d(input, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean of the elements under a window that slides along the last dimension.
+
+    >>> import rushlight as torch
+    >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of the elements under a window that slides over height and width.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    return _avg_pool(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of the elements under a window that slides over depth, height and width.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.avg_pool3d(torch.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    return _avg_pool(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+# ---- adaptive pooling
+
+
+def sizes_like(output_size, input, dims):
+    """output_size for each dimension, None meaning that of the input."""
+    if not isinstance(output_size, (tuple, list)):
+        return (output_size,) * dims
+    rest = input.shape[-dims:]
+    return tuple(
+        own if wanted is None else wanted for wanted, own in zip(output_size, rest, strict=False)
+    ) + tuple(output_size[len(rest) :])
+
+
+def _adaptive_avg_pool(dims, input, output_size):
+    name = f"adaptive_avg_pool{dims}d"
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    size = sizes_like(output_size, input, dims)
+    if len(size) != dims:
+        if dims == 1:
+            raise RuntimeError(
+                f"adaptive_avg_pool1d() argument 'output_size' should contain one int (got {len(size)})"
+            )
+        raise RuntimeError(f"{name}: output_size must be {dims}")
+    if input.ndim not in (dims + 1, dims + 2):
+        if dims == 1:
+            _check_dims(name, dims, input)
+        raise RuntimeError(
+            f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(input.shape)}"
+        )
+    flat = "adaptive_avg_pool2d" if dims == 1 else name
+    if any(n < 0 for n in size):
+        shown = ", ".join(map(str, (1, *size) if dims == 1 else size))
+        raise RuntimeError(
+            f"{flat}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
+        )
+    if all(n == 1 for n in size):
+        return input.mean(tuple(range(-dims, 0)), keepdim=True)
+    for d in range(input.ndim - dims, input.ndim):
+        if input.shape[d] == 0:
+            shape = list(input.shape)
+            if dims == 1:
+                shape.insert(input.ndim - 1, 1)
+                d += 1
+            raise RuntimeError(
+                f"{flat}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                "sizes "
+                f"{shape} with dimension {d} being empty"
+            )
+    return getattr(ops, name)(input, size, ("adaptive",), False)
+
+
+@function
+def adaptive_avg_pool1d(input, output_size):
+    """Means over windows chosen such that there are output_size of them.
+
+    >>> import rushlight as torch
+    >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """Means over windows chosen such that the result has output_size; None keeps the input's size.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 3, 5, 7), (2, None)).shape
+    torch.Size([1, 3, 2, 7])
+    """
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """Means over windows chosen such that the result has output_size; None keeps the input's size.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.adaptive_avg_pool3d(torch.ones(1, 3, 5, 7, 4), 2).shape
+    torch.Size([1, 3, 2, 2, 2])
+    """
+    return _adaptive_avg_pool(3, input, output_size)
+
+
+@function
+def adaptive_max_pool1d(input, output_size):
+    """Maxima over windows chosen such that there are output_size of them, and where they are.
+
+    >>> import rushlight as torch
+    >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
+    if isinstance(input, Tensor) and input.ndim not in (2, 3):
+        _check_dims("adaptive_max_pool1d", 1, input)
+    return ops.adaptive_max_pool1d(input, sizes_like(output_size, input, 1))
+
+
+# ---- the root of a mean of powers
+
+
+def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
+    """(sum of x ** norm_type under the window) ** (1 / norm_type); where the sum is negative, 0."""
+    name = f"avg_pool{dims}d"
+    size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
+    mean = _avg_pool(name, dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
+    return (ops.sign(mean) * ops.abs(mean).relu() * size).pow(1.0 / norm_type)

@@ -1,0 +1,380 @@
+"""Padding and interpolation: derivatives, then constant_pad_nd, pad, interpolate and the shuffles of pixels.
+
+All but constant_pad_nd are separable linear maps: NAME(x; size, spec, adjoint), each one the derivative of
+the other direction. `spec` says how the taps are chosen, see native/python/resample_ops.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+
+from ._public import Tensor, function
+from ._rules import derivative
+from .pool import linear_map
+
+ops = _C.ops
+
+for _name, _node in {
+    "upsample_linear1d": "UpsampleLinear1DBackward0",
+    "upsample_bilinear2d": "UpsampleBilinear2DBackward0",
+    "upsample_trilinear3d": "UpsampleTrilinear3DBackward0",
+    "upsample_bicubic2d": "UpsampleBicubic2DBackward0",
+    "upsample_bilinear2d_aa": "UpsampleBilinear2DAaBackward0",
+    "upsample_bicubic2d_aa": "UpsampleBicubic2DAaBackward0",
+    "upsample_lanczos2d_aa": "UpsampleLanczos2DAaBackward0",
+    "circular_pad1d": "CopySlices",
+    "circular_pad2d": "CopySlices",
+    "circular_pad3d": "CopySlices",
+}.items():
+    linear_map(_name, _node)
+for _dims in (1, 2, 3):
+    linear_map(f"upsample_nearest{_dims}d", f"UpsampleNearest{_dims}DBackward0")
+    linear_map(f"upsample_nearest_exact{_dims}d", f"UpsampleNearestExact{_dims}DBackward0")
+    linear_map(f"reflection_pad{_dims}d", f"ReflectionPad{_dims}DBackward0")
+    linear_map(f"replication_pad{_dims}d", f"ReplicationPad{_dims}DBackward0")
+derivative(
+    "constant_pad_nd",
+    node="ConstantPadNdBackward0",
+    x=lambda g, pad: ops.constant_pad_nd(g, [-n for n in pad], 0),
+)
+
+
+# ---- padding
+
+
+@function
+def constant_pad_nd(input, pad, value=0):
+    """`value` put around the input: pad lists (left, right) of the last dimension, then of the one before.
+
+    Negative numbers cut off.
+
+    >>> import rushlight as torch
+    >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
+    return ops.constant_pad_nd(input, pad, value)
+
+
+_PADS = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular": "circular_pad"}
+
+
+def pad(input, pad, mode="constant", value=None):
+    """The input with more around it: a constant, its reflection, its border or its other side.
+
+    pad lists (left, right) of the last dimension, then of the one before it; negative numbers cut off.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+    tensor([[3., 2., 1., 2., 3., 2.]])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pad(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if not isinstance(pad, (tuple, list)):
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}")
+    for position, n in enumerate(pad):
+        if n.__class__ is not int and not hasattr(n, "__index__"):
+            raise TypeError(
+                f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                f"{type(n).__name__} at pos {position}"
+            )
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            "padding length "
+            f"{len(pad)} and input of dimension {input.ndim}"
+        )
+    if mode == "constant":
+        return ops.constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if mode not in _PADS:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    dims = len(pad) // 2
+    if not 1 <= dims <= 3 or input.ndim not in (dims + 1, dims + 2):
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.")
+    return _pad(mode, dims, input, [n.__index__() for n in pad])
+
+
+def _pad(mode, dims, input, pad):
+    shape, n = input.shape, input.ndim
+    left, right = pad[-2::-2], pad[::-2]
+    size = tuple(shape[n - dims + d] + left[d] + right[d] for d in range(dims))
+    if mode == "circular":
+        for d in range(dims):
+            length = shape[n - dims + d]
+            if left[d] > length or right[d] > length:
+                raise RuntimeError("Padding value causes wrapping around more than once.")
+            kept = length + min(left[d], 0) + min(right[d], 0)
+            if size[d] < 0 or (kept <= 0 < size[d]):
+                raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        if min(pad) < 0:
+            # What is cut off on one side is not there to wrap round to the other.
+            input = ops.constant_pad_nd(input, [min(n, 0) for n in pad], 0)
+            left = [max(n, 0) for n in left]
+    else:
+        if 0 in shape[n - dims - 1 :]:
+            raise RuntimeError(
+                f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and "
+                "other "
+                f"non-zero dimensions for input, but got: {list(shape)}"
+            )
+        for d in reversed(range(dims)) if mode == "reflect" else ():
+            length = shape[n - dims + d]
+            if left[d] >= length or right[d] >= length:
+                raise RuntimeError(
+                    f"Argument #{4 + 2 * (dims - 1 - d)}: Padding size should be less than the "
+                    "corresponding input "
+                    f"dimension, but got: padding ({left[d]}, {right[d]}) at dimension {n - dims + d} of "
+                    "input "
+                    f"{list(shape)}"
+                )
+        if min(size) < 1:
+            axes = "DHW"[-dims:]
+            before = ", ".join(f"{axis}: {shape[n - dims + d]}" for d, axis in enumerate(axes))
+            if dims == 1:
+                after = f"W: {size[0]}"
+            else:
+                after = " ".join(f"{axis}: {length}" for axis, length in zip(axes, size, strict=True))
+            raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
+    return getattr(ops, f"{_PADS[mode]}{dims}d")(input, size, (mode, tuple(left)), False)
+
+
+# ---- interpolation
+
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+_NEEDS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5, "lanczos": 4}
+_LINEAR = {
+    "linear": "upsample_linear1d",
+    "bilinear": "upsample_bilinear2d",
+    "trilinear": "upsample_trilinear3d",
+}
+
+
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
+    """The input resized to `size`, or by `scale_factor`, in all dimensions after the first two.
+
+    mode is "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area" or, with
+    antialias=True, "lanczos".
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2, mode="linear")
+    tensor([[[1.0000, 1.2500, 1.7500, 2.0000]]])
+    """
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                "bicubic | "
+                "trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    dims = input.ndim - 2
+    size, scales = _target(input, size, scale_factor, dims, recompute_scale_factor)
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+            "tensor as "
+            "input"
+        )
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+    if dims not in (1, 2, 3) or (mode not in _NEEDS and mode not in ("nearest", "nearest-exact", "area")):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: "
+            f"{_MODES} "
+            f"(got {mode})"
+        )
+    if _NEEDS.get(mode, input.ndim) != input.ndim:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
+    if mode == "area":
+        from . import pool
+
+        return pool._adaptive_avg_pool(dims, input, size)
+    _check_sizes(input, size, dims)
+    if mode in ("nearest", "nearest-exact"):
+        name = f"upsample_{mode.replace('-', '_')}{dims}d"
+        return getattr(ops, name)(input, size, (mode, scales), False)
+    kind = {"bicubic": "cubic", "lanczos": "lanczos"}.get(mode, "linear")
+    name = _LINEAR.get(mode, f"upsample_{mode}2d")
+    if antialias:
+        name, kind = f"{name}_aa", f"{kind}_aa"
+    return getattr(ops, name)(input, size, (kind, align_corners, scales), False)
+
+
+def _target(input, size, scale_factor, dims, recompute):
+    """The size of the result, and the scale factors that positions are computed from (None: from the "
+    "sizes)."""
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    spatial = list(input.shape[2:])
+    if size is not None:
+        if isinstance(size, (list, tuple)):
+            if len(size) != dims:
+                raise ValueError(
+                    "Input and output must have the same number of spatial dimensions, but got input "
+                    "with spatial "
+                    f"dimensions of {spatial} and output size of {size}. Please provide input tensor in "
+                    "(N, C, d1, "
+                    "d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+                )
+        else:
+            size = [size] * dims
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return tuple(n.__index__() for n in size), None
+    if scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if isinstance(scale_factor, (list, tuple)):
+        if len(scale_factor) != dims:
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got input "
+                "with spatial "
+                f"dimensions of {spatial} and scale_factor of shape {scale_factor}. Please provide input "
+                "tensor in "
+                "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+            )
+        scales = tuple(float(factor) for factor in scale_factor)
+    else:
+        scales = (float(scale_factor),) * dims
+    size = tuple(math.floor(n * factor) for n, factor in zip(spatial, scales, strict=True))
+    return size, None if recompute else scales
+
+
+def _check_sizes(input, size, dims):
+    shape = input.shape
+    if min(size) < 1 or 0 in shape[2:]:
+        if dims == 1:
+            raise RuntimeError(
+                f"Input and output sizes should be greater than 0, but got input (W: {shape[2]}) and output "
+                f"(W: {size[0]})"
+            )
+        axes = "DHW"[-dims:]
+        before = ", ".join(f"{axis}: {n}" for axis, n in zip(axes, shape[2:], strict=True))
+        after = ", ".join(f"{axis}: {n}" for axis, n in zip(axes, size, strict=True))
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+        )
+    if shape[1] == 0:
+        raise RuntimeError(
+            f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}"
+        )
+
+
+# ---- moving pixels between channels and space
+
+
+@function
+def pixel_shuffle(input, upscale_factor):
+    """(*, C r r, H, W) to (*, C, H r, W r): groups of channels become blocks of pixels.
+
+    >>> import rushlight as torch
+    >>> torch.pixel_shuffle(torch.arange(4.0).reshape(4, 1, 1), 2)
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
+    r = upscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} "
+            "dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *batch, c, h, w = input.shape
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            "upscale_factor, "
+            f"but input.size(-3)={c} is not divisible by {r * r}"
+        )
+    n, c = len(batch), c // (r * r)
+    blocks = input.reshape(*batch, c, r, r, h, w)
+    moved = blocks.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return moved.clone(memory_format=_contiguous()).reshape(*batch, c, h * r, w * r)
+
+
+@function
+def pixel_unshuffle(input, downscale_factor):
+    """(*, C, H r, W r) to (*, C r r, H, W): blocks of pixels become groups of channels.
+
+    >>> import rushlight as torch
+    >>> torch.pixel_unshuffle(torch.arange(4.0).reshape(1, 2, 2), 2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
+    r = downscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} "
+            "dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *batch, c, h, w = input.shape
+    for what, n, d in (("height", h, -2), ("width", w, -1)):
+        if n % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but "
+                f"input.size({d})={n} is "
+                f"not divisible by {r}"
+            )
+    n = len(batch)
+    blocks = input.reshape(*batch, c, h // r, r, w // r, r)
+    moved = blocks.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return moved.clone(memory_format=_contiguous()).reshape(*batch, c * r * r, h // r, w // r)
+
+
+def _contiguous():
+    from .shape import contiguous_format
+
+    return contiguous_format
+
+
+def _channel_shuffle(name, input, groups):
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    channels = input.shape[1]
+    if channels % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
+    if input.numel() == 0:
+        return input.alias() if hasattr(input, "alias") else input.view(input.shape)
+    shape = input.shape
+    parts = input.reshape(shape[0], groups, channels // groups, *shape[2:])
+    return parts.transpose(1, 2).clone(memory_format=_contiguous()).reshape(shape)
+
+
+@function
+def channel_shuffle(input, groups):
+    """The channels (dimension 1) of several groups dealt out in turn: 0 1 | 2 3 becomes 0 2 1 3.
+
+    >>> import rushlight as torch
+    >>> torch.channel_shuffle(torch.arange(4.0).reshape(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    return _channel_shuffle("channel_shuffle", input, groups)
+
+
+@function
+def native_channel_shuffle(input, groups):
+    """channel_shuffle by torch's other name."""
+    return _channel_shuffle("native_channel_shuffle", input, groups)
