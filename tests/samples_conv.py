@@ -1,9 +1,10 @@
 """Samples of convolutions, pooling, padding and resizing."""
 
+import warnings
 from typing import Any
 
-from families import op, x
-from sampling import call
+from families import index, op, x
+from sampling import Input, call
 
 FUNCTIONAL: dict[str, Any] = {"method": False, "strict": False, "same_strides": False, "tolerance": 8}
 CONV: dict[str, Any] = FUNCTIONAL | {"dtypes": "fci", "grad": "fc"}
@@ -253,3 +254,50 @@ for _prefix in ("", "nn.functional."):
     op(f"{_prefix}pixel_unshuffle", [call(x(2, 1, 4, 2), 2), call(x(1, 3, 3), 3)], **SHUFFLE)
     op(f"{_prefix}channel_shuffle", [call(x(1, 4, 2), 2), call(x(2, 6, 1, 2), 3)], **SHUFFLE)
     op(f"{_prefix}native_channel_shuffle", [call(x(1, 4, 2), 2)], **SHUFFLE)
+
+# Fractional windows lie where the samples say; unpooling wants indices that do not repeat.
+UNIT: dict[str, Any] = {"low": 0.0, "high": 0.99, "grad": False}
+for _dims, _shape in {2: (2, 2, 6, 7), 3: (1, 2, 5, 4, 6)}.items():
+    _samples = Input((_shape[0], 2, _dims), **UNIT)
+    _call = call(
+        x(*_shape, **DISTINCT), 2, output_size=3, return_indices=True, _random_samples=_samples, only="f"
+    )
+    for _suffix in ("", "_with_indices"):
+        functional(f"fractional_max_pool{_dims}d{_suffix}", [_call], covers=(f"fractional_max_pool{_dims}d",))
+functional(
+    "max_unpool1d",
+    [
+        call(x(2, 1, 2), index(1, 2, 0, 3, shape=(2, 1, 2)), 2),
+        call(x(1, 2), index(0, 4, shape=(1, 2)), 2, output_size=(5,)),
+    ],
+    dtypes="fi",
+    covers=("max_unpool",),
+)
+functional(
+    "max_unpool2d",
+    [
+        call(x(1, 1, 2, 2), index(0, 3, 9, 14, shape=(1, 1, 2, 2)), 2),
+        call(x(1, 1, 2), index(3, 2, shape=(1, 1, 2)), (3, 2), 2, (1, 0)),
+    ],
+    dtypes="fi",
+)
+functional("max_unpool3d", [call(x(1, 1, 1, 2), index(0, 3, shape=(1, 1, 1, 2)), 2)], dtypes="fi")
+
+
+def _quietly(name: str) -> Any:
+    """A function that warns that it is deprecated, without the warning."""
+
+    def run(lib: Any) -> Any:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return getattr(lib.nn.functional, name)(*args, **kwargs)
+
+        return function
+
+    return run
+
+
+for _name in ("upsample", "upsample_nearest", "upsample_bilinear"):
+    _calls = [call(x(1, 1, 2, 3), scale_factor=2), call(x(1, 1, 2, 3), (3, 2))]
+    functional(_name, _calls, run=_quietly(_name))
