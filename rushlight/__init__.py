@@ -85,6 +85,7 @@ newaxis = None
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
+    "amp",
     "cuda",
     "linalg",
     "masked",
@@ -96,10 +97,20 @@ _LAZY = {
     "signal",
     "special",
     "storage",
+    "testing",
     "utils",
 }
 # Names that live in such a submodule.
 _LAZY_NAMES = {
+    "autocast": "amp",
+    "clear_autocast_cache": "amp.autocast_mode",
+    "get_autocast_cpu_dtype": "amp.autocast_mode",
+    "get_autocast_dtype": "amp.autocast_mode",
+    "get_autocast_gpu_dtype": "amp.autocast_mode",
+    "is_autocast_cache_enabled": "amp.autocast_mode",
+    "is_autocast_cpu_enabled": "amp.autocast_mode",
+    "is_autocast_enabled": "amp.autocast_mode",
+    "set_autocast_dtype": "amp.autocast_mode",
     "TypedStorage": "storage",
     "UntypedStorage": "storage",
     "load": "serialization",

@@ -1,0 +1,300 @@
+"""autocast: matrix products and convolutions run in bfloat16, delicate functions in float32.
+
+The first autocast block of the process hooks the functions in the two tables below (native/python/
+call_hooks.cpp), the end of the last one restores them: outside, autocast costs nothing. The state is per
+thread, so a hooked function called by another thread does what it always does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+# By the places where torch has them: a name that is not there (yet) is left out.
+_LOWER = {
+    "rushlight": "matmul mm bmm addmm baddbmm addbmm chain_matmul",
+    "rushlight.linalg": "vecdot multi_dot matmul",
+    "rushlight.nn.functional": "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+    "conv_transpose3d scaled_dot_product_attention",
+}
+_FLOAT32 = {
+    "rushlight": "prod trace cdist quantile nanquantile polar view_as_complex inverse pinverse cholesky "
+    "cholesky_inverse cholesky_solve svd qr lstsq stft lu_solve geqrf orgqr ormqr triangular_solve",
+    "rushlight.linalg": "cholesky cholesky_ex cond eigh eigvalsh householder_product inv inv_ex lstsq lu "
+    "lu_factor lu_solve matrix_rank pinv qr solve svd svdvals tensorinv tensorsolve eig eigvals",
+    "rushlight.fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft",
+    "rushlight.nn.functional": "mse_loss l1_loss smooth_l1_loss huber_loss cross_entropy nll_loss "
+    "binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_embedding_loss "
+    "margin_ranking_loss triplet_margin_loss hinge_embedding_loss multi_margin_loss "
+    "multilabel_margin_loss poisson_nll_loss soft_margin_loss ctc_loss avg_pool3d adaptive_avg_pool3d "
+    "grid_sample",
+}
+_WIDEST = {"rushlight": "cat stack index_copy concat concatenate"}
+
+
+class _State(threading.local):
+    enabled = False
+    dtype = _C.bfloat16
+    cache_enabled = True
+    depth = 0
+
+    def __init__(self) -> None:
+        # Parameters in the lower precision, for the length of the outermost block.
+        self.cache: dict[int, tuple[Any, Any]] = {}
+
+
+_state = _State()
+_lock = threading.Lock()
+_blocks = 0  # of all threads
+_kinds: dict[int, str] = {}  # id of a function -> which table it is in
+_native_matmul: dict[str, Any] = {}
+
+
+def _functions() -> dict[int, tuple[Any, str]]:
+    found: dict[int, tuple[Any, str]] = {}
+    for kind, table in (("lower", _LOWER), ("float32", _FLOAT32), ("widest", _WIDEST)):
+        for module_name, names in table.items():
+            try:
+                module = importlib.import_module(module_name)
+            except ImportError:
+                continue
+            for name in names.split():
+                function = getattr(module, name, None)
+                if isinstance(function, (_C.Function, _C.Primitive)):
+                    found[id(function)] = function, kind
+    return found
+
+
+def _install() -> None:
+    functions = _functions()
+    _kinds.update({key: kind for key, (_, kind) in functions.items()})
+    _C.hook_calls(tuple(function for function, _ in functions.values()), _rewrite)
+    # The operator has its own way into the core.
+    for name in ("__matmul__", "__rmatmul__"):
+        _native_matmul[name] = vars(_C.Tensor).get(name)
+    _C.Tensor.__matmul__ = lambda self, other: (
+        rushlight.matmul(self, other) if isinstance(other, _C.Tensor) else NotImplemented
+    )
+    _C.Tensor.__rmatmul__ = lambda self, other: (
+        rushlight.matmul(other, self) if isinstance(other, _C.Tensor) else NotImplemented
+    )
+
+
+def _remove() -> None:
+    _C.unhook_calls()
+    _kinds.clear()
+    for name, native in _native_matmul.items():
+        if native is None:
+            delattr(_C.Tensor, name)
+        else:
+            setattr(_C.Tensor, name, native)
+
+
+def _rewrite(function: Any, arguments: list) -> list:
+    state = _state
+    if not state.enabled:
+        return arguments
+    kind = _kinds[id(function)]
+    if kind == "lower":
+        return [_cast(value, state.dtype) for value in arguments]
+    if kind == "float32":
+        return [_cast(value, _C.float32) for value in arguments]
+    widest = _widest(arguments)
+    return arguments if widest is None else [_cast(value, widest) for value in arguments]
+
+
+def _castable(value: Any) -> bool:
+    return isinstance(value, _C.Tensor) and value.is_floating_point() and value.dtype != _C.float64
+
+
+def _widest(values: Any) -> Any:
+    """float32 if tensors of it and of the lower precision meet; None if there is nothing to do."""
+    dtypes = set()
+    for value in values:
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, _C.Tensor):
+                dtypes.add(one.dtype)
+    return _C.float32 if _C.float32 in dtypes and len(dtypes) > 1 and _C.float64 not in dtypes else None
+
+
+def _cast(value: Any, dtype: _C.dtype) -> Any:
+    if isinstance(value, _C.Tensor):
+        if not _castable(value) or value.dtype == dtype:
+            return value
+        state = _state
+        keep = state.cache_enabled and dtype == state.dtype and value.requires_grad and value.is_leaf
+        if not keep or not _C.is_grad_enabled():
+            return value.to(dtype)
+        known = state.cache.get(id(value))
+        if known is None:
+            known = state.cache[id(value)] = value, value.to(dtype)
+        return known[1]
+    if isinstance(value, (list, tuple)) and any(isinstance(one, _C.Tensor) for one in value):
+        return type(value)(_cast(one, dtype) for one in value)
+    return value
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast works on a kind of device.
+
+    >>> rushlight.amp.is_autocast_available("cpu")
+    True
+    """
+    return _C.device(device_type).type == "cpu"
+
+
+class autocast:
+    """Inside the block (or the decorated function), matrix products and convolutions compute in bfloat16.
+
+    >>> x = rushlight.ones(2, 2)
+    >>> with rushlight.autocast("cpu", dtype=rushlight.bfloat16):
+    ...     (x @ x).dtype
+    torch.bfloat16
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: _C.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = _C.device(device_type).type
+        self.fast_dtype = dtype or (_C.float16 if self.device == "cuda" else get_autocast_dtype(self.device))
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if self.device == "cuda" and enabled:
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
+            enabled = False
+        elif self.device not in ("cpu", "cuda"):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
+        elif enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast "
+                "only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+
+    def __enter__(self) -> autocast:
+        global _blocks
+        with _lock:
+            if _blocks == 0:
+                _install()
+            _blocks += 1
+        state = _state
+        self._before = state.enabled, state.dtype, state.cache_enabled
+        if self.device == "cpu":
+            state.enabled, state.dtype = self._enabled, self.fast_dtype
+            state.cache_enabled = self._cache_enabled
+        state.depth += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        global _blocks
+        state = _state
+        state.depth -= 1
+        if state.depth == 0:
+            state.cache.clear()
+        state.enabled, state.dtype, state.cache_enabled = self._before
+        with _lock:
+            _blocks -= 1
+            if _blocks == 0:
+                _remove()
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+# ---- the state as functions of the namespace
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on in this thread."""
+    return device_type == "cpu" and _state.enabled
+
+
+def get_autocast_dtype(device_type: str) -> _C.dtype:
+    """The dtype autocast uses on a kind of device."""
+    return _state.dtype if device_type == "cpu" else _C.float16
+
+
+def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
+    """Chooses the dtype autocast uses."""
+    if device_type == "cpu":
+        _state.dtype = dtype
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on in this thread."""
+    return _state.enabled
+
+
+def get_autocast_cpu_dtype() -> _C.dtype:
+    """The dtype autocast uses on the CPU."""
+    return _state.dtype
+
+
+def get_autocast_gpu_dtype() -> _C.dtype:
+    """The dtype autocast would use on a GPU."""
+    return _C.float16
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether autocast keeps parameters in the lower precision for the length of the block."""
+    return _state.cache_enabled
+
+
+def clear_autocast_cache() -> None:
+    """Forgets the parameters in the lower precision."""
+    _state.cache.clear()
+
+
+def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
+    """Decorates `forward` of an autograd.Function for use under autocast."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    forward: Callable = fwd
+
+    @functools.wraps(forward)
+    def decorated(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not ctx._fwd_used_autocast:
+            return forward(ctx, *args, **kwargs)
+        ctx._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            args = tuple(_cast(value, cast_inputs) for value in args)
+            return forward(ctx, *args, **{name: _cast(value, cast_inputs) for name, value in kwargs.items()})
+
+    return decorated
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """Decorates `backward` of an autograd.Function: it runs under the autocast state of its forward."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    backward: Callable = bwd
+
+    @functools.wraps(backward)
+    def decorated(ctx: Any, *args: Any) -> Any:
+        with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            return backward(ctx, *args)
+
+    return decorated
