@@ -331,6 +331,13 @@ bool will_run(Node* node) {
   return known && run->info(node).needed;
 }
 
+bool all_runs_accumulate() {
+  for (Run* run = Run::current; run; run = run->outer) {
+    if (run->captures) return false;
+  }
+  return true;
+}
+
 void call_when_done(PyObject* callback) {
   if (!Run::current) {
     fail(PyExc_RuntimeError, "Final callbacks can only be installed during backward pass.");

@@ -273,6 +273,8 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* py_current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run()); }
 
+PyObject* py_all_runs_accumulate(PyObject*, PyObject*) { return PyBool_FromLong(all_runs_accumulate()); }
+
 // will_run(node, output number)
 PyObject* py_will_run(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -294,6 +296,7 @@ PyObject* py_call_when_done(PyObject*, PyObject* callback) {
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
     {"current_run", py_current_run, METH_NOARGS, nullptr},
+    {"all_runs_accumulate", py_all_runs_accumulate, METH_NOARGS, nullptr},
     {"will_run", py_will_run, METH_VARARGS, nullptr},
     {"call_when_done", py_call_when_done, METH_O, nullptr},
     {"detach", py_detach, METH_O, nullptr},

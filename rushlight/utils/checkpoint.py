@@ -1,0 +1,433 @@
+"""Trading time for memory: run a function without keeping what its backward needs, and again when it does.
+
+Without reentrance (`use_reentrant=False`, the form to prefer) the saved values of the function's operations
+go through saved-tensor hooks: each is replaced by a `_Holder`, and the first one that backward asks for runs
+the function again, which fills all of them (`_Frame`). With reentrance the function is one
+`CheckpointFunction`, whose backward runs it again and differentiates that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight._warn import warn
+from rushlight.autograd import backward, enable_grad, graph, no_grad
+from rushlight.autograd.function import Function
+from rushlight.random import get_rng_state, set_rng_state
+
+__all__ = [
+    "checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity",
+    "detach_variable", "get_device_states", "set_device_states", "noop_context_fn",
+    "set_checkpoint_early_stop", "DefaultDeviceType", "set_checkpoint_debug_enabled", "CheckpointPolicy",
+    "SelectiveCheckpointContext", "create_selective_checkpoint_contexts",
+]  # fmt: skip
+
+_DEFAULT_DETERMINISM = "default"
+_early_stop: bool | None = None
+_debug: bool | None = None
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not save what the first did."""
+
+
+class DefaultDeviceType:
+    """The kind of device whose random state is kept besides the CPU's."""
+
+    _type = "cpu"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets the kind of device."""
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """The kind of device."""
+        return DefaultDeviceType._type
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """The same values cut off their graph, each requiring grad if it did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: "
+                           f"{type(inputs).__name__}")  # fmt: skip
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, _C.Tensor) else x for x in inputs
+    )
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns if no input requires grad: a reentrant checkpoint then passes no gradient on."""
+    if not any(isinstance(x, _C.Tensor) and x.requires_grad for x in inputs):
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list]:
+    """The random states of the devices of these tensors; the CPU's is kept apart."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Puts back what `get_device_states` gave."""
+
+
+class _Random:
+    """Runs a block with the random state there was when this was made, and the present one afterwards."""
+
+    def __init__(self, keep: bool) -> None:
+        self.state = get_rng_state() if keep else None
+
+    @contextlib.contextmanager
+    def again(self):
+        if self.state is None:
+            yield
+            return
+        present = get_rng_state()
+        set_rng_state(self.state)
+        try:
+            yield
+        finally:
+            set_rng_state(present)
+
+
+class CheckpointFunction(Function):
+    """The reentrant form: backward runs the function again and differentiates that."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random = _Random(preserve_rng_state)
+        ctx.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
+        ctx.inputs = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *args):
+        if not _C.all_runs_accumulate():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
+                "`inputs` parameter to .backward(). To resolve this error, you can either set "
+                "use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
+        inputs = list(ctx.inputs)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        inputs = detach_variable(tuple(inputs))
+        with ctx.random.again(), enable_grad():
+            outputs = ctx.run_function(*inputs)
+        if isinstance(outputs, _C.Tensor):
+            outputs = (outputs,)
+        pairs = [
+            (output, grad)
+            for output, grad in zip(outputs, args, strict=False)
+            if isinstance(output, _C.Tensor) and output.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([output for output, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(x.grad if isinstance(x, _C.Tensor) else None for x in inputs))
+
+
+def noop_context_fn() -> tuple:
+    """The contexts of a checkpoint that needs none."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool):
+    """Whether the checkpoints called inside stop their second run once everything needed is there."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None):
+    """Whether the checkpoints called inside explain a mismatch in detail; None leaves it to them."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
+
+
+# ---- without reentrance
+
+
+class _Holder:
+    """Stands in a node for a saved value: its place in the order, and per backward run the value."""
+
+    __slots__ = ("__weakref__", "values")
+
+    def __init__(self) -> None:
+        self.values: dict = {}
+
+
+class _StopRecomputation(Exception):
+    """Everything is there: the rest of the function need not run."""
+
+
+class _SaveInputs(Function):
+    """Keeps a checkpoint's arguments the way saved values are kept, so that an outer checkpoint's hooks
+    hold them too."""
+
+    @staticmethod
+    def forward(ctx, anchor, *tensors):
+        ctx.save_for_backward(*tensors)
+        return anchor.detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise AssertionError("this node is not part of the graph")
+
+
+def _about(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+class _Frame:
+    """One call of a checkpointed function: how to run it again, and the values it saved the first time."""
+
+    def __init__(self, function, args, kwargs, keep_random, early_stop, check, contexts, debug) -> None:
+        self.function, self.kwargs = function, kwargs
+        self.random = _Random(keep_random)
+        self.early_stop, self.check, self.debug = early_stop, check, debug
+        self.contexts = contexts
+        self.holders: list = []  # weak: a value that no node needs any more is not computed again
+        self.about: list = []
+        self.lines: list = []
+        self.again: list = []  # the same of the last second run, for errors
+        tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
+        self.args = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
+        self.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
+        anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
+        self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
+
+    def pack(self, tensor):
+        holder = _Holder()
+        self.holders.append(weakref.ref(holder))
+        self.about.append(_about(tensor))
+        if self.debug:
+            self.lines.append(_C.current_source())
+        return holder
+
+    def unpack(self, holder):
+        run = _C.current_run()
+        if run not in holder.values:
+            self.run_again(run)
+            if run not in holder.values:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never "
+                    "recomputed."
+                )
+        return holder.values[run] if run else holder.values.pop(run)
+
+    def run_again(self, run) -> None:
+        args = list(self.args)
+        for place, tensor in zip(self.places, self.saved.saved_tensors, strict=True):
+            args[place] = tensor
+        count, self.again = 0, []
+        if run:
+            _C.call_when_done(lambda: self.forget(run))
+
+        def keep(tensor):
+            nonlocal count
+            index, count = count, count + 1
+            value = tensor.detach()
+            self.again.append((_about(tensor), _C.current_source() if self.debug else None))
+            if index < len(self.holders):
+                holder = self.holders[index]()
+                if holder is not None:
+                    holder.values[run] = value
+            if self.early_stop and count == len(self.holders):
+                raise _StopRecomputation
+            return value
+
+        hooks = graph.saved_tensors_hooks(keep, lambda value: value)
+        stop = contextlib.suppress(_StopRecomputation)
+        with self.random.again(), self.contexts[1], hooks, enable_grad(), stop:
+            self.function(*args, **self.kwargs)
+        self.check_match(count)
+
+    def forget(self, run) -> None:
+        """Lets go of what a backward with retain_graph=True has left."""
+        for reference in self.holders:
+            holder = reference()
+            if holder is not None:
+                holder.values.pop(run, None)
+
+    def check_match(self, count) -> None:
+        # A second run that goes on after all the values are there may save more.
+        if count < len(self.holders) or (count > len(self.holders) and not self.early_stop):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
+                f"and recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of "
+                f"tensors saved during recomputation: {count}.{self.advice()}"
+            )
+        if self.check == "none":
+            return
+        lines = ""
+        for index, (before, (now, _)) in enumerate(zip(self.about, self.again, strict=False)):
+            if self.holders[index]() is not None and before != now:
+                lines += (
+                    f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
+                )
+        if lines:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
+                f"than during the forward pass.\n{lines}{self.advice()}"
+            )
+
+    def advice(self) -> str:
+        if not self.debug:
+            return (
+                "\nTo see which operations saved what, pass debug=True to checkpoint() or use "
+                "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
+            )
+
+        def table(title, rows):
+            lines = [f"  {about} saved at {source}" for about, source in rows]
+            return "\n".join([title, *lines])
+
+        first = table("In the forward pass:", zip(self.about, self.lines, strict=True))
+        return f"\n{first}\n{table('In the second run:', self.again)}"
+
+
+@contextlib.contextmanager
+def _recorded(frame):
+    with graph.saved_tensors_hooks(frame.pack, frame.unpack), frame.contexts[0]:
+        yield
+
+
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable = noop_context_fn,
+    determinism_check: str = _DEFAULT_DETERMINISM,
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Runs `function(*args)` without keeping what its backward needs: backward runs it a second time.
+
+    >>> import rushlight.utils.checkpoint
+    >>> x = rushlight.ones(2, requires_grad=True)
+    >>> y = rushlight.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([-2.4783, -2.4783])
+    """
+    if use_reentrant is None:
+        warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
+            "PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+            "two variants."
+        )
+        use_reentrant = True
+    keep_random = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, keep_random, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        )
+    contexts = context_fn()
+    if not _C.is_grad_enabled():
+        return function(*args, **kwargs)
+    stop = early_stop if _early_stop is None else _early_stop
+    explain = debug if _debug is None else _debug
+    frame = _Frame(function, args, kwargs, keep_random, stop, determinism_check, contexts, explain)
+    with _recorded(frame):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Runs a Sequential (or a list of functions) in `segments` parts, each but the last a checkpoint.
+
+    >>> import rushlight.utils.checkpoint
+    >>> model = rushlight.nn.Sequential(rushlight.nn.Tanh(), rushlight.nn.Tanh(), rushlight.nn.Tanh())
+    >>> x = rushlight.ones(2, requires_grad=True)
+    >>> y = rushlight.utils.checkpoint.checkpoint_sequential(model, 3, x, use_reentrant=False)
+    """
+    if use_reentrant is None:
+        warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+            "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+            "two variants."
+        )
+        use_reentrant = True
+    keep_random = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    size = len(steps) // segments
+
+    def part(start, end):
+        def run(value):
+            for step in steps[start:end]:
+                value = step(value)
+            return value
+
+        return run
+
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(
+            part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=keep_random
+        )
+    return part(end, len(steps))(input)
+
+
+# ---- selective checkpoints
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy can say about an operation's result."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class SelectiveCheckpointContext:
+    """What a policy function is told besides the operation: whether this is the second run."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple:
+    """The contexts of a checkpoint that keeps the results of some operations."""
+    raise NotImplementedError(
+        "selective checkpoints choose by operations of torch.ops, which Rushlight does not have; "
+        "checkpoint() without a policy recomputes everything"
+    )

@@ -1,0 +1,80 @@
+"""What a training loop leaves behind: nothing."""
+
+import gc
+import os
+
+import rushlight as torch
+from rushlight.autograd import Function, graph
+from rushlight.utils.checkpoint import checkpoint
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Scaled(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_backward(x, y)
+        ctx.out = y  # refers back to itself
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def step(x, number):
+    kind = number % 5
+    if kind == 0:
+        torch.tanh(x @ x).sum().backward()
+    elif kind == 1:
+        (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        g.sum().backward()
+    elif kind == 2:
+        (x * x).sum().backward(create_graph=True)
+    elif kind == 3:
+        y = Scaled.apply(x * 1)
+        y.register_hook(lambda grad: grad + y.detach())
+        y.sum().backward()
+    else:
+        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            y = checkpoint(lambda x: torch.sin(x).exp(), x, use_reentrant=False)
+        y.sum().backward()
+    x.grad = None
+
+
+def test_ten_thousand_steps_need_no_more_memory_than_two_thousand():
+    x = torch.ones(64, 64, requires_grad=True)
+    for number in range(2000):
+        step(x, number)
+    gc.collect()
+    before, objects = resident(), len(gc.get_objects())
+    for number in range(8000):
+        step(x, number)
+    gc.collect()
+    assert len(gc.get_objects()) - objects < 100
+    assert resident() - before < 8e6
+
+
+def test_checkpoint_holds_only_the_inputs():
+    def function(x):
+        for _ in range(20):
+            x = torch.sin(x)
+        return x
+
+    x = torch.ones(100_000, requires_grad=True)
+
+    def held(run):
+        gc.collect()
+        before = torch.memory_stats()["allocated_bytes"]
+        y = run()
+        return torch.memory_stats()["allocated_bytes"] - before, y
+
+    plain, _ = held(lambda: function(x))
+    for reentrant in (False, True):
+        kept, y = held(lambda reentrant=reentrant: checkpoint(function, x, use_reentrant=reentrant))
+        assert kept < plain / 10
+        y.sum().backward()
