@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from families import const, op, x
+from families import const, mask, op, x
 from sampling import call
 
 # Differences cancel in a norm: results of half types differ from torch's in the last digits.
@@ -116,4 +116,31 @@ op(
     "nn.functional.normalize",
     [call(x(2, 3)), call(x(2, 3), 1.0, 0), call(x(2, 3, 2), p=3.0, dim=-1)],
     **NORM | {"dtypes": "fc", "grad": "fc", "tolerance": 4},
+)
+
+ATTENTION: dict[str, Any] = NORM | {"tolerance": 8, "layouts": ("transposed", "strided")}
+op(
+    "nn.functional.scaled_dot_product_attention",
+    [
+        call(x(3, 4), x(5, 4), x(5, 2)),
+        call(x(2, 2, 3, 4), x(2, 2, 5, 4), x(2, 2, 5, 4), is_causal=True),
+        call(x(2, 2, 3, 4), x(2, 2, 3, 4), x(2, 2, 3, 4), x(3, 3), scale=0.7),
+        call(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), mask(1, 0, 1, 0, 0, 0, 1, 1, 1, shape=(3, 3))),
+        call(x(1, 4, 2, 3), x(1, 2, 2, 3), x(1, 2, 2, 3), enable_gqa=True),
+    ],
+    **ATTENTION,
+)
+op(
+    "nn.functional.multi_head_attention_forward",
+    [
+        call(
+            *(x(3, 2, 4), x(5, 2, 4), x(5, 2, 4), 4, 2, x(12, 4), x(12)),
+            *(None, None, False, 0.0, x(4, 4), x(4)),
+        ),
+        call(
+            *(x(3, 4), x(5, 4), x(5, 4), 4, 2, x(12, 4), x(12), x(1, 1, 4), x(1, 1, 4), True, 0.0),
+            *(x(4, 4), x(4)),
+        ),
+    ],
+    **ATTENTION | {"layouts": ()},
 )

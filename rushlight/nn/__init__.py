@@ -1,6 +1,6 @@
 """Layers, losses and everything else a network is made of."""
 
-from rushlight.nn import functional, init, modules, parameter, utils
+from rushlight.nn import attention, functional, init, modules, parameter, utils
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
 from rushlight.nn.batchnorm import *
@@ -20,11 +20,15 @@ from rushlight.nn.linear import __all__ as _linear
 from rushlight.nn.loss import *
 from rushlight.nn.loss import __all__ as _loss
 from rushlight.nn.module import Module
+from rushlight.nn.multihead import *
+from rushlight.nn.multihead import __all__ as _multihead
 from rushlight.nn.normalization import *
 from rushlight.nn.normalization import __all__ as _normalization
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from rushlight.nn.sparse import *
 from rushlight.nn.sparse import __all__ as _sparse
+from rushlight.nn.transformer import *
+from rushlight.nn.transformer import __all__ as _transformer
 
 __all__ = [
     "Buffer",
@@ -32,6 +36,7 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "init",
     "modules",
@@ -47,5 +52,7 @@ __all__ = [
     *_batchnorm,
     *_instancenorm,
     *_normalization,
+    *_multihead,
+    *_transformer,
     *_sparse,
 ]

@@ -5,6 +5,7 @@ from rushlight._warn import warn
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
+from rushlight.nn.multihead import MultiheadAttention as MultiheadAttention  # torch keeps it here
 from rushlight.nn.parameter import Parameter
 
 __all__ = [

@@ -73,6 +73,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A Linear under the name that torch's MultiheadAttention shows for its last projection."""
+
+
 class Bilinear(Module):
     """``y = x1 @ A @ x2 + b`` for each output feature.
 

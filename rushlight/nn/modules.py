@@ -14,8 +14,10 @@ from rushlight.nn import (
     linear,
     loss,
     module,
+    multihead,
     normalization,
     sparse,
+    transformer,
 )
 
 # So that ``import rushlight.nn.modules.linear`` finds the same module and no second copy of its classes.
@@ -33,6 +35,8 @@ _FAMILIES = (
     loss,
     module,
     normalization,
+    multihead,
+    transformer,
     sparse,
 )
 for _family in _FAMILIES:

@@ -38,6 +38,10 @@ from rushlight.nn.functional.activation import (
     threshold,
     threshold_,
 )
+from rushlight.nn.functional.attention import (
+    multi_head_attention_forward,
+    scaled_dot_product_attention,
+)
 from rushlight.nn.functional.classification import (
     cross_entropy,
     multi_margin_loss,
@@ -220,6 +224,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
@@ -239,6 +244,7 @@ __all__ = [
     "rms_norm",
     "rrelu",
     "rrelu_",
+    "scaled_dot_product_attention",
     "selu",
     "selu_",
     "sigmoid",

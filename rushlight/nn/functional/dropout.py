@@ -16,8 +16,11 @@ def _check_probability(p):
 def _mask(input, p, by_channel):
     if by_channel and input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input.shape[:2], *[1] * (input.dim() - 2)) if by_channel else input.shape
-    return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    if by_channel:
+        shape = (*input.shape[:2], *[1] * (input.dim() - 2))
+        return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    # In the layout of the input, as the numbers are drawn in the order of memory.
+    return rushlight.empty_like(input.detach()).bernoulli_(1 - p)
 
 
 def _dropout(input, p, training, inplace, by_channel=False):

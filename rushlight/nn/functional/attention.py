@@ -1,0 +1,399 @@
+"""Attention: weighted means of values, the weights being the softmax of products of queries and keys."""
+
+import math
+
+import rushlight
+from rushlight._warn import warn
+from rushlight.nn.functional._checks import functional
+from rushlight.nn.functional.dropout import dropout
+from rushlight.nn.functional.linear import linear
+from rushlight.ops._public import type_name
+
+_C_NAMES = {
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+    "int64": "long int",
+    "int32": "int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+
+
+def _c_name(tensor):
+    return _C_NAMES[str(tensor.dtype).removeprefix("torch.")]
+
+
+def _check_attention(query, key, value, attn_mask):
+    if not query.dtype == key.dtype == value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c_name(query)} "
+            f"key.dtype: {_c_name(key)} and value.dtype: {_c_name(value)} instead."
+        )
+    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
+    if not (query.is_floating_point() or query.is_complex()):
+        raise RuntimeError(f"expected scalar type Float but found {type_name(query.dtype)}")
+    allowed = (rushlight.bool, rushlight.float32, query.dtype)
+    if attn_mask is not None and attn_mask.dtype not in allowed:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {_c_name(attn_mask)} and  query.dtype: {_c_name(query)} instead."
+        )
+
+
+def _added_mask(query, key, attn_mask, is_causal):
+    """The mask as numbers to add, and where a query may look nowhere (or None).
+
+    There -inf alone would give 0 / 0; such a query looks everywhere, and what it sees is to be forgotten.
+    """
+    allowed = None
+    if is_causal:
+        size = (query.size(-2), key.size(-2))
+        allowed = rushlight.ones(size, dtype=rushlight.bool, device=query.device).tril()
+    if attn_mask is None and allowed is None:
+        return None, None
+    if attn_mask is not None and attn_mask.dtype == rushlight.bool:
+        allowed = attn_mask if allowed is None else allowed & attn_mask
+    added = None
+    if allowed is not None:
+        added = rushlight.zeros(allowed.shape, dtype=query.dtype, device=query.device)
+        added.masked_fill_(~allowed, -math.inf)
+    if attn_mask is not None and attn_mask.dtype != rushlight.bool:
+        attn_mask = attn_mask.to(query.dtype)
+        added = attn_mask if added is None else attn_mask + added
+    if (is_causal and attn_mask is None) or added.is_meta:
+        return added, None
+    nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
+    if not nowhere.any():
+        return added, None
+    return rushlight.where(nowhere, 0.0, added), nowhere
+
+
+@functional
+def scaled_dot_product_attention(
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    scale=None,
+    enable_gqa=False,
+):
+    """``softmax(scale * query @ key.mT + mask) @ value``, with scale ``1 / sqrt(features)``.
+
+    A bool mask is True where a query may look; another mask is added. Queries that may look nowhere get
+    zeros. With enable_gqa several heads of queries share one of keys and values.
+
+    >>> import rushlight as torch
+    >>> q, v = torch.zeros(1, 2), torch.tensor([[1.0], [3.0]])
+    >>> torch.nn.functional.scaled_dot_product_attention(q, torch.ones(2, 2), v)
+    tensor([[2.]])
+    """
+    _check_attention(query, key, value, attn_mask)
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    if enable_gqa:
+        key, value = _share_heads(query, key, value)
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
+    scores = rushlight.matmul(query * scale, key.mT)
+    added, nowhere = _added_mask(query, key, attn_mask, is_causal)
+    if added is not None:
+        scores = scores + added
+    weights = rushlight.softmax(scores, -1)
+    if nowhere is not None:
+        weights = weights.masked_fill(nowhere, 0.0)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p)
+    return rushlight.matmul(weights, value)
+
+
+def _share_heads(query, key, value):
+    if query.dim() < 3 or key.dim() < 3 or value.dim() < 3:
+        raise RuntimeError(
+            "enable_gqa needs a dimension of heads: query, key and value of at least 3 dimensions"
+        )
+    heads = query.size(-3)
+    if heads % key.size(-3) or heads % value.size(-3):
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
+    return (
+        key.repeat_interleave(heads // key.size(-3), -3),
+        value.repeat_interleave(heads // value.size(-3), -3),
+    )
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """The mask as numbers to add: a bool mask is True where nothing may be seen."""
+    if mask is None:
+        return None
+    if mask.dtype != rushlight.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+            "instead."
+        )
+    if mask.dtype == rushlight.bool:
+        return rushlight.zeros(mask.shape, dtype=target_type, device=mask.device).masked_fill_(
+            mask, -math.inf
+        )
+    return mask
+
+
+def _none_or_dtype(input):
+    return None if input is None else input.dtype
+
+
+def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Whether there is a batch dimension; torch's errors where the dimensions do not fit each other."""
+
+    def check(condition, text):
+        if not condition:
+            raise AssertionError(text)
+
+    if query.dim() == 3:
+        batched, kind, padding = True, "batched (3-D)", 2
+    elif query.dim() == 2:
+        batched, kind, padding = False, "unbatched (2-D)", 1
+    else:
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
+    dims = query.dim()
+    check(
+        key.dim() == dims and value.dim() == dims,
+        f"For {kind} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D and "
+        f"{value.dim()}-D tensors respectively",
+    )
+    if key_padding_mask is not None:
+        check(
+            key_padding_mask.dim() == padding,
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {padding}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead",
+        )
+    if attn_mask is not None:
+        check(
+            attn_mask.dim() in (2, 3),
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+            f"{attn_mask.dim()}-D tensor instead",
+        )
+        if not batched and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            check(
+                attn_mask.shape == expected,
+                f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}",
+            )
+    return batched
+
+
+def _project(query, key, value, weight, bias):
+    """Queries, keys and values from one matrix: a single product if all three are the same tensor."""
+    size = query.size(-1)
+    if key is value:
+        if query is key:
+            return linear(query, weight, bias).chunk(3, -1)
+        split = [size, 2 * size]
+        weights = weight.split(split)
+        biases = (None, None) if bias is None else bias.split(split)
+        return linear(query, weights[0], biases[0]), *linear(key, weights[1], biases[1]).chunk(2, -1)
+    weights = weight.chunk(3)
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
+
+
+def _pad_mask(mask):
+    """One more column, which may be looked at."""
+    return rushlight.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
+
+
+@functional
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """What nn.MultiheadAttention computes: projections, attention by heads, a projection of the result.
+
+    Inputs are (length, batch, features) or (length, features). Returns the result and the weights, or None.
+
+    >>> import rushlight as torch
+    >>> x, eye = torch.ones(4, 1, 2), torch.eye(2)
+    >>> out, weights = torch.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, torch.cat([eye, eye, eye]), None, None, None, False, 0.0, eye, None)
+    >>> out.shape, weights.shape
+    (torch.Size([4, 1, 2]), torch.Size([1, 4, 4]))
+    """
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = _unsqueeze_alike(query, key, value)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed_dim = query.shape
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # scaled_dot_product_attention knows the causal mask
+    else:
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        is_causal = False
+    _check_embedding(embed_dim, embed_dim_to_check, num_heads, key, value, use_separate_proj_weight)
+    head_dim = embed_dim // num_heads
+    if use_separate_proj_weight:
+        for weight, name in ((q_proj_weight, "q"), (k_proj_weight, "k"), (v_proj_weight, "v")):
+            if weight is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+        q = linear(query, q_proj_weight, biases[0])
+        k = linear(key, k_proj_weight, biases[1])
+        v = linear(value, v_proj_weight, biases[2])
+    else:
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
+    if attn_mask is not None:
+        attn_mask = _shaped_mask(attn_mask, length, key.size(0), batch * num_heads)
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k and bias_v must be given together")
+    if bias_k is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        k = rushlight.cat([k, bias_k.repeat(1, batch, 1)])
+        v = rushlight.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask = None if attn_mask is None else _pad_mask(attn_mask)
+        key_padding_mask = None if key_padding_mask is None else _pad_mask(key_padding_mask)
+
+    def by_heads(x):
+        return x.reshape(x.shape[0], batch * num_heads, head_dim).transpose(0, 1)
+
+    q = by_heads(q)
+    k = by_heads(k) if static_k is None else _static(static_k, "static_k", batch * num_heads, head_dim)
+    v = by_heads(v) if static_v is None else _static(static_v, "static_v", batch * num_heads, head_dim)
+    if add_zero_attn:
+        nothing = k.new_zeros((batch * num_heads, 1, head_dim))
+        k, v = rushlight.cat([k, nothing], 1), rushlight.cat([v, nothing], 1)
+        attn_mask = None if attn_mask is None else _pad_mask(attn_mask)
+        key_padding_mask = None if key_padding_mask is None else _pad_mask(key_padding_mask)
+    keys = k.size(1)
+    if key_padding_mask is not None:
+        if key_padding_mask.shape[0] != batch:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.shape[0]}"
+            )
+        if key_padding_mask.shape[1] != keys:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[1] to be {keys}, but got {key_padding_mask.shape[1]}"
+            )
+        padding = (
+            key_padding_mask.view(batch, 1, 1, keys)
+            .expand(-1, num_heads, -1, -1)
+            .reshape(batch * num_heads, 1, keys)
+        )
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    if not training:
+        dropout_p = 0.0
+    if need_weights:
+        scores = rushlight.bmm(q * math.sqrt(1.0 / head_dim), k.mT)
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        weights = rushlight.softmax(scores, -1)
+        if dropout_p > 0:
+            weights = dropout(weights, dropout_p)
+        result = rushlight.bmm(weights, v)
+    else:
+        weights = None
+        if attn_mask is not None:
+            if attn_mask.size(0) == 1:
+                attn_mask = attn_mask.unsqueeze(0)
+            else:
+                attn_mask = attn_mask.view(batch, num_heads, -1, keys)
+        heads = [x.view(batch, num_heads, x.size(1), head_dim) for x in (q, k, v)]
+        result = scaled_dot_product_attention(*heads, attn_mask, dropout_p, is_causal)
+        result = result.view(batch * num_heads, length, head_dim)
+    result = result.transpose(0, 1).reshape(length * batch, embed_dim)
+    result = linear(result, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    if weights is not None:
+        weights = weights.view(batch, num_heads, length, keys)
+        if average_attn_weights:
+            weights = weights.mean(1)
+    if not batched:
+        result = result.squeeze(1)
+        weights = None if weights is None else weights.squeeze(0)
+    return result, weights
+
+
+def _unsqueeze_alike(query, key, value):
+    """With a batch dimension each; what was one tensor stays one, so that it is projected once."""
+    with_batch = {id(x): x.unsqueeze(1) for x in (query, key, value)}
+    return tuple(with_batch[id(x)] for x in (query, key, value))
+
+
+def _check_embedding(embed_dim, embed_dim_to_check, num_heads, key, value, separate):
+    if embed_dim != embed_dim_to_check:
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
+        )
+    if embed_dim % num_heads:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    if separate:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+
+
+def _shaped_mask(mask, length, keys, heads):
+    """(1 or batch * heads, length, keys)"""
+    expected = (length, keys) if mask.dim() == 2 else (heads, length, keys)
+    if mask.shape != expected:
+        raise RuntimeError(
+            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}."
+        )
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _static(x, name, heads, head_dim):
+    if x.size(0) != heads:
+        raise AssertionError(f"expecting {name}.size(0) of {heads}, but got {x.size(0)}")
+    if x.size(2) != head_dim:
+        raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {x.size(2)}")
+    return x
