@@ -571,3 +571,47 @@ def test_an_accumulator_sleeps_and_wakes():
     node = (y * 2).grad_fn
     del y
     assert node.next_functions[0][0].variable.tolist() == [1.0, 1.0]
+
+
+def test_reused_buffers_are_never_ones_that_somebody_sees():
+    """See Note [reusing buffers]: large gradients are written over memory nobody can read again."""
+    n = 5000
+    x = torch.linspace(0.1, 1, n, dtype=torch.float64).requires_grad_()
+    kept = []
+    s, e = x.sin(), x.exp()
+    y = s * e
+    y.register_hook(kept.append)
+    s.retain_grad()
+    seed = torch.full((n,), 2.0, dtype=torch.float64)
+    before = s.detach().clone()
+    y.backward(seed, retain_graph=True)
+    want = 2 * (x.exp() * (x.sin() + x.cos())).detach()
+    assert torch.allclose(x.grad, want) and torch.equal(seed, torch.full((n,), 2.0, dtype=torch.float64))
+    assert torch.equal(kept[0], seed) and torch.equal(s.detach(), before)
+    assert torch.allclose(s.grad, 2 * x.exp().detach())
+    x.grad = None
+    del s
+    y.backward(seed)
+    assert torch.allclose(x.grad, want)
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward(seed)
+
+    # A failure half way leaves no overwritten value behind: the graph says that it was used.
+    class Fails(Exception):
+        pass
+
+    def fail(grad):
+        raise Fails
+
+    a = x * 1.5
+    (b := a.sin()).register_hook(fail)
+    loss = (b * a.exp()).sum()
+    del b
+    with pytest.raises(Fails):
+        loss.backward()
+    x.grad = None
+    try:
+        loss.backward()
+    except (Fails, RuntimeError):
+        pass
+    assert x.grad is None

@@ -303,6 +303,11 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
   Unrecorded unrecorded(!create_graph);
+  struct Frees {
+    bool before;
+    explicit Frees(bool on) : before(std::exchange(frees_graph, on)) {}
+    ~Frees() { frees_graph = before; }
+  } frees(!keep_graph && !create_graph);
   for (Root& root : roots) {
     if (run.info(root.edge.node).needed) run.add(root.edge, share(root.grad));
   }

@@ -473,9 +473,13 @@ Ref<Node> accumulator_of(Tensor* leaf) {
     known->saved_room[0].object = Py_NewRef(leaf->object());
     known->saved_count = 1;
     known->sequence = next_sequence++;
-    clear_outputs(known);  // the leaf may have changed its shape meanwhile
-    set_outputs(known, 1);
-    set_output(known, 0, leaf);
+    const OutputInfo& info = known->output_room;
+    if (info.ndim != leaf->ndim || info.dtype != leaf->dtype || !(info.device == leaf->device()) ||
+        !std::equal(leaf->geometry, leaf->geometry + leaf->ndim, info.shape().data())) {
+      clear_outputs(known);  // the leaf changed its shape meanwhile
+      set_outputs(known, 1);
+      set_output(known, 0, leaf);
+    }
     return Ref<Node>(known);
   }
   Ref<Node> node = new_node(Node::accumulate, nullptr, 0, 1);

@@ -4,8 +4,12 @@
 #include "custom.h"
 #include "errors.h"
 #include "modes.h"
+#include "reuse.h"
 
 namespace rl {
+
+thread_local bool frees_graph = false;
+
 namespace {
 
 [[noreturn]] void fail_freed(Node* node) {
@@ -148,7 +152,8 @@ Ref<PyObject> compute(Primitive& op, PyObject* const* args) {
 // The rules that most programs spend their time in are of three forms. The engine runs them without entering
 // the interpreter (a chain of 100 products: 1.4x faster); what Python says remains the definition, and
 // anything but plain tensors and numbers takes that way. Empty if this rule is not such a one.
-Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads) {
+// `later`: the inputs whose rules are still to be called; they read g, and perhaps the same saved value.
+Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads, uint16_t later) {
   Tensor* g = grads[0];
   if (rule.form == Rule::any || !g || !is_plain_tensor(g->object())) return {};
   if (rule.form == Rule::identity) return share(g->object());
@@ -158,13 +163,30 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
     return compute(neg, args);
   }
   const RuleParam& other = rule.params[1];
-  Ref<PyObject> value = other.kind == RuleParam::arg ? unpack(node, slot_of_arg(node, other.index), -1)
-                                                     : unpack(node, slot_of_out(node, other.index), other.index);
+  bool is_arg = other.kind == RuleParam::arg;
+  int slot = is_arg ? slot_of_arg(node, other.index) : slot_of_out(node, other.index);
+  Ref<PyObject> value = unpack(node, slot, is_arg ? -1 : other.index);
   bool real = is_plain_tensor(value.get()) ? !is_complex(as_tensor(value.get())->dtype)
                                            : PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get());
   if (!real) return {};
   static Primitive& mul = primitive("mul");
   PyObject* args[] = {g->object(), value.get()};
+  if (modes.unrecorded && is_tensor(value.get())) {  // see Note [reusing buffers]
+    Tensor* v = as_tensor(value.get());
+    if (!later && may_overwrite(g, 1, v)) return checked(mul.forward(mul, args, g));
+    bool read_later = false;
+    for (int j = 0; later >> j; j++) {
+      const Rule& next = node->op->rules[size_t(j)];
+      if (later >> j & 1) read_later |= (is_arg ? next.want_args : next.want_outs) >> other.index & 1;
+    }
+    if (frees_graph && !read_later && value.get() == node->saved[slot].object && may_overwrite(v, 2, v) &&
+        g->dtype == v->dtype && same_sizes(g, v)) {
+      // The node gives the value up at once: if something fails later, it must not be found overwritten.
+      Py_CLEAR(node->saved[slot].object);
+      if (!node->freed_at.code) node->freed_at = keep(current_source());
+      return checked(mul.forward(mul, args, v));
+    }
+  }
   return compute(mul, args);
 }
 
@@ -228,7 +250,7 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
   for (int i = 0; i < op.input_count; i++) {
     if (!(needs >> i & 1)) continue;
     const Rule& rule = op.rules[size_t(i)];
-    Ref<PyObject> grad = call_known_rule(node, rule, grads);
+    Ref<PyObject> grad = call_known_rule(node, rule, grads, uint16_t(needs >> (i + 1) << (i + 1)));
     if (!grad) grad = call_rule(node, rule, grads, Py_None);
     place(i, grad.get());
   }

@@ -10,6 +10,8 @@ Ref<PyObject> unpack(Node* node, int at, int out);
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
 
+extern thread_local bool frees_graph;  // the running backward releases what it has used
+
 void run_prehooks(Node* node, Tensor** grads);
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad);

@@ -3,12 +3,17 @@
 // Operands that are plain tensors or numbers take the fast path. A subclass or a foreign type with
 // __torch_function__ is handed to Python under the name of the method that torch would name.
 #include "../graph/modes.h"
+#include "../graph/reuse.h"
+#include "../kernels/elementwise.h"
 #include "functions.h"
 #include "matmul_ops.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
 namespace rl {
+
+PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out);
+
 namespace {
 
 bool plain_operand(PyObject* o) {
@@ -34,8 +39,29 @@ bool ready(const char* method, PyObject* a, PyObject* b, PyObject** result) {
   return false;
 }
 
+// An operand to which only the interpreter's stack refers: the result of an inner expression, see Note [reusing
+// buffers]. From 3.14 on a name on the stack is borrowed as well, so it cannot be told apart.
+#if PY_VERSION_HEX < 0x030e0000
+PyObject* over_a_temporary(Primitive& op, PyObject* const* args) {
+  if (op.forward != elementwise_forward) return nullptr;
+  if (static_cast<const Elementwise*>(op.payload)->out != OutType::same) return nullptr;
+  if (!is_plain_tensor(args[0]) || !is_plain_tensor(args[1]) || args[0] == args[1]) return nullptr;
+  Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
+  if (!a->is_contiguous() || !b->is_contiguous() || !is_floating(a->dtype)) return nullptr;
+  Tensor* into = may_overwrite(a, 1, b) ? a : may_overwrite(b, 1, a) ? b : nullptr;
+  if (!into || a->storage == b->storage) return nullptr;
+  return op.forward(op, args, into);
+}
+#endif
+
 PyObject* call2(Primitive& op, PyObject* a, PyObject* b) {
   PyObject* args[] = {a, b};
+#if PY_VERSION_HEX < 0x030e0000
+  if (modes.unrecorded) {
+    if (PyObject* result = over_a_temporary(op, args)) return result;
+    if (PyErr_Occurred()) return nullptr;
+  }
+#endif
   return call(op, args);
 }
 
