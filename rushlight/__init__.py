@@ -53,9 +53,23 @@ from rushlight import ops as _ops  # noqa: E402
 
 globals().update(_ops.FUNCTIONS)
 
-from rushlight import autograd  # noqa: E402
+from rushlight import (  # noqa: E402
+    _settings,
+    _tensor_types,
+    autograd,
+)
+from rushlight._tensor_types import set_default_tensor_type, typename  # noqa: E402
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
-from rushlight.ops.create import layout, strided  # noqa: E402
+from rushlight.ops.create import (  # noqa: E402
+    jagged,
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from rushlight.ops.shape import (  # noqa: E402
     channels_last,
     channels_last_3d,
@@ -73,6 +87,9 @@ from rushlight.random import (  # noqa: E402
     set_rng_state,
 )
 
+globals().update({name: getattr(_settings, name) for name in _settings.EXPORTED})
+globals().update(_tensor_types.TYPES)
+
 
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""
@@ -82,10 +99,13 @@ def is_tensor(obj: object) -> bool:
 from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
+legacy_contiguous_format = contiguous_format
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
     "amp",
+    "compiler",
+    "cpu",
     "cuda",
     "linalg",
     "masked",
@@ -116,6 +136,16 @@ _LAZY_NAMES = {
     "load": "serialization",
     "save": "serialization",
 }
+_LAZY_NAMES |= dict.fromkeys(
+    (
+        "alpha_dropout", "alpha_dropout_", "bilinear", "binary_cross_entropy_with_logits", "celu", "celu_",
+        "cosine_embedding_loss", "cosine_similarity", "dropout", "dropout_", "feature_alpha_dropout",
+        "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "hardshrink", "hinge_embedding_loss",
+        "kl_div", "margin_ranking_loss", "pairwise_distance", "poisson_nll_loss", "prelu", "rrelu", "rrelu_",
+        "selu", "selu_", "threshold_", "triplet_margin_loss",
+    ),
+    "_functional_names",
+)  # fmt: skip
 
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils

@@ -32,7 +32,7 @@ def _construct(
 
         if isinstance(args[0], (float, complex)):
             raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
-        return tensor(args[0], dtype=default, device=device)
+        return tensor(args[0], dtype=default, device=device or "cpu")
     raise TypeError("new() received an invalid combination of arguments")
 
 

@@ -36,3 +36,101 @@ def test_range_includes_its_end():
         assert rushlight.range(1, 2, 0.5).tolist() == [1, 1.5, 2]
     with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="inconsistent with step sign"):
         rushlight.range(4, 1)
+
+
+def test_numpy_names_of_arguments():
+    x = rushlight.arange(6.0).reshape(2, 3)
+    assert x.sum(axis=0, keepdims=True).shape == (1, 3)
+    assert rushlight.equal(rushlight.softmax(x, axis=1), rushlight.softmax(x, dim=1))
+    assert rushlight.equal(rushlight.add(x1=x, x2=x), x + x)
+    assert rushlight.equal(rushlight.exp(x=x), x.exp()) and rushlight.equal(rushlight.exp(a=x), x.exp())
+    assert rushlight.argmax(x, axis=1).tolist() == [2, 2]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x2'"):
+        rushlight.exp(x, x2=x)
+    with pytest.raises(TypeError, match="multiple values for argument 'dim'"):
+        x.sum(0, axis=1)
+
+
+def test_tensor_types():
+    x = rushlight.FloatTensor([1, 2])
+    assert x.dtype == rushlight.float32 and x.type() == rushlight.typename(x) == "torch.FloatTensor"
+    assert isinstance(x, rushlight.FloatTensor) and not isinstance(x, rushlight.LongTensor)
+    assert rushlight.LongTensor([1.5, 2]).tolist() == [1, 2]
+    assert rushlight.DoubleTensor(2, 3).shape == (2, 3) and rushlight.BoolTensor().shape == (0,)
+    for kind in ("torch.DoubleTensor", rushlight.DoubleTensor, rushlight.float64):
+        assert x.type(kind).dtype == rushlight.float64
+    with pytest.raises(ValueError, match=r"invalid type: 'torch\.FooTensor'"):
+        x.type("torch.FooTensor")
+    assert x.new([3]).tolist() == [3.0] and x.new(2, 2).shape == (2, 2)
+
+
+def test_default_device():
+    assert rushlight.get_default_device() == rushlight.device("cpu")
+    rushlight.set_default_device("meta")
+    try:
+        assert rushlight.zeros(1).device.type == rushlight.nn.Linear(1, 1).weight.device.type == "meta"
+        assert rushlight.FloatTensor([1]).device.type == "cpu"
+    finally:
+        rushlight.set_default_device(None)
+    with rushlight.device("meta"):
+        assert rushlight.rand(2).is_meta
+        with rushlight.device("cpu"):
+            assert rushlight.ones(2).is_cpu
+        assert rushlight.hann_window(3).is_meta
+    assert rushlight.ones(1).is_cpu
+    with pytest.raises(RuntimeError, match="No CUDA GPUs are available"):
+        rushlight.set_default_device("cuda")
+
+
+def test_factories_want_a_size():
+    for name in ("rand", "randn"):
+        with pytest.raises(TypeError, match=rf"{name}\(\) received an invalid combination of arguments"):
+            getattr(rushlight, name)()
+    for name in ("zeros", "ones", "empty"):
+        with pytest.raises(TypeError, match=rf'{name}\(\) missing 1 required positional arguments: "size"'):
+            getattr(rushlight, name)()
+
+
+def test_settings():
+    assert rushlight.compile(len) is len and rushlight.compile(mode="default")(len) is len
+    assert not rushlight.compiler.is_compiling()
+    rushlight.use_deterministic_algorithms(True, warn_only=True)
+    assert rushlight.get_deterministic_debug_mode() == 1
+    rushlight.set_deterministic_debug_mode("default")
+    assert not rushlight.are_deterministic_algorithms_enabled()
+    assert rushlight.set_flush_denormal(False) and not rushlight.set_flush_denormal(True)
+    assert rushlight.strided != rushlight.sparse_coo == rushlight.sparse_coo
+    with pytest.raises(NotImplementedError, match="all tensors are strided"):
+        rushlight.zeros(2, layout=rushlight.sparse_coo)
+
+
+def test_functions_of_nn_in_the_main_namespace():
+    x = rushlight.tensor([-1.0, 2.0])
+    for name in ("celu", "selu", "hardshrink"):
+        assert rushlight.equal(getattr(rushlight, name)(x), getattr(rushlight.nn.functional, name)(x))
+    assert rushlight.dropout(x, 0.5, False) is x or rushlight.equal(rushlight.dropout(x, 0.5, False), x)
+    assert rushlight.hinge_embedding_loss(x, rushlight.tensor([1.0, -1.0])).shape == (2,)
+    assert rushlight.kl_div(x, x.abs(), 2).shape == ()
+
+
+def test_attributes():
+    x = rushlight.arange(6.0).reshape(2, 3)
+    assert x.is_signed() and not rushlight.is_signed(x.byte())
+    assert x.t().dim_order() == (1, 0) and x.const_data_ptr() == x.data_ptr()
+    assert x.clone().apply_(lambda v: v + 1)[0, 0] == 1
+    assert x.clone().map_(x, lambda a, b: a * b)[1, 2] == 25
+    y = rushlight.zeros(1)
+    assert y.set_(x) is y and y.data_ptr() == x.data_ptr() and y.shape == x.shape
+    y.set_(x.untyped_storage(), 1, (2, 2), (3, 1))
+    assert y.tolist() == [[1, 2], [4, 5]]
+    assert not x.is_mps and x.to_dense() is x and x.dense_dim() == 2
+    assert x.__rdiv__(2.0)[0, 1] == 2
+    for call, message in (
+        (x.values, "values expected sparse tensor layout but got Strided"),
+        (x.pin_memory, "Cannot access accelerator device"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+    for call in (x.chalf, x.share_memory_):
+        with pytest.raises(NotImplementedError):
+            call()

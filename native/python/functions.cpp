@@ -40,6 +40,56 @@ bool any_override(PyObject* o) {
   return overrides_torch_function(o);
 }
 
+// NumPy's names for arguments, which torch takes everywhere: x.sum(axis=0, keepdims=True).
+struct Synonym {
+  const char *theirs, *ours;
+  PyObject *theirs_name = nullptr, *ours_name = nullptr;
+};
+Synonym synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
+                      {"a", "input"},  {"x1", "input"},         {"x2", "other"}};
+
+// Whether the Python function names such a parameter.
+bool has_parameter(PyObject* function, PyObject* name) {
+  if (!PyFunction_Check(function)) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  Ref<PyObject> names(PyCode_GetVarnames(code));
+  if (!names) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_ssize_t count = code->co_argcount + code->co_kwonlyargcount;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(names.get(), i), name) == 0) return true;
+  }
+  return false;
+}
+
+// kwnames with NumPy's names replaced where the function knows torch's only; null if there is nothing to do.
+Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
+  Ref<PyObject> result;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    for (const Synonym& synonym : synonyms) {
+      // Keywords are interned, as identifiers in source code are; a name built at run time may not be.
+      if (name != synonym.theirs_name) continue;
+      if (has_parameter(function, name) || !has_parameter(function, synonym.ours_name)) break;
+      if (!result) {
+        result = Ref<PyObject>(PyTuple_New(PyTuple_GET_SIZE(kwnames)));
+        if (!result) {
+          PyErr_Clear();
+          return result;
+        }
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++)
+          PyTuple_SET_ITEM(result.get(), k, Py_NewRef(PyTuple_GET_ITEM(kwnames, k)));
+      }
+      Py_DECREF(PyTuple_GET_ITEM(result.get(), i));
+      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(synonym.ours_name));
+      break;
+    }
+  }
+  return result;
+}
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
   if (modes.torch_function) {
@@ -58,6 +108,10 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
         return dispatch_torch_function(self, list.get(), kwargs.get());
       });
     }
+  }
+  if (kwnames) {
+    Ref<PyObject> names = translated(f->wrapped, kwnames);
+    if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
   }
   return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
 }
@@ -186,6 +240,10 @@ PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* 
 
 void init_functions(PyObject* module) {
   protocol_name = PyUnicode_InternFromString("__torch_function__");
+  for (Synonym& synonym : synonyms) {
+    synonym.theirs_name = PyUnicode_InternFromString(synonym.theirs);
+    synonym.ours_name = PyUnicode_InternFromString(synonym.ours);
+  }
   FunctionType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(FunctionType));
   PyModule_AddFunctions(module, functions);

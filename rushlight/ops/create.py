@@ -11,16 +11,22 @@ _default_device: _C.device | None = None
 
 
 class layout:
-    """How a tensor's elements are stored; every tensor here is strided."""
+    """How a tensor's elements are stored. Every tensor here is strided; the other layouts are names that
+    programs compare with."""
+
+    def __init__(self, name):
+        self._name = name
 
     def __repr__(self):
-        return "torch.strided"
+        return f"torch.{self._name}"
 
     def __reduce__(self):
-        return "strided"
+        return self._name
 
 
-strided = layout()
+strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc, jagged = layout("sparse_bsr"), layout("sparse_bsc"), layout("jagged")
 
 
 def _checked(layout_, pin_memory):
@@ -48,6 +54,8 @@ def _device(device):
 
 
 def _size(args, name, keyword=None):
+    if not args and keyword is None:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     size = dims(args) if keyword is None else tuple(keyword)
     for s in size:
         if isinstance(s, float):

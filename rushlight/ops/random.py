@@ -70,6 +70,16 @@ def _drawn(sampler, attributes, size, name, out, dtype, layout, device, requires
     return _finish(made, requires_grad)
 
 
+def _no_size(name, *given):
+    """torch's error for rand() and randn() without sizes, which depends on what else there is."""
+    if any(value is not None for value in given):
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got (), but expected one of:\n"
+        " * (tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None)"
+    )
+
+
 def _no_out_gradient(name):
     return RuntimeError(
         f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -101,7 +111,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     tensor([0.4963, 0.7682, 0.0885])
     """
     attributes = 0.0, 1.0, generator
-    size = _size(args, "rand", size)
+    size = _size(args, "rand", size) if args or size is not None else _no_size("rand", dtype, out)
     return _drawn(
         ops.uniform, attributes, size, "rand", out, dtype, layout, device, requires_grad, pin_memory
     )
@@ -117,7 +127,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     tensor([ 1.5410, -0.2934, -2.1788])
     """
     attributes = 0.0, 1.0, generator
-    size = _size(args, "randn", size)
+    size = _size(args, "randn", size) if args or size is not None else _no_size("randn", dtype, out)
     return _drawn(
         ops.normal, attributes, size, "randn", out, dtype, layout, device, requires_grad, pin_memory
     )

@@ -6,6 +6,7 @@ import math
 
 from rushlight import _C
 from rushlight.ops._public import FUNCTIONS, function
+from rushlight.ops.create import _device
 
 ops = _C.ops
 
@@ -29,7 +30,7 @@ def _window(name, length, periodic, shape, dtype, device, requires_grad, pin_mem
     else:
         places = _C.arange(0.0, 1.0, length, _C.float64, None)
         window = shape(places, length if periodic else length - 1)
-    return window.to(dtype=dtype, device=device or "cpu").requires_grad_(requires_grad)
+    return window.to(dtype=dtype, device=_device(device) or "cpu").requires_grad_(requires_grad)
 
 
 def cosine_sum(places, steps, weights):

@@ -12,6 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight.ops.create import _device
 from rushlight.ops.windows import cosine_sum, kaiser_shape, triangle
 
 Tensor = _C.Tensor
@@ -33,13 +34,13 @@ def _places(name: str, M: int, sym: bool, dtype: Any, layout: Any) -> tuple[Tens
     dtype = dtype or rushlight.get_default_dtype()
     if dtype not in (_C.float32, _C.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    return rushlight.arange(M, dtype=_C.float64), M - 1 if sym and M > 1 else M, dtype
+    return _C.arange(0.0, 1.0, M, _C.float64, None), M - 1 if sym and M > 1 else M, dtype
 
 
 def _finish(window: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     if window.numel() == 1:
-        window = rushlight.ones(1, dtype=_C.float64)
-    return window.to(dtype=dtype, device=device or "cpu").requires_grad_(requires_grad)
+        window = _C.full((1,), 1.0, _C.float64, None)
+    return window.to(dtype=dtype, device=_device(device) or "cpu").requires_grad_(requires_grad)
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None,

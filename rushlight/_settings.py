@@ -1,0 +1,226 @@
+"""Settings of the whole library: the default device, determinism, precision, threads; and torch.compile.
+
+A setting that chooses among algorithms which only other devices have is kept and answered, and changes
+nothing: every algorithm here is deterministic and computes float32 in full precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+
+_state: dict[str, Any] = {"precision": "highest", "deterministic": False, "warn_only": False}
+
+
+# ---- the default device
+
+
+def get_default_device() -> _C.device:
+    """The device of tensors that are made without naming one.
+
+    >>> rushlight.get_default_device()
+    device(type='cpu')
+    """
+    from rushlight.ops import create
+
+    return create._default_device or _C.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Makes `device` the one of tensors that are made without naming one; None means the CPU again.
+
+    >>> rushlight.set_default_device("meta")
+    >>> rushlight.zeros(2).device
+    device(type='meta')
+    >>> rushlight.set_default_device(None)
+    """
+    from rushlight.ops import create
+
+    create._default_device = None if device is None else _checked(device)
+
+
+def _checked(device: Any) -> _C.device | None:
+    chosen = _C.device(device)
+    if chosen.type == "cuda":
+        raise RuntimeError("No CUDA GPUs are available")
+    return None if chosen.type == "cpu" else chosen
+
+
+_before: list[Any] = []  # the default devices around the `with` statements that run now
+
+
+def _enter(self: _C.device) -> _C.device:
+    from rushlight.ops import create
+
+    chosen = _checked(self)
+    _before.append(create._default_device)
+    create._default_device = chosen
+    return self
+
+
+def _exit(self: _C.device, *error: object) -> None:
+    from rushlight.ops import create
+
+    create._default_device = _before.pop()
+
+
+# `with torch.device("meta"):` makes it the default for the block.
+_C.device.__enter__, _C.device.__exit__ = _enter, _exit  # type: ignore[attr-defined]
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device: torch.cpu, torch.cuda.
+
+    >>> rushlight.get_device_module("cuda").__name__
+    'rushlight.cuda'
+    """
+    from importlib import import_module
+
+    kind = get_default_device().type if device is None else _C.device(device).type
+    try:
+        return import_module(f"rushlight.{kind}")
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as "
+                           f"'torch.{kind}'.") from error  # fmt: skip
+
+
+# ---- determinism and precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Asks for deterministic algorithms; all of them are, so nothing changes but the answer below.
+
+    >>> rushlight.use_deterministic_algorithms(True)
+    >>> rushlight.are_deterministic_algorithms_enabled()
+    True
+    >>> rushlight.use_deterministic_algorithms(False)
+    """
+    _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms was last told."""
+    return _state["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms was asked to warn only."""
+    return _state["warn_only"]
+
+
+def get_deterministic_debug_mode() -> int:
+    """0 by default, 1 for a warning, 2 for an error where an algorithm is not deterministic."""
+    return (1 if _state["warn_only"] else 2) if _state["deterministic"] else 0
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default", 1 or "warn", 2 or "error"."""
+    if isinstance(debug_mode, str):
+        modes = {"default": 0, "warn": 1, "error": 2}
+        if debug_mode not in modes:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`, "
+                               f"but got {debug_mode}")  # fmt: skip
+        debug_mode = modes[debug_mode]
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision was last told; products are always computed in full precision.
+
+    >>> rushlight.get_float32_matmul_precision()
+    'highest'
+    """
+    return _state["precision"]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allows less than full precision in products of float32 matrices ("high", "medium"): not used here."""
+    if precision not in ("highest", "high", "medium"):
+        import warnings
+
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
+            "setFloat32MatmulPrecision call has no effect.",
+            stacklevel=2,
+        )
+        return
+    _state["precision"] = precision
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Denormal numbers are kept; False for asking otherwise, because that is not possible here."""
+    return not mode
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether warnings that torch gives once are given always."""
+    return _state.get("warn_always", False)
+
+
+def set_warn_always(b: bool) -> None:
+    """Whether warnings that torch gives once are given always: Python's own filters decide that here."""
+    _state["warn_always"] = bool(b)
+
+
+# ---- threads
+
+
+def get_num_interop_threads() -> int:
+    """Operations run one after the other, on the thread that calls them.
+
+    >>> rushlight.get_num_interop_threads()
+    1
+    """
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Accepts 1: operations are not run beside each other."""
+    if not isinstance(num, int) or num <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if num != 1:
+        raise NotImplementedError("Rushlight runs operations one after the other: set_num_interop_threads(1)")
+
+
+# ---- compiling
+
+
+def compile(
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable | None = "inductor",
+    mode: str | None = None,
+    options: dict | None = None,
+    disable: bool = False,
+    **others: Any,
+) -> Any:
+    """The model (or function) itself: there is no compiler, and compiling would not change a result.
+
+    >>> rushlight.compile(len) is len
+    True
+    """
+    unknown = set(others) - {"name", "recompile_limit", "isolate_recompiles", "shapes_spec"}
+    if unknown:
+        raise TypeError(f"compile() got an unexpected keyword argument '{unknown.pop()}'")
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if model is None:
+        return lambda wrapped: wrapped
+    if not callable(model):
+        raise RuntimeError(f"torch.compile expects a function or a module, not {type(model).__name__}")
+    return model
+
+
+EXPORTED = [
+    name
+    for name, value in list(globals().items())
+    if callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == __name__
+]

@@ -1,0 +1,137 @@
+"""torch's older way to name tensors: FloatTensor, LongTensor and so on, `tensor.type()`, `tensor.new()`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops._public import dims, method
+
+Tensor = _C.Tensor
+
+_DTYPES = {
+    "FloatTensor": _C.float32, "DoubleTensor": _C.float64, "HalfTensor": _C.float16,
+    "BFloat16Tensor": _C.bfloat16, "ByteTensor": _C.uint8, "CharTensor": _C.int8, "ShortTensor": _C.int16,
+    "IntTensor": _C.int32, "LongTensor": _C.int64, "BoolTensor": _C.bool,
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
+    _C.complex64: "ComplexFloatTensor",
+    _C.complex128: "ComplexDoubleTensor",
+}
+
+
+class tensortype(type):
+    """The type of FloatTensor and its kin: calling one makes a tensor, and isinstance asks for the dtype."""
+
+    dtype: _C.dtype
+    is_cuda = False
+    is_sparse = False
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return _new(cls.dtype, device, args)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _new(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
+    """Uninitialised memory of the given sizes, or a copy of data."""
+    from rushlight.ops.create import tensor
+
+    device = device or "cpu"  # these do not ask for the default device
+    if not args:
+        return _C.empty((0,), dtype, device)
+    if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
+        return _C.empty(args, dtype, device)
+    if len(args) > 1:
+        kinds = ", ".join(type(arg).__name__ for arg in args)
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds})")
+    (data,) = args
+    if isinstance(data, Tensor):
+        if data.dtype != dtype:
+            raise TypeError(f"expected {dtype} (got {data.dtype})")
+        return _C.detach(data)
+    if type(data).__name__ == "Size":
+        return _C.empty(tuple(data), dtype, device)
+    if isinstance(data, (float, complex, bool)):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
+        return tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
+    return tensor(data, dtype=dtype, device=device)
+
+
+TYPES = {
+    name: tensortype(name, (), {"dtype": dtype, "__module__": "torch", "__doc__": f"Tensors of {dtype}."})
+    for name, dtype in _DTYPES.items()
+}
+
+
+def type_of(name: Any) -> _C.dtype:
+    """The dtype that a dtype, a tensor type or its name means."""
+    if isinstance(name, _C.dtype):
+        return name
+    if isinstance(name, tensortype):
+        return name.dtype
+    short = str(name).removeprefix("torch.").removeprefix("rushlight.")
+    if isinstance(name, str) and short in _DTYPES:
+        return _DTYPES[short]
+    if isinstance(name, str) and short.startswith("cuda."):
+        raise RuntimeError("No CUDA GPUs are available")
+    raise ValueError(f"invalid type: {name!r}")
+
+
+def type_string(tensor: Tensor) -> str:
+    """What tensor.type() answers: torch.FloatTensor, torch.cuda.FloatTensor."""
+    place = "" if tensor.device.type == "cpu" else f"{tensor.device.type}."
+    return f"torch.{place}{_NAMES[tensor.dtype]}"
+
+
+@method(name="type")
+def _type(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of this tensor's type, or the tensor in another one.
+
+    >>> rushlight.ones(1).type(), rushlight.ones(1).type(rushlight.int64)
+    ('torch.FloatTensor', tensor([1]))
+    """
+    return type_string(self) if dtype is None else self.to(type_of(dtype))
+
+
+@method
+def new(self, *args, device=None):
+    """A tensor of this one's dtype and device: uninitialised of the given sizes, or a copy of data.
+
+    >>> rushlight.ones(1).new([1, 2])
+    tensor([1., 2.])
+    """
+    if len(args) == 1 and isinstance(args[0], tuple) and type(args[0]).__name__ == "Size":
+        args = dims(args)
+    return _new(self.dtype, device or self.device, args)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Makes the dtype of a floating tensor type the default; deprecated in torch.
+
+    >>> rushlight.set_default_tensor_type(rushlight.FloatTensor)
+    """
+    dtype = type_of(t)
+    if not dtype.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
+    _C.set_default_dtype(dtype)
+
+
+def typename(obj: Any, /) -> str:
+    """The name of an object's type: torch.FloatTensor for a tensor, else the class with its module.
+
+    >>> rushlight.typename(rushlight.ones(1)), rushlight.typename(3)
+    ('torch.FloatTensor', 'int')
+    """
+    if isinstance(obj, Tensor):
+        return type_string(obj)
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(obj, "__module__", "") or ""
+    if module in ("builtins", "__builtin__", ""):
+        return kind.__qualname__
+    return f"{module}.{kind.__qualname__}".replace("rushlight.", "torch.", 1)

@@ -1,0 +1,237 @@
+"""Small methods and attributes of tensors: what they are, where they live, element-by-element callbacks."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import Tensor, function, method, public
+
+
+@public
+def is_signed(input):
+    """Whether the dtype has negative numbers.
+
+    >>> rushlight.ones(1).is_signed()
+    True
+    """
+    return input.dtype.is_signed
+
+
+@public
+def is_distributed(input):
+    """Whether the tensor is spread over processes; it never is."""
+    return False
+
+
+@function
+def is_inference(input):
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+@function
+def get_device(input):
+    """The index of the GPU a tensor is on, -1 on the CPU."""
+    return input.get_device()
+
+
+@function
+def is_storage(obj):
+    """Whether an object is a storage.
+
+    >>> rushlight.is_storage(rushlight.ones(1).untyped_storage())
+    True
+    """
+    from rushlight.storage import TypedStorage, UntypedStorage
+
+    return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
+@method
+def pin_memory(self, device=None):
+    """A copy in page-locked memory, for which a GPU is needed."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@method
+def is_shared(self):
+    """Whether other processes share the memory; none does."""
+    return False
+
+
+@method
+def share_memory_(self):
+    """Would move the memory to where other processes reach it."""
+    raise NotImplementedError(
+        "share_memory_: Rushlight cannot share a tensor's memory between processes; send a copy instead"
+    )
+
+
+@method
+def chalf(self, *, memory_format=None):
+    """Would be this tensor as torch.complex32, a dtype that Rushlight does not have."""
+    raise NotImplementedError("chalf: Rushlight does not have the dtype torch.complex32; use cfloat()")
+
+
+@method
+def dim_order(self, *, ambiguity_check=False):
+    """The dimensions in the order in which they lie in memory, the outermost first.
+
+    >>> rushlight.empty(2, 3).t().dim_order()
+    (1, 0)
+    """
+    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+
+
+@method
+def const_data_ptr(self):
+    """The address of the first element."""
+    return self.data_ptr()
+
+
+@method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Makes this tensor one on the memory of another tensor or of a storage.
+
+    >>> x, y = rushlight.zeros(1), rushlight.ones(2)
+    >>> x.set_(y)
+    tensor([1., 1.])
+    """
+    if source is None:
+        seen = _C.empty((0,), self.dtype, self.device)
+    elif isinstance(source, Tensor):
+        seen = _C.detach(source)
+        if size is not None:
+            seen = seen.as_strided(size, stride or _dense(size), storage_offset)
+    else:
+        untyped = getattr(source, "_untyped_storage", source)
+        flat = untyped._bytes.view(self.dtype)
+        size = (flat.numel(),) if size is None else tuple(size)
+        seen = flat.as_strided(size, stride or _dense(size), storage_offset)
+    if seen.dtype != self.dtype:
+        raise RuntimeError(f"Could not set tensor of type {seen.dtype} to a tensor of type {self.dtype}")
+    self.data = seen
+    return self
+
+
+def _dense(size):
+    strides, step = [], 1
+    for n in reversed(tuple(size)):
+        strides.append(step)
+        step *= max(n, 1)
+    return strides[::-1]
+
+
+def _callback(self, others, callable):
+    """Writes callable(element, ...) to every element of this tensor."""
+    if self.requires_grad:
+        raise TypeError("can't call apply_/map_ on a Tensor that requires grad; use torch.no_grad()")
+    lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    values = [callable(*elements) for elements in zip(*lists)]
+    self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)
+    return self
+
+
+@method
+def apply_(self, callable):
+    """Replaces every element by callable(element); slow, as every Python loop.
+
+    >>> rushlight.tensor([1., 2.]).apply_(lambda x: x + 1)
+    tensor([2., 3.])
+    """
+    return _callback(self, (), callable)
+
+
+@method
+def map_(self, tensor, callable):
+    """Replaces every element by callable(element, the one of `tensor`).
+
+    >>> rushlight.tensor([1., 2.]).map_(rushlight.tensor([3., 4.]), max)
+    tensor([3., 4.])
+    """
+    return _callback(self, (tensor,), callable)
+
+
+@method
+def map2_(self, x, y, callable):
+    """Replaces every element by callable(element, the one of x, the one of y).
+
+    >>> rushlight.tensor([1.]).map2_(rushlight.tensor([3.]), rushlight.tensor([2.]), max)
+    tensor([3.])
+    """
+    return _callback(self, (x, y), callable)
+
+
+@method
+def hardshrink(self, lambd=0.5):
+    """0 between -lambd and lambd, the element itself elsewhere."""
+    from rushlight.nn.functional import hardshrink
+
+    return hardshrink(self, lambd)
+
+
+@method
+def prelu(self, weight):
+    """The element where positive, weight times it elsewhere."""
+    from rushlight.nn.functional import prelu
+
+    return prelu(self, weight)
+
+
+@method
+def reinforce(self, reward):
+    """Was removed from torch."""
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
+
+
+# ---- what sparse tensors have, and all others answer
+
+
+@method
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself, for every tensor is dense.
+
+    >>> x = rushlight.ones(1)
+    >>> x.to_dense() is x
+    True
+    """
+    return self if dtype is None else self.to(dtype)
+
+
+@method
+def sparse_dim(self):
+    """0: no dimension is sparse."""
+    return 0
+
+
+@method
+def dense_dim(self):
+    """The number of dimensions, all of which are dense."""
+    return self.dim()
+
+
+def _sparse_only(name, expected):
+    def refuse(self):
+        raise RuntimeError(f"{name} expected {expected} tensor layout but got Strided")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"The {name} of a sparse tensor, which this is not."
+    method(refuse)
+
+
+_sparse_only("values", "sparse")
+_sparse_only("indices", "sparse coordinate")
+_sparse_only("is_coalesced", "sparse coordinate")
+_sparse_only("coalesce", "sparse coordinate")
+
+for _kind in ("xla", "mps", "xpu", "ipu", "maia", "mtia", "vulkan"):
+    setattr(
+        Tensor, f"is_{_kind}", property(lambda self: False, doc=f"Whether this tensor is on {_kind}; no.")
+    )
+
+# ---- operators under the names of older Pythons
+
+Tensor.__div__ = Tensor.__truediv__
+Tensor.__rdiv__ = Tensor.__rtruediv__
+Tensor.__idiv__ = Tensor.__itruediv__
+Tensor.__nonzero__ = Tensor.__bool__
+Tensor.__long__ = Tensor.__int__
