@@ -5,14 +5,20 @@ from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
 from rushlight.nn.batchnorm import *
 from rushlight.nn.batchnorm import __all__ as _batchnorm
+from rushlight.nn.channelshuffle import *
+from rushlight.nn.channelshuffle import __all__ as _channelshuffle
 from rushlight.nn.container import *
 from rushlight.nn.container import __all__ as _container
+from rushlight.nn.conv import *
+from rushlight.nn.conv import __all__ as _conv
 from rushlight.nn.distance import *
 from rushlight.nn.distance import __all__ as _distance
 from rushlight.nn.dropout import *
 from rushlight.nn.dropout import __all__ as _dropout
 from rushlight.nn.flatten import *
 from rushlight.nn.flatten import __all__ as _flatten
+from rushlight.nn.fold import *
+from rushlight.nn.fold import __all__ as _fold
 from rushlight.nn.instancenorm import *
 from rushlight.nn.instancenorm import __all__ as _instancenorm
 from rushlight.nn.linear import *
@@ -24,11 +30,19 @@ from rushlight.nn.multihead import *
 from rushlight.nn.multihead import __all__ as _multihead
 from rushlight.nn.normalization import *
 from rushlight.nn.normalization import __all__ as _normalization
+from rushlight.nn.padding import *
+from rushlight.nn.padding import __all__ as _padding
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from rushlight.nn.pixelshuffle import *
+from rushlight.nn.pixelshuffle import __all__ as _pixelshuffle
+from rushlight.nn.pooling import *
+from rushlight.nn.pooling import __all__ as _pooling
 from rushlight.nn.sparse import *
 from rushlight.nn.sparse import __all__ as _sparse
 from rushlight.nn.transformer import *
 from rushlight.nn.transformer import __all__ as _transformer
+from rushlight.nn.upsampling import *
+from rushlight.nn.upsampling import __all__ as _upsampling
 
 __all__ = [
     "Buffer",
@@ -55,4 +69,11 @@ __all__ = [
     *_multihead,
     *_transformer,
     *_sparse,
+    *_channelshuffle,
+    *_conv,
+    *_fold,
+    *_padding,
+    *_pixelshuffle,
+    *_pooling,
+    *_upsampling,
 ]

@@ -5,10 +5,13 @@ import sys
 from rushlight.nn import (
     activation,
     batchnorm,
+    channelshuffle,
     container,
+    conv,
     distance,
     dropout,
     flatten,
+    fold,
     instancenorm,
     lazy,
     linear,
@@ -16,8 +19,12 @@ from rushlight.nn import (
     module,
     multihead,
     normalization,
+    padding,
+    pixelshuffle,
+    pooling,
     sparse,
     transformer,
+    upsampling,
 )
 
 # So that ``import rushlight.nn.modules.linear`` finds the same module and no second copy of its classes.
@@ -25,6 +32,13 @@ __path__: list = []
 _FAMILIES = (
     activation,
     batchnorm,
+    channelshuffle,
+    conv,
+    fold,
+    padding,
+    pixelshuffle,
+    pooling,
+    upsampling,
     container,
     distance,
     dropout,
