@@ -300,9 +300,11 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     }
   }
   TensorRef from = contiguous(x);
-  MaybeNoGil released(x->numel);
-  max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
-                   from->data());
+  {
+    MaybeNoGil released(x->numel);
+    max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
+                     from->data());
+  }
   return both(values, indices);
 }
 
@@ -373,24 +375,26 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
   TensorRef from = contiguous(x), draws = cast(samples, x->dtype == DType::f64 ? DType::f64 : DType::f32);
   draws = contiguous(draws.get());
   for (int d = 0; d < 3; d++) reserve(windows, d);
-  MaybeNoGil released(x->numel);
-  for (int64_t plane = 0; plane < batch * channels; plane++) {
-    for (int d = 0; d < 3; d++) {
-      if (d < 3 - e.dims) {
-        windows.begin[d][0] = 0, windows.end[d][0] = 1;
-        continue;
+  {
+    MaybeNoGil released(x->numel);
+    for (int64_t plane = 0; plane < batch * channels; plane++) {
+      for (int d = 0; d < 3; d++) {
+        if (d < 3 - e.dims) {
+          windows.begin[d][0] = 0, windows.end[d][0] = 1;
+          continue;
+        }
+        // Two-dimensional pooling draws width first.
+        int64_t draw = plane * e.dims + (e.dims == 2 ? 2 - d : d);
+        if (x->dtype == DType::f64)
+          spread(windows.begin[d], draws->data_as<double>()[draw], windows.in[d], size[d], kernel[d]);
+        else spread(windows.begin[d], draws->data_as<float>()[draw], windows.in[d], size[d], kernel[d]);
+        for (int64_t o = 0; o < size[d]; o++)
+          windows.end[d][size_t(o)] = windows.begin[d][size_t(o)] + kernel[d];
       }
-      // Two-dimensional pooling draws width first.
-      int64_t draw = plane * e.dims + (e.dims == 2 ? 2 - d : d);
-      if (x->dtype == DType::f64)
-        spread(windows.begin[d], draws->data_as<double>()[draw], windows.in[d], size[d], kernel[d]);
-      else spread(windows.begin[d], draws->data_as<float>()[draw], windows.in[d], size[d], kernel[d]);
-      for (int64_t o = 0; o < size[d]; o++)
-        windows.end[d][size_t(o)] = windows.begin[d][size_t(o)] + kernel[d];
+      max_pool_indices(x->dtype, windows, 1, values->data() + plane * windows.out_size() * x->itemsize(),
+                       indices->data_as<int64_t>() + plane * windows.out_size(),
+                       from->data() + plane * windows.in_size() * x->itemsize());
     }
-    max_pool_indices(x->dtype, windows, 1, values->data() + plane * windows.out_size() * x->itemsize(),
-                     indices->data_as<int64_t>() + plane * windows.out_size(),
-                     from->data() + plane * windows.in_size() * x->itemsize());
   }
   return both(values, indices);
 }
