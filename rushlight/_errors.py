@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from rushlight import _C
 
@@ -56,3 +58,67 @@ def explain_no_graph(index: int, tensor: _C.Tensor) -> str:
         ),
     }[reason]
     return with_places(sentence, [(what, place)], advice)
+
+
+# What to do, by a part of torch's sentence.
+_ADVICE = {
+    "must match the size of tensor b": "Sizes are compared from the last dimension backwards: each pair must "
+    "be equal, or one of them 1. unsqueeze(), view() or transpose one of the two.",
+    "cannot be multiplied": "The last size of the first must equal the last but one of the second: transpose "
+    "one of them (.mT), or make the layer's in_features what its input has.",
+    "size mismatch, got input": "The matrix needs as many columns as the vector has elements.",
+    "first two dimensions of batch2": "The last size of the first must equal the last but one of the second.",
+    "inconsistent tensor size": "A dot product needs two vectors of one length.",
+    "same device": "Move one of them: t.to(other.device).",
+    "is invalid for input of size": "The product of the sizes must stay the same; one of them may be -1.",
+    "doesn't match the broadcast shape": "An in-place operation cannot make its tensor larger: write "
+    "x = x + y instead of x += y.",
+}  # fmt: skip
+
+
+def explain_operands(
+    sentence: str, operands: Sequence[tuple[str, _C.Tensor, Place | None]], advice: str | None = None
+) -> str:
+    """`sentence`, then each operand with its shape and the line that made it, the module it happened in, and
+    what to do."""
+    lines = []
+    for name, tensor, place in operands:
+        device = "" if tensor.device.type == "cpu" else f", device {tensor.device}"
+        what = f"  {name} has shape {list(tensor.shape)}, {str(tensor.dtype).removeprefix('torch.')}{device}"
+        if place is None:
+            lines.append(what)
+            continue
+        file, line, function = place
+        lines += [f"{what}; made at", f'    File "{file}", line {line}, in {function}']
+        text = linecache.getline(file, line).strip()
+        if text:
+            lines.append(f"      {text}")
+    module = _module_path()
+    if module:
+        lines.append(f"  This happened in the module {module}")
+    if advice is None:
+        advice = next((text for part, text in _ADVICE.items() if part in sentence), None)
+    if advice:
+        lines.append(f"  {advice}")
+    return "\n".join([sentence, "", *lines]) if lines else sentence
+
+
+def _module_path() -> str | None:
+    """`net.2 (Linear(...))`: the module whose forward() is running, by its path from the outermost one."""
+    nn = sys.modules.get("rushlight.nn")
+    if nn is None:
+        return None
+    frame: FrameType | None = sys._getframe(1)
+    running: list[nn.Module] = []
+    while frame is not None:
+        if frame.f_code.co_name == "forward":
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, nn.Module) and (not running or running[-1] is not owner):
+                running.append(owner)
+        frame = frame.f_back
+    if not running:
+        return None
+    inner, root = running[0], running[-1]
+    path = next((name for name, module in root.named_modules() if module is inner), "")
+    name = type(root).__name__ + (f".{path}" if path else "")
+    return f"{name}: {inner}" if path and "\n" not in str(inner) else name

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from rushlight import _C
+from rushlight._errors import explain_operands
 from rushlight.ops._public import Tensor, function, method
 
 
@@ -84,7 +85,11 @@ def numpy(self, *, force=False):
     """A NumPy array on this tensor's memory; force=True copies or detaches where it must."""
     if self.requires_grad and not force and _C.is_grad_enabled():
         raise RuntimeError(
-            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            explain_operands(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+                [("tensor", self, _C.place_of(self))],
+                "NumPy cannot record: gradients would stop here. detach() says that this is meant.",
+            )
         )
     if self.device.type != "cpu" and not force:
         raise TypeError(

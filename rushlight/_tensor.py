@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
+from rushlight._errors import explain_operands
 from rushlight.ops._public import method, public
 
 Tensor = _C.Tensor
@@ -76,7 +77,13 @@ def detach_(self):
 def requires_grad_(self, requires_grad=True):
     """Switches recording for this leaf on or off; returns the tensor itself."""
     if requires_grad and not (self.is_floating_point() or self.is_complex()):
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        raise RuntimeError(
+            explain_operands(
+                "only Tensors of floating point dtype can require gradients",
+                [("tensor", self, _C.place_of(self))],
+                "Convert it first: t.float().requires_grad_(), or create it from floats.",
+            )
+        )
     return _C.requires_grad_(self, requires_grad)
 
 

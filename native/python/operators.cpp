@@ -5,6 +5,7 @@
 #include "../graph/modes.h"
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
+#include "explain.h"
 #include "functions.h"
 #include "matmul_ops.h"
 #include "primitive.h"
@@ -246,7 +247,9 @@ int truth(PyObject* self) {
     Tensor* t = as_tensor(self);
     if (t->numel == 0) fail(PyExc_RuntimeError, "Boolean value of Tensor with no values is ambiguous");
     if (t->numel > 1)
-      fail(PyExc_RuntimeError, "Boolean value of Tensor with more than one value is ambiguous");
+      fail_with_tensor(PyExc_RuntimeError, "Boolean value of Tensor with more than one value is ambiguous", t,
+                       "Say which elements count: (...).all() or (...).any(); compare shapes or values with "
+                       "torch.equal().");
     Scalar s = number_of(t);
     if (s.kind == Scalar::complex_) return s.d != 0 || s.imag != 0;
     return s.kind == Scalar::floating ? s.d != 0 : s.i != 0;

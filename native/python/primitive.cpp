@@ -5,6 +5,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "explain.h"
 #include "forward_mode.h"
 
 namespace rl {
@@ -251,9 +252,10 @@ void note_origin(const Primitive& op, PyObject* const* args, uint16_t needs, PyO
   for (int i = 0; i < op.input_count; i++) {
     if (op.list_inputs >> i & 1 || !is_tensor(args[i])) continue;
     Tensor* in = as_tensor(args[i]);
-    if (!in->storage->written.code) continue;
+    const Source& origin = in->extra && in->extra->cut.code ? in->extra->cut : in->storage->written;
+    if (!origin.code) continue;
     for_outputs(result, [&](Tensor* out, uint32_t) {
-      stamp(out, in->storage->written);
+      stamp(out, origin);
       out->flags |=
           uint16_t(Tensor::ORIGIN_INHERITED | (in->flags & (Tensor::CUT_NO_GRAD | Tensor::CUT_DETACH)));
     });
@@ -276,6 +278,14 @@ void set_view_origin(PyObject* input, PyObject* result) {
   });
 }
 
+Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
+  try {
+    return checked(op.forward(op, args, out));
+  } catch (const Error& error) {
+    explain(error, op, args);
+  }
+}
+
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
@@ -290,8 +300,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
       needs = inputs_needing_grad(op, args);
     }
   }
-  Ref<PyObject> result(op.forward(op, args, nullptr));
-  if (!result) throw PythonError{};
+  Ref<PyObject> result = compute(op, args, nullptr);
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
   if (needs && modes.grad && !op.no_derivative) {
     Ref<Node> node = record_inputs(op, args, needs, false);
@@ -324,8 +333,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   Ref<Node> node;
   if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
   announce_write(self);
-  Ref<PyObject> result(op.forward(op, args, self));
-  if (!result) throw PythonError{};
+  Ref<PyObject> result = compute(op, args, self);
   note_write(self);
   if (node) {
     record_outputs(node.get(), self->object());

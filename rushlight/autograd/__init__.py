@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight import _C
-from rushlight._errors import explain_no_graph, with_places
+from rushlight._errors import explain_no_graph, explain_operands, with_places
 from rushlight.autograd import function, graph
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -44,7 +44,12 @@ def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
         f"grad_output[{index}] has a shape of {gradient.shape} and output[{index}] has a shape of {shape}."
     )
     if not batched:
-        return f"Mismatch in shape: {places}"
+        return explain_operands(
+            f"Mismatch in shape: {places}",
+            [("the gradient", gradient, _C.place_of(gradient))],
+            "Give backward() a gradient of the shape of what it is called on: torch.ones_like(y) weighs all "
+            "elements alike.",
+        )
     return (
         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
         "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
@@ -278,3 +283,11 @@ class Variable(metaclass=_VariableMeta):
 
         data = tensor([]) if data is None else data
         return data.detach().requires_grad_(requires_grad)
+
+
+def __getattr__(name: str) -> Any:
+    if name in {"forward_ad", "functional", "gradcheck", "profiler", "anomaly_mode"}:
+        from importlib import import_module
+
+        return import_module(f"rushlight.autograd.{name}")
+    raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

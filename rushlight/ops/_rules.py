@@ -59,7 +59,7 @@ _FORMS = {
 
 
 def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
-    """Which of the forms that the engine can compute without calling Python a rule has; 0 for none of them."""
+    """Which of the forms that the engine computes without calling Python a rule has; 0 for none of them."""
     code = getattr(rule, "__code__", None)
     form = _FORMS.get(code.co_code, 0) if code else 0
     if not form or params[0] != (_GRAD, 0) or rule.__defaults__ or rule.__closure__:

@@ -40,7 +40,10 @@ def _finish(t, requires_grad, out=None):
     if out is not None:
         t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")
     if requires_grad and not (t.is_floating_point() or t.is_complex()):
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        raise RuntimeError(
+            f"Only Tensors of floating point and complex dtype can require gradients\n\n  The dtype here is "
+            f"{t.dtype}. Write the numbers as floats (1.0), or pass dtype=torch.float32."
+        )
     return _C.requires_grad_(t, True) if requires_grad else t
 
 

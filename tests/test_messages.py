@@ -1,0 +1,77 @@
+"""Errors of everyday calls: torch's sentence first, then the shapes, the user's lines and what to do."""
+
+import pytest
+
+import rushlight as torch
+
+
+def message(call, kind):
+    with pytest.raises(kind) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_operands_are_named_with_shape_and_line():
+    left = torch.ones(3, requires_grad=True) * 2  # left
+    right = torch.ones(4)  # right
+    text = message(lambda: left + right, RuntimeError)
+    sentence, rest = text.split("\n\n")
+    assert sentence == (
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0"
+    )
+    assert "a has shape [3], float32" in rest and "# left" in rest and "# right" in rest
+    assert "equal, or one of them 1" in rest
+    text = message(lambda: left.add_(torch.ones(2, 3)), RuntimeError)
+    assert "write x = x + y" in text
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((2, 3), (2, 3)), ((2, 3), (2,)), ((2, 2, 3), (2, 2, 3)), ((3,), (2,)), ((2, 3), (4, 2, 3))]
+)
+def test_products_name_both_operands(a, b):
+    x, y = torch.ones(a), torch.ones(b)  # operands
+    text = message(lambda: x @ y, RuntimeError)
+    assert text.count("# operands") == 2
+
+
+def test_a_mismatch_inside_modules_names_the_path():
+    net = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Sequential(torch.nn.Linear(3, 2)))
+    text = message(lambda: net(torch.ones(1, 4)), RuntimeError)
+    assert text.startswith("mat1 and mat2 shapes cannot be multiplied (1x5 and 3x2)\n\n")
+    assert "in the module Sequential.1.0: Linear(in_features=3" in text
+
+
+def test_devices():
+    text = message(lambda: torch.ones(3) + torch.ones(3, device="meta"), RuntimeError)
+    assert "device meta; made at" in text and "t.to(other.device)" in text
+
+
+def test_tensors_that_cannot_be_converted():
+    x = torch.ones(3, requires_grad=True)  # made here
+    assert "# made here" in message(x.numpy, RuntimeError)
+    assert "# made here" in message(lambda: bool(x), RuntimeError)
+    whole = torch.ones(3, dtype=torch.int64)  # whole numbers
+    assert "# whole numbers" in message(whole.requires_grad_, RuntimeError)
+    assert "dtype=torch.float32" in message(lambda: torch.tensor([1, 2], requires_grad=True), RuntimeError)
+
+
+def test_indices_out_of_range_name_index_size_and_tensor():
+    x = torch.ones(3)  # three
+    for call in (lambda: x[5], lambda: x[torch.tensor([5])], lambda: x.select(0, 5)):
+        text = message(call, IndexError)
+        assert "5" in text.split("\n\n")[0] and "[3]" in text and "# three" in text
+
+
+def test_a_gradient_of_the_wrong_shape():
+    y = torch.ones(3, requires_grad=True) * 2
+    wrong = torch.ones(4)  # wrong
+    text = message(lambda: y.backward(wrong), RuntimeError)
+    assert text.startswith("Mismatch in shape: grad_output[0] has a shape of torch.Size([4])")
+    assert "# wrong" in text and "ones_like" in text
+
+
+def test_a_graph_cut_further_up_names_the_detach():
+    x = torch.ones(3, requires_grad=True)
+    cut = x.detach()  # cut here
+    loss = (cut * 2).sum()
+    assert "# cut here" in message(loss.backward, RuntimeError)
