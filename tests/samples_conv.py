@@ -301,3 +301,33 @@ def _quietly(name: str) -> Any:
 for _name in ("upsample", "upsample_nearest", "upsample_bilinear"):
     _calls = [call(x(1, 1, 2, 3), scale_factor=2), call(x(1, 1, 2, 3), (3, 2))]
     functional(_name, _calls, run=_quietly(_name))
+
+# Sampling at points away from the kinks between pixels
+IMAGE, VOLUME = x(1, 2, 4, 5), x(1, 1, 3, 4, 3)
+POINTS, POINTS_3D = x(1, 2, 3, 2, low=-1.35, high=1.35), x(1, 1, 2, 2, 3, low=-1.35, high=1.35)
+GRID: dict[str, Any] = FUNCTIONAL | {"dtypes": "f", "grad": "s", "tolerance": 50}
+op(
+    "nn.functional.grid_sample",
+    [
+        call(IMAGE, POINTS, mode, padding, align)
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding, align in (
+            ("zeros", True),
+            ("border", False),
+            ("reflection", True),
+            ("reflection", False),
+        )
+    ]
+    + [call(VOLUME, POINTS_3D, mode, "zeros", False) for mode in ("bilinear", "nearest")],
+    **GRID,
+)
+op("grid_sampler", [call(IMAGE, POINTS, 0, 0, False)], **GRID)
+op("grid_sampler_2d", [call(IMAGE, POINTS, 2, 1, False)], **GRID)
+op("grid_sampler_3d", [call(VOLUME, POINTS_3D, 0, 2, True)], **GRID)
+op("affine_grid_generator", [call(x(2, 2, 3), (2, 1, 3, 4), False)], **(GRID | {"dtypes": "s"}))
+functional(
+    "affine_grid",
+    [call(x(1, 2, 3), (1, 1, 3, 1), align_corners=align) for align in (True, False)]
+    + [call(x(1, 3, 4), (1, 2, 2, 3, 2), align_corners=False)],
+    dtypes="s",
+)

@@ -346,6 +346,35 @@ F.upsample_bilinear(r(1,3,5,5),scale_factor=2)
 F.upsample_nearest(r(1,3,5,5),scale_factor=2)
 """
 
+GRIDS = """
+F.grid_sample(r(1,3,4,4),r(1,2,2,2))
+F.grid_sample(r(1,3,4,4),r(1,2,2,3))
+F.grid_sample(r(1,3,4,4),r(2,2,2,2))
+F.grid_sample(r(3,4,4),r(2,2,2))
+F.grid_sample(r(1,3,4,4).double(),r(1,2,2,2))
+F.grid_sample(r(1,3,4,4),r(1,2,2,2),mode='foo')
+F.grid_sample(r(1,3,4,4),r(1,2,2,2),padding_mode='foo')
+F.grid_sample(r(1,3,4,4,4),r(1,2,2,2,3),mode='bicubic')
+F.grid_sample(r(1,3,0,4),r(1,2,2,2))
+F.grid_sample(r(0,3,4,4),r(0,2,2,2))
+F.grid_sample(r(1,3,4,4).long(),r(1,2,2,2).long())
+F.grid_sample(r(1,3,4,4).half(),r(1,2,2,2).half())
+F.grid_sample(r(1,3,4,4).bfloat16(),r(1,2,2,2).bfloat16())
+F.grid_sample(r(1,3,4,4,4).half(),r(1,2,2,2,3).half())
+F.grid_sample(r(1,3,4,4),r(1,2,2))
+F.affine_grid(r(1,2,3),(1,3,4,4))
+F.affine_grid(r(1,3,4),(1,3,4,4,4))
+F.affine_grid(r(1,3,4),(1,3,4,4))
+F.affine_grid(r(2,3),(1,3,4,4))
+F.affine_grid(r(1,2,3),(1,3,4))
+F.affine_grid(r(1,2,3),(1,3,0,4))
+F.affine_grid(r(1,2,3).long(),(1,3,4,4))
+F.affine_grid(r(1,2,3),(1,3,4,4,4))
+F.grid_sample(r(1,3,4,4),r(1,2,2,2),align_corners=True)
+torch.grid_sampler_2d(r(1,3,4,4,4),r(1,2,2,2,3),0,0,False)
+torch.grid_sampler_3d(r(1,3,4,4),r(1,2,2,2),0,0,False)
+"""
+
 LAYERS = """
 nn.Conv2d(4,8,3)
 nn.Conv2d(4,8,3,2,1,2,2,False,'reflect')
@@ -407,7 +436,9 @@ nn.Upsample(scale_factor=(2,3),mode='bicubic')(torch.arange(16.).reshape(1,1,4,4
 list(nn.Conv2d(2,3,3).state_dict())
 """
 
-TABLE = [line for block in (CONVOLUTIONS, POOLING, RESIZING, LAYERS) for line in block.strip().split("\n")]
+TABLE = [
+    line for block in (CONVOLUTIONS, POOLING, RESIZING, GRIDS, LAYERS) for line in block.strip().split("\n")
+]
 
 
 @pytest.mark.parametrize("text", TABLE)

@@ -131,7 +131,9 @@ from rushlight.nn.functional.pooling import (
 )
 from rushlight.nn.functional.sparse import embedding, one_hot
 from rushlight.nn.functional.vision import (
+    affine_grid,
     channel_shuffle,
+    grid_sample,
     interpolate,
     native_channel_shuffle,
     pad,
@@ -152,6 +154,7 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -189,6 +192,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",

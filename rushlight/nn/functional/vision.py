@@ -5,9 +5,12 @@ from __future__ import annotations
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops import resample
+from rushlight.ops.grid import affine_grid_generator, grid_sampler
 from rushlight.ops.resample import channel_shuffle, native_channel_shuffle, pixel_shuffle, pixel_unshuffle
 
 __all__ = [
+    "affine_grid",
+    "grid_sample",
     "channel_shuffle",
     "interpolate",
     "native_channel_shuffle",
@@ -49,3 +52,71 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     """interpolate in mode "bilinear" with aligned corners."""
     warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return resample.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+_CHANGED = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+    "specify "
+    "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
+)
+_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+@functional
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """The image at the points of the grid, which hold x, y (and z) in [-1, 1].
+
+    mode is "bilinear", "nearest" or "bicubic"; padding_mode says what lies outside: "zeros", "border" or
+    "reflection". With align_corners -1 and 1 are the centres of the outer pixels, else their outer edges.
+
+    >>> import rushlight as torch
+    >>> image, middle = torch.tensor([[[[0.0, 1.0], [2.0, 3.0]]]]), torch.zeros(1, 1, 1, 2)
+    >>> torch.nn.functional.grid_sample(image, middle, align_corners=False)
+    tensor([[[[1.5000]]]])
+    """
+    if mode not in _MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+            f"'{mode}'"
+        )
+    if padding_mode not in _PADDING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            "'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    if align_corners is None:
+        warn(_CHANGED)
+        align_corners = False
+    return grid_sampler(input, grid, _MODES[mode], _PADDING[padding_mode], align_corners)
+
+
+@functional
+def affine_grid(theta, size, align_corners=None):
+    """The grid that grid_sample needs to move an image of `size` by the affine maps theta (N, 2, 3).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.affine_grid(torch.eye(2, 3).unsqueeze(0), (1, 1, 4, 5), align_corners=False).shape
+    torch.Size([1, 4, 5, 2])
+    """
+    if align_corners is None:
+        warn(_CHANGED)
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+            "Got size "
+            f"{size}."
+        )
+    dims = len(size) - 2
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
+        raise ValueError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
+            f"{theta.shape}."
+        )
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return affine_grid_generator(theta, size, align_corners)

@@ -1,0 +1,246 @@
+"""Sampling images at the points of a grid, and grids of affine maps: composed, so differentiable at will.
+
+A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `_places` turns
+them into pixel positions, the `_nearest`, `_linear` and `_cubic` samplers pick and weigh pixels.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+from ._public import Tensor, function, type_name
+
+ops = _C.ops
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+
+def _where(condition, a, b):
+    return ops.where(condition, a, b)
+
+
+def _clipped(place, size):
+    """Within the image; at its border the gradient is zero already, as in torch."""
+    return _where(place <= 0, 0.0, _where(place >= size - 1, float(size - 1), place))
+
+
+def _reflected(place, low, span):
+    if span == 0:
+        return place * 0
+    away = place - low
+    away = _where(away < 0, -away, away)
+    flips = (away.detach() / span).floor()
+    extra = away - flips * span
+    return _where(flips % 2 == 0, extra + low, span - extra + low)
+
+
+def _padded(place, size, padding_mode, align_corners):
+    """Positions outside the image brought back into it, unless what lies outside is zero."""
+    if padding_mode == REFLECTION:
+        if align_corners:
+            place = _reflected(place, 0.0, float(size - 1))
+        else:
+            place = _reflected(place, -0.5, float(size))
+    if padding_mode != ZEROS:
+        place = _clipped(place, size)
+    return place
+
+
+def _places(point, size, align_corners):
+    """From [-1, 1] to pixels: the ends are the centres of the outer pixels, or their outer edges."""
+    place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
+    # Far outside and NaN: anywhere outside will do, as long as it is an integer.
+    return _where(ops.abs(place) < 1e9, place, -100.0)
+
+
+def _pick(flat, sizes, indices):
+    """The pixels at integer positions (one tensor per dimension), zero where they lie outside."""
+    at = inside = None
+    for index, size in zip(indices, sizes, strict=True):
+        within = (index >= 0) & (index < size)
+        inside = within if inside is None else inside & within
+        at = index.clamp(0, size - 1) if at is None else at * size + index.clamp(0, size - 1)
+    n, c = flat.shape[:2]
+    where = at.reshape(n, 1, -1).expand(n, c, -1)
+    return flat.gather(2, where) * inside.reshape(n, 1, -1).to(flat.dtype)
+
+
+def _linear(flat, sizes, places):
+    n = flat.shape[0]
+    whole = [place.detach().floor() for place in places]
+    parts = [(place - floor).reshape(n, 1, -1) for place, floor in zip(places, whole, strict=True)]
+    corners = [floor.long() for floor in whole]
+    total = None
+    for corner in range(1 << len(sizes)):
+        steps = [corner >> d & 1 for d in range(len(sizes))]
+        term = _pick(flat, sizes, [i + step for i, step in zip(corners, steps, strict=True)])
+        for part, step in zip(parts, steps, strict=True):
+            term = term * (part if step else 1 - part)
+        total = term if total is None else total + term
+    return total
+
+
+def _nearest(flat, sizes, places):
+    # The grid takes part with a gradient of zero.
+    zero = sum((place * 0).reshape(flat.shape[0], 1, -1) for place in places)
+    return _pick(flat, sizes, [place.detach().round().long() for place in places]) + zero
+
+
+def _cubic_weights(t, a=-0.75):
+    def near(x):
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x):
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+def _cubic(flat, sizes, places, padding_mode, align_corners):
+    n = flat.shape[0]
+    whole = [place.detach().floor() for place in places]
+    rows, cols = [
+        _cubic_weights((place - floor).reshape(n, 1, -1)) for place, floor in zip(places, whole, strict=True)
+    ]
+    total = None
+    for i, row in enumerate(rows):
+        y = _padded(whole[0] + (i - 1), sizes[0], padding_mode, align_corners).long()
+        line = None
+        for j, col in enumerate(cols):
+            x = _padded(whole[1] + (j - 1), sizes[1], padding_mode, align_corners).long()
+            term = _pick(flat, sizes, [y, x]) * col
+            line = term if line is None else line + term
+        total = line * row if total is None else total + line * row
+    return total
+
+
+def _check(input, grid, mode, dims):
+    if not isinstance(input, Tensor) or not isinstance(grid, Tensor):
+        which = "input" if not isinstance(input, Tensor) else "grid"
+        other = input if which == "input" else grid
+        raise TypeError(
+            f"grid_sampler(): argument '{which}' (position {1 if which == 'input' else 2}) must be "
+            "Tensor, not "
+            f"{type(other).__name__}"
+        )
+    sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if input.device != grid.device:
+        raise RuntimeError(
+            "grid_sampler(): expected input and grid to be on same device, but input is on "
+            f"{input.device} and "
+            f"grid is on {grid.device}"
+        )
+    if input.shape[:1] != grid.shape[:1]:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}"
+        )
+    if grid.shape[-1:] != (input.ndim - 2,) and input.ndim == grid.ndim:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with "
+            f"sizes {list(grid.shape)}"
+        )
+    if input.ndim not in (4, 5) or input.ndim != grid.ndim or (dims and input.ndim != dims + 2):
+        raise RuntimeError(
+            "grid_sampler(): expected "
+            f"{dims + 2 if dims else '4D or 5' if input.ndim not in (4, 5) else input.ndim}"
+            f"D input and grid with same number of dimensions, but got {sizes}"
+        )
+    for d in range(2, input.ndim):
+        if input.shape[d] == 0:
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(input.shape)} with dimension {d} being empty"
+            )
+    if mode == BICUBIC and input.ndim == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.dtype != grid.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(grid.dtype)}")
+    if not input.is_floating_point():
+        kernel = "grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+
+
+def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, dims=0):
+    _check(input, grid, interpolation_mode, dims)
+    dtype = input.dtype
+    if dtype in (_C.float16, _C.bfloat16):
+        input, grid = input.float(), grid.float()
+    n, c, *sizes = input.shape
+    result_shape = (n, c, *grid.shape[1:-1])
+    if 0 in result_shape:
+        return (input.new_zeros(result_shape) + (input.sum() * 0 + grid.sum() * 0)).to(dtype)
+    flat = input.reshape(n, c, -1)
+    places = [_places(point, size, align_corners) for point, size in zip(_points(grid), sizes, strict=True)]
+    if interpolation_mode == BICUBIC:
+        result = _cubic(flat, sizes, places, padding_mode, align_corners)
+    else:
+        places = [
+            _padded(place, size, padding_mode, align_corners)
+            for place, size in zip(places, sizes, strict=True)
+        ]
+        result = (_nearest if interpolation_mode == NEAREST else _linear)(flat, sizes, places)
+    result = result.reshape(result_shape)
+    return result if result.dtype == dtype else result.to(dtype)
+
+
+def _points(grid):
+    """The coordinates of all points, outermost dimension first."""
+    return reversed(grid.unbind(-1))
+
+
+@function
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sample with modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection.
+
+    >>> import rushlight as torch
+    >>> torch.grid_sampler(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[1.]]]])
+    """
+    return _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@function
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of images (N, C, H, W) at grids (N, H', W', 2).
+
+    >>> import rushlight as torch
+    >>> torch.grid_sampler_2d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 1, 0, True)
+    tensor([[[[1.]]]])
+    """
+    return _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, 2)
+
+
+@function
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """grid_sampler of volumes (N, C, D, H, W) at grids (N, D', H', W', 3).
+
+    >>> import rushlight as torch
+    >>> torch.grid_sampler_3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, False).shape
+    torch.Size([1, 1, 1, 1, 1])
+    """
+    return _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, 3)
+
+
+@function
+def affine_grid_generator(theta, size, align_corners):
+    """The points of a grid over an image of `size`, moved by the affine maps theta (N, 2, 3) or (N, 3, 4).
+
+    >>> import rushlight as torch
+    >>> torch.affine_grid_generator(torch.eye(2, 3).unsqueeze(0), (1, 1, 1, 2), True)[0, 0]
+    tensor([[-1.,  0.],
+            [ 1.,  0.]])
+    """
+    from .create import linspace, ones
+
+    spatial = tuple(size[2:])
+    dims = len(spatial)
+    points = ones(*spatial, dims + 1, dtype=theta.dtype, device=theta.device)
+    for d, n in enumerate(spatial):
+        if n > 1:
+            line = linspace(-1, 1, n, dtype=theta.dtype, device=theta.device)
+            line = line if align_corners else line * ((n - 1) / n)
+        else:
+            line = linspace(0, 0, n, dtype=theta.dtype, device=theta.device)
+        points[..., dims - 1 - d] = line.reshape(-1, *(1,) * (dims - 1 - d))
+    moved = points.reshape(1, -1, dims + 1) @ theta.transpose(1, 2)
+    return moved.reshape(size[0], *spatial, dims)
