@@ -1,8 +1,56 @@
-"""Linear algebra, as torch.linalg names it: so far products and vector norms."""
+"""Linear algebra, as torch.linalg names it."""
 
+from rushlight._C import _LinAlgError as LinAlgError
 from rushlight.ops.contract import linalg_cross as cross
 from rushlight.ops.contract import multi_dot
+from rushlight.ops.linalg import (
+    cholesky,
+    cholesky_ex,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    householder_product,
+    inv,
+    inv_ex,
+    ldl_factor,
+    ldl_factor_ex,
+    ldl_solve,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    matrix_exp,
+    matrix_power,
+    qr,
+    slogdet,
+    solve,
+    solve_ex,
+    solve_triangular,
+    svd,
+    svdvals,
+)
+from rushlight.ops.linalg_spectral import (
+    cond,
+    diagonal,
+    lstsq,
+    matrix_norm,
+    matrix_rank,
+    norm,
+    pinv,
+    tensorinv,
+    tensorsolve,
+    vander,
+    vecdot,
+)
 from rushlight.ops.matmul import matmul
 from rushlight.ops.reduce import vector_norm
 
-__all__ = ["cross", "matmul", "multi_dot", "vector_norm"]
+__all__ = [
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq",
+    "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular",
+    "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+]  # fmt: skip

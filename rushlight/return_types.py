@@ -28,6 +28,22 @@ _FIELDS = {
     "aminmax": ("min", "max"),
     "frexp": ("mantissa", "exponent"),
     **dict.fromkeys(("histogram", "histogramdd"), ("hist", "bin_edges")),
+    **dict.fromkeys(("linalg_eigh", "linalg_eig"), ("eigenvalues", "eigenvectors")),
+    **dict.fromkeys(("linalg_qr", "qr"), ("Q", "R")),
+    **dict.fromkeys(("linalg_slogdet", "slogdet"), ("sign", "logabsdet")),
+    **dict.fromkeys(("linalg_lu", "lu_unpack"), ("P", "L", "U")),
+    **dict.fromkeys(("linalg_lu_factor_ex", "_lu_with_info"), ("LU", "pivots", "info")),
+    "linalg_cholesky_ex": ("L", "info"),
+    "linalg_inv_ex": ("inverse", "info"),
+    "linalg_solve_ex": ("result", "info"),
+    "linalg_svd": ("U", "S", "Vh"),
+    "svd": ("U", "S", "V"),
+    "linalg_lu_factor": ("LU", "pivots"),
+    "linalg_ldl_factor": ("LD", "pivots"),
+    "linalg_ldl_factor_ex": ("LD", "pivots", "info"),
+    "linalg_lstsq": ("solution", "residuals", "rank", "singular_values"),
+    "triangular_solve": ("solution", "cloned_coefficient"),
+    "geqrf": ("a", "tau"),
 }
 
 # The form with `out=` has a type of its own.

@@ -465,14 +465,16 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     >>> rushlight.tensor([3., 4.]).norm()
     tensor(5.)
     """
-    if p is None or p == "fro":
+    if isinstance(p, str):
+        if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) < 2):
+            p = 2
+        else:
+            from rushlight.ops.linalg_spectral import matrix_norm
+
+            dims = tuple(range(input.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
+            return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+    elif p is None:
         p = 2
-    elif p == "nuc":
-        raise NotImplementedError(
-            "norm(): the nuclear norm needs singular values, which are not implemented yet"
-        )
-    elif isinstance(p, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
 
 

@@ -1,0 +1,294 @@
+"""Linear algebra under the names that torch has outside torch.linalg, most of them older."""
+
+from __future__ import annotations
+
+import warnings
+
+from rushlight import _C
+from rushlight.ops import linalg
+from rushlight.ops._public import function, public, type_name
+from rushlight.ops.linalg import check_square, eye_like, finish, require_tensor, several, unpack_lu
+from rushlight.ops.linalg_rules import _hn, _mh, _nh
+from rushlight.ops.linalg_spectral import pinv
+
+ops = _C.ops
+
+
+def _warn(message):
+    warnings.warn(message, UserWarning, stacklevel=3)
+
+
+@public
+def det(input):
+    """The determinants of square matrices.
+
+    >>> rushlight.det(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(-2.)
+    """
+    return ops.linalg_det(input)[0]
+
+
+@public
+def slogdet(input, *, out=None):
+    """Sign and logarithm of the absolute value of the determinant.
+
+    >>> rushlight.slogdet(rushlight.eye(2)).logabsdet
+    tensor(0.)
+    """
+    return several("slogdet", ops.linalg_slogdet(input, "linalg.slogdet")[:2], out)
+
+
+@public
+def logdet(input):
+    """The logarithm of the determinant; NaN where that is negative.
+
+    >>> rushlight.logdet(rushlight.eye(2))
+    tensor(0.)
+    """
+    require_tensor("logdet", input=input)
+    check_square("logdet", input)
+    sign, logs = ops.linalg_slogdet(input, "logdet")[:2]
+    if input.dtype.is_complex:
+        return sign.log() + logs
+    return ops.where(sign == -1.0, float("nan"), logs)
+
+
+@public
+def inverse(input, *, out=None):
+    """The inverses of square matrices.
+
+    >>> rushlight.inverse(rushlight.tensor([[2.0]]))
+    tensor([[0.5000]])
+    """
+    return finish(ops.linalg_inv(input, "linalg.inv")[0], out)
+
+
+@public
+def pinverse(input, rcond=1e-15):
+    """The pseudoinverse; singular values up to rcond times the largest count as zero.
+
+    >>> rushlight.pinverse(rushlight.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return pinv(input, rcond)
+
+
+@public
+def cholesky(input, upper=False, *, out=None):
+    """The triangular factor of Hermitian positive-definite matrices.
+
+    >>> rushlight.cholesky(rushlight.tensor([[4.0]]))
+    tensor([[2.]])
+    """
+    _warn(
+        "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future "
+        "PyTorch release.\nL = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\n"
+        "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+        "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
+    )
+    return finish(ops.linalg_cholesky(input, upper, "cholesky", "cholesky")[0], out)
+
+
+@public
+def cholesky_solve(input, L, upper=False, *, out=None):
+    """X with A @ X = input, given the Cholesky factor L of A.
+
+    >>> rushlight.cholesky_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
+    require_tensor("cholesky_solve", input=input, L=L)
+    if input.ndim < 2:
+        raise RuntimeError(f"b should have at least 2 dimensions, but has {input.ndim} dimensions instead")
+    if L.ndim < 2:
+        raise RuntimeError(f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
+    _check_system(input, L, "cholesky_solve")
+    if upper:
+        L = _mh(L)
+    half = ops.linalg_solve_triangular(L, input, False, True, False)
+    return finish(ops.linalg_solve_triangular(_mh(L), half, True, True, False), out)
+
+
+def _check_system(b, A, name):
+    """The checks of two solvers older than torch.linalg, in their words."""
+    if b.dtype != A.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {type_name(b.dtype)} and A of "
+            f"type {type_name(A.dtype)} instead."
+        )
+    m, n = A.shape[-2:]
+    if m != n:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {m} by {n} matrices")
+    if b.shape[-2] != m:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {m} by {n} but each b matrix is "
+            f"{b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
+@public
+def cholesky_inverse(input, upper=False, *, out=None):
+    """The inverse of A, given its Cholesky factor.
+
+    >>> rushlight.cholesky_inverse(rushlight.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
+    require_tensor("cholesky_inverse", input=input)
+    check_square("cholesky_inverse", input)
+    unit = eye_like(input, input.shape[-1])
+    half = ops.linalg_solve_triangular(input, unit, upper, True, False)
+    result = _nh(half, half) if upper else _hn(half, half)
+    return finish(result.mT.contiguous().mT, out)
+
+
+@public
+def qr(input, some=True, *, out=None):
+    """Q and R; with some=False Q is square.
+
+    >>> rushlight.qr(rushlight.eye(2)).R.shape
+    torch.Size([2, 2])
+    """
+    _warn(
+        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+        "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
+        "Q, R = torch.qr(A, some)\nshould be replaced with\n"
+        "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"
+    )
+    return several("qr", ops.linalg_qr(input, "reduced" if some else "complete"), out)
+
+
+@public
+def svd(input, some=True, compute_uv=True, *, out=None):
+    """U, S and V (not its conjugate transpose) with input = U @ diag(S) @ V.mH.
+
+    >>> rushlight.svd(rushlight.eye(2)).S
+    tensor([1., 1.])
+    """
+    require_tensor("svd", input=input)
+    if compute_uv:
+        U, S, Vh = ops.linalg_svd(input, not some, True)
+        return several("svd", (U, S, Vh.mH), out)
+    S = linalg.svdvals(input)
+    m, n = input.shape[-2:]
+    U, V = input.new_zeros((*input.shape[:-2], m, m)), input.new_zeros((*input.shape[:-2], n, n)).mT
+    return several("svd", (U, S, V), out)
+
+
+@public
+def lu(A, pivot=True, get_infos=False, *, out=None):
+    """The compact LU and its pivots, and the infos if asked for.
+
+    >>> LU, pivots = rushlight.lu(rushlight.eye(2))
+    """
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+    _warn(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
+        "removed in a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\n"
+        "should be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
+        "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
+        "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
+    )
+    LU, pivots, info = ops.linalg_lu_factor(A, "torch.lu_factor", None)
+    result = (LU, pivots, info) if get_infos else (LU, pivots)
+    if out is not None:
+        return type(out)(finish(r, o) for r, o in zip(result, out, strict=True))
+    return several("_lu_with_info", result) if get_infos else result
+
+
+@public
+def lu_solve(b, LU_data, LU_pivots, *, out=None):
+    """X with A @ X = b, given the compact LU of A.
+
+    >>> rushlight.lu_solve(rushlight.ones(2, 1), *rushlight.linalg.lu_factor(rushlight.eye(2)))
+    tensor([[1.],
+            [1.]])
+    """
+    _warn(
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
+        "and will be removed in a future PyTorch release.\n"
+        "Note that torch.linalg.lu_solve has its arguments reversed.\n"
+        "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+        "X = torch.linalg.lu_solve(LU, pivots, B)"
+    )
+    return finish(ops.linalg_lu_solve(LU_data, LU_pivots, b, True, False), out)
+
+
+@function
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
+    """P, L and U from the compact form of lu_factor(); empty tensors for what is not asked for.
+
+    >>> rushlight.lu_unpack(*rushlight.linalg.lu_factor(rushlight.eye(2))).L
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    require_tensor("lu_unpack", LU_data=LU_data, LU_pivots=LU_pivots)
+    if LU_data.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} "
+            "instead"
+        )
+    if unpack_pivots and LU_pivots.dtype != _C.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: "
+            "this function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    return several("lu_unpack", unpack_lu(LU_data, LU_pivots, unpack_data, unpack_pivots), out)
+
+
+@public
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+    """X with A @ X = b for triangular A (A.T for A if `transpose`), and a copy of A.
+
+    >>> rushlight.triangular_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]])).solution
+    tensor([[0.5000]])
+    """
+    require_tensor("triangular_solve", b=b, A=A)
+    for which, x in (("b", b), ("A", A)):
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {which} to have at least 2 dimensions, but it has "
+                f"{x.ndim} dimensions instead"
+            )
+    _check_system(b, A, "triangular_solve")
+    _warn(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular"
+        "and will be removed in a future PyTorch release.\n"
+        "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the "
+        "inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\n"
+        "X = torch.linalg.solve_triangular(A, B)."
+    )
+    factor, up = (A.mT, not upper) if transpose else (A, upper)
+    X = ops.linalg_solve_triangular(factor, b, up, True, unitriangular)
+    batch = X.shape[:-2]
+    copy = A.expand(*batch, *A.shape[-2:]).mT.contiguous().mT
+    return several("triangular_solve", (X, copy.clone() if copy is A else copy), out)
+
+
+@public
+def geqrf(input, *, out=None):
+    """QR as LAPACK leaves it: R and the reflectors in one matrix, and the reflectors' scales.
+
+    >>> rushlight.geqrf(rushlight.eye(2)).tau
+    tensor([0., 0.])
+    """
+    return several("geqrf", ops.geqrf(input), out)
+
+
+@public
+def orgqr(input, input2, *, out=None):
+    """The first columns of the product of reflectors; linalg.householder_product.
+
+    >>> rushlight.orgqr(rushlight.zeros(1, 1), rushlight.zeros(1))
+    tensor([[1.]])
+    """
+    return finish(ops.linalg_householder_product(input, input2), out)
+
+
+@public
+def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
+    """Q @ input3, Q being the square product of the reflectors in input and input2; see geqrf().
+
+    >>> rushlight.ormqr(rushlight.zeros(1, 1), rushlight.zeros(1), rushlight.ones(1, 1))
+    tensor([[1.]])
+    """
+    return finish(ops.ormqr(input, input2, input3, left, transpose), out)

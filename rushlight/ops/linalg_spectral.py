@@ -1,0 +1,417 @@
+"""What torch.linalg composes: norms of matrices, condition numbers, rank, pseudoinverse, least squares,
+tensors as matrices, and products along a dimension."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight._dtype_info import finfo
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, wrap_dim
+from rushlight.ops.linalg import check_square, eigh, finish, require_tensor, several, svdvals
+from rushlight.ops.reduce import vector_norm
+
+ops = _C.ops
+_linalg = public(namespace=False, method=False)
+
+
+# ---- norms
+
+
+def _check_floating(name, x, low=True):
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}"
+        )
+    if not low and x.dtype in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(x.dtype)}")
+
+
+def _order_text(ord):
+    return str(ord) if isinstance(ord, str) or not math.isinf(ord) else f"{'-' if ord < 0 else ''}inf"
+
+
+def _singular_values(x, dim):
+    return svdvals(x.movedim(dim, (-2, -1)))
+
+
+def _kept(result, dim, keepdim):
+    if keepdim:
+        for d in sorted(dim):
+            result = result.unsqueeze(d)
+    return result
+
+
+def _convert(name, x, dtype):
+    if dtype is None or dtype == x.dtype:
+        return x
+    if dtype.is_complex != x.dtype.is_complex:
+        kind = "complex" if x.dtype.is_complex else "floating point or complex"
+        if x.dtype.is_complex:
+            raise RuntimeError(
+                f"{name}: dtype should be {kind} for complex inputs, but got {type_name(dtype)}"
+            )
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {type_name(dtype)}")
+    if _C.promote_types(x.dtype, dtype) != dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({type_name(x.dtype)}) should be convertible without narrowing "
+            f"to the specified dtype ({type_name(dtype)})"
+        )
+    return x.to(dtype)
+
+
+@_linalg
+def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
+    """A norm of matrices: "fro", "nuc", or of order 1, -1, 2, -2, inf, -inf.
+
+    >>> rushlight.linalg.matrix_norm(rushlight.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
+    tensor(6.)
+    """
+    name = "linalg.matrix_norm"
+    require_tensor("linalg_matrix_norm", input=input)
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+        )
+    if isinstance(ord, Tensor):
+        ord = ord.item()
+    _check_floating(name, input)
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    rows, cols = dim = tuple(wrap_dim(d, input.ndim) for d in dim)
+    if rows == cols:
+        raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {cols})")
+    if ord == "fro":
+        return vector_norm(input, 2, dim, keepdim, dtype=dtype, out=out)
+    if isinstance(ord, str):
+        if ord != "nuc":
+            raise RuntimeError(f"{name}: Order {ord} not supported.")
+    elif abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {_order_text(ord)} not supported.")
+    x = _convert(name, input, dtype)
+    if ord == "nuc" or abs(ord) == 2:
+        _check_floating(name, x, False)
+        values = _singular_values(x, dim)
+        if ord == "nuc" or (ord == 2 and not values.shape[-1]):
+            result = values.sum(-1)
+        else:
+            result = values.amax(-1) if ord > 0 else values.amin(-1)
+        return finish(_kept(result, dim, keepdim), out)
+    if abs(ord) != 1:
+        rows, cols = cols, rows
+    sums = vector_norm(x, 1, rows, True)
+    if not x.shape[cols] and ord > 0:
+        result = sums.sum(cols, True)
+    else:
+        result = sums.amax(cols, True) if ord > 0 else sums.amin(cols, True)
+    return finish(result if keepdim else result.squeeze(dim), out)
+
+
+@_linalg
+def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
+    """A vector norm, or a matrix norm where `ord` meets two dimensions.
+
+    >>> rushlight.linalg.norm(rushlight.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    require_tensor("linalg_norm", input=input)
+    if isinstance(ord, Tensor):
+        ord = ord.item()
+    if isinstance(dim, int):
+        dim = (dim,)
+    if dim is not None:
+        if len(dim) not in (1, 2):
+            raise RuntimeError(
+                f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
+            )
+    elif ord is not None and input.ndim not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
+        )
+    if isinstance(ord, str) or (ord is not None and (len(dim) == 2 if dim is not None else input.ndim == 2)):
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
+
+
+@_linalg
+def cond(input, p=None, *, out=None):
+    """The condition number of matrices in the norm of order p, 2 by default.
+
+    >>> rushlight.linalg.cond(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor(2.)
+    """
+    require_tensor("linalg_cond", input=input)
+    if input.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if isinstance(p, str):
+        if p not in ("fro", "nuc"):
+            raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    elif p is not None and abs(p) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not input.numel() and input.shape[-2:].numel() == 0:
+        dtype = input.real.dtype if input.dtype.is_complex else input.dtype
+        return finish(FUNCTIONS["zeros"](input.shape[:-2], dtype=dtype, device=input.device), out)
+    if p is None or p in (2, -2):
+        values = svdvals(input)
+        largest, smallest = values.narrow(-1, 0, 1), values.narrow(-1, values.shape[-1] - 1, 1)
+        result = largest / smallest if p != -2 else smallest / largest
+        return finish(result.squeeze(-1), out)
+    check_square(f"linalg.cond(ord={_order_text(p)})", input)
+    _check_floating("linalg.cond", input)
+    inverse = ops.linalg_inv(input, None)[0]
+    result = matrix_norm(input, p) * matrix_norm(inverse, p)
+    return finish(FUNCTIONS["nan_to_num"](result, math.inf, math.inf, -math.inf), out)
+
+
+# ---- rank and pseudoinverse
+
+
+def _tolerance(name, x, atol, rtol):
+    """atol and rtol as numbers or tensors; by default rtol is eps * max(m, n) unless atol is positive."""
+    for which, value in (("atol", atol), ("rtol", rtol)):
+        if isinstance(value, Tensor) and value.dtype.is_complex:
+            raise RuntimeError(
+                f"{name}: {which} tensor of complex type is not supported. Got {type_name(value.dtype)}"
+            )
+    if atol is None:
+        atol = 0.0
+    if rtol is None:
+        default = finfo(x.dtype).eps * max(x.shape[-2:])
+        if isinstance(atol, Tensor):
+            rtol = ops.where(atol > 0, 0.0, FUNCTIONS["full_like"](atol, default, dtype=_C.float64))
+        else:
+            rtol = 0.0 if atol > 0 else default
+    return atol, rtol
+
+
+def _bound(largest, atol, rtol):
+    """max(atol, rtol * largest) per matrix, with a dimension for the singular values."""
+    atol, rtol = (
+        value.unsqueeze(-1).to(largest.dtype) if isinstance(value, Tensor) else value
+        for value in (atol, rtol)
+    )
+    bound = largest * rtol
+    if isinstance(atol, Tensor):
+        return FUNCTIONS["maximum"](bound, atol)
+    return bound.clamp_min(atol)
+
+
+@_linalg
+def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """How many singular values exceed max(atol, rtol * the largest).
+
+    >>> rushlight.linalg.matrix_rank(rushlight.ones(3, 3))
+    tensor(1)
+    """
+    name = "torch.linalg.matrix_rank"
+    require_tensor("linalg_matrix_rank", input=input)
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor input must have at least 2 dimensions.")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    if not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    with no_grad():
+        atol, rtol = _tolerance(name, input, atol, rtol)
+        if not input.shape[-1] or not input.shape[-2]:
+            result = input.new_zeros(input.shape[:-2], dtype=_C.int64)
+            return finish(result, out)
+        values = ops.linalg_eigh(input, False, False)[0].abs() if hermitian else svdvals(input)
+        bound = _bound(values.amax(-1, True), atol, rtol)
+        return finish((values > bound).sum(-1), out)
+
+
+def _pseudoinverse(x, hermitian, atol, rtol):
+    if not x.numel():
+        return x.new_empty((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+    if hermitian:
+        values, V = eigh(x)
+        sizes, Uh = values.abs(), V.mH
+        largest = sizes.amax(-1, True)
+    else:
+        U, values, Vh = ops.linalg_svd(x, False, True)
+        sizes, V, Uh = values, Vh.mH, U.mH
+        largest = values.narrow(-1, 0, 1)
+    kept = sizes > _bound(largest, atol, rtol)
+    inverse = ops.where(kept, ops.reciprocal(ops.where(kept, values, 1.0)), 0.0)
+    return _C.matmul(V * inverse.unsqueeze(-2), Uh)
+
+
+@_linalg
+def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """The Moore-Penrose pseudoinverse; singular values up to max(atol, rtol * the largest) count as zero.
+
+    >>> rushlight.linalg.pinv(rushlight.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    name = "torch.linalg.pinv"
+    require_tensor("linalg_pinv", input=input)
+    if input.ndim < 2 or not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
+        raise RuntimeError(
+            f"linalg.pinv({type_name(input.dtype)}{{{list(input.shape)}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types"
+        )
+    if rcond is not None:
+        rtol = rcond
+    with no_grad():
+        result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol))
+    if input.requires_grad and _C.is_grad_enabled():
+        result = ops.linalg_pinv(input, result)
+    return finish(result, out)
+
+
+# ---- least squares
+
+
+@_linalg
+def lstsq(input, b, rcond=None, *, driver=None, out=None):
+    """X that minimises norm(input @ X - b), with residuals, rank and singular values where known.
+
+    >>> rushlight.linalg.lstsq(rushlight.ones(2, 1), rushlight.tensor([[1.0], [3.0]])).solution
+    tensor([[2.0000]])
+    """
+    name = "torch.linalg.lstsq"
+    require_tensor("linalg_lstsq", input=input, b=b)
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if input.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{type_name(input.dtype)} and other's dtype {type_name(b.dtype)}"
+        )
+    if input.ndim - b.ndim not in (0, 1):
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and "
+            "(input.dim() - other.dim()) <= 1"
+        )
+    vector = input.ndim - b.ndim == 1
+    right = b.unsqueeze(-1) if vector else b
+    m, n = input.shape[-2:]
+    if right.shape[-2] != m:
+        raise RuntimeError(f"{name}: input.size({'-2'}) should match other.size({'-1' if vector else '-2'})")
+    if driver is None:
+        driver = "gelsy"
+    elif driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    if rcond is None:
+        real = input.dtype.is_floating_point or input.dtype.is_complex
+        rcond = finfo(input.dtype).eps * max(m, n) if real else 0.0
+    batch = FUNCTIONS["broadcast_shapes"](input.shape[:-2], right.shape[:-2])
+    A, B = input.expand(*batch, m, n), right.expand(*batch, *right.shape[-2:])
+    with no_grad():
+        x, rank, values = ops.linalg_lstsq(A, B, float(rcond), driver)
+        solution = x.narrow(-2, 0, n)
+        residuals = values.new_empty(0)
+        if driver != "gelsy" and m > n and (driver == "gels" or bool((rank == n).all())):
+            residuals = x.narrow(-2, n, m - n).abs().square().sum(-2)
+        none = input.new_empty(0, dtype=_C.int64)
+        rank = none if driver == "gels" else rank.to(_C.int64)
+        values = values if driver in ("gelsd", "gelss") else values.new_empty(0)
+    if _C.is_grad_enabled() and (A.requires_grad or B.requires_grad):
+        solution, residuals = ops.linalg_lstsq_given(A, B, (solution, residuals))
+    if vector:
+        solution = solution.squeeze(-1)
+    return several("linalg_lstsq", (solution, residuals, rank, values), out)
+
+
+# ---- tensors as matrices, and products along a dimension
+
+
+@_linalg
+def tensorinv(input, ind=2, *, out=None):
+    """The inverse for tensordot(., ind): the first `ind` dimensions are the rows, the others the columns.
+
+    >>> rushlight.linalg.tensorinv(rushlight.eye(6).reshape(2, 3, 6), ind=2).shape
+    torch.Size([6, 2, 3])
+    """
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    front, back = input.shape[:ind], input.shape[ind:]
+    if math.prod(front) != math.prod(back):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but "
+            f"got {math.prod(back)} != {math.prod(front)}"
+        )
+    matrix = input.reshape(math.prod(front), math.prod(back))
+    return finish(ops.linalg_inv(matrix, "inv")[0].reshape(*back, *front), out)
+
+
+@_linalg
+def tensorsolve(input, other, dims=None, *, out=None):
+    """X with tensordot(input, X, X.ndim) == other, after moving `dims` of input to its end.
+
+    >>> rushlight.linalg.tensorsolve(rushlight.eye(6).reshape(2, 3, 6), rushlight.ones(2, 3)).shape
+    torch.Size([6])
+    """
+    if dims is not None:
+        dims = [wrap_dim(d, input.ndim) for d in dims]
+        input = input.permute([d for d in range(input.ndim) if d not in dims] + dims)
+    front, shape = input.shape[: other.ndim], input.shape[other.ndim :]
+    if math.prod(front) != math.prod(shape):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {math.prod(front)}"
+        )
+    size = math.prod(shape)
+    solved = ops.linalg_solve(
+        input.reshape(size, size), other.reshape(-1), True, "linalg.solve", "torch.linalg.solve"
+    )
+    return finish(solved[0].reshape(shape), out)
+
+
+@_linalg
+def vander(x, *, N=None):
+    """The powers 0 .. N-1 of every element, in a new last dimension.
+
+    >>> rushlight.linalg.vander(rushlight.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
+            [1, 3, 9]])
+    """
+    if x.dtype == _C.bool:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
+        )
+    if x.ndim == 0:
+        x = x.unsqueeze(-1)
+    N = x.shape[-1] if N is None else N
+    if N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    repeated = x.unsqueeze(-1).expand(*x.shape, N - 1)
+    powers = FUNCTIONS["cumprod"](repeated, -1)
+    return FUNCTIONS["cat"]((powers.new_ones((*x.shape, 1)), powers), -1)
+
+
+@_linalg
+def vecdot(x, y, *, dim=-1, out=None):
+    """The dot products along `dim`, x being conjugated; the other dimensions are broadcast.
+
+    >>> rushlight.linalg.vecdot(rushlight.ones(2, 3), rushlight.ones(3))
+    tensor([3., 3.])
+    """
+    require_tensor("linalg_vecdot", x=x, y=y)
+    _check_floating("linalg.vecdot", x)
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{type_name(x.dtype)} and y of type {type_name(y.dtype)} instead"
+        )
+    if x.ndim == 1 and y.ndim == 1:
+        return finish(ops.vdot(x, y), out)
+    return finish(((x.conj() if x.dtype.is_complex else x) * y).sum(dim), out)
+
+
+@_linalg
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """A view of the diagonals of matrices.
+
+    >>> rushlight.linalg.diagonal(rushlight.eye(2))
+    tensor([1., 1.])
+    """
+    return FUNCTIONS["diagonal"](A, offset, dim1, dim2)
