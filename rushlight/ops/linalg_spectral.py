@@ -9,7 +9,7 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, wrap_dim
-from rushlight.ops.linalg import check_square, eigh, finish, require_tensor, several, svdvals
+from rushlight.ops.linalg import check_square, eigh, finish, records, require_tensor, several, svdvals
 from rushlight.ops.reduce import vector_norm
 
 ops = _C.ops
@@ -260,7 +260,7 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
         rtol = rcond
     with no_grad():
         result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol))
-    if input.requires_grad and _C.is_grad_enabled():
+    if records(input):
         result = ops.linalg_pinv(input, result)
     return finish(result, out)
 
@@ -314,7 +314,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
         none = input.new_empty(0, dtype=_C.int64)
         rank = none if driver == "gels" else rank.to(_C.int64)
         values = values if driver in ("gelsd", "gelss") else values.new_empty(0)
-    if _C.is_grad_enabled() and (A.requires_grad or B.requires_grad):
+    if records(A) or records(B):
         solution, residuals = ops.linalg_lstsq_given(A, B, (solution, residuals))
     if vector:
         solution = solution.squeeze(-1)

@@ -466,7 +466,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     tensor(5.)
     """
     if isinstance(p, str):
-        if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) < 2):
+        if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) < 3):
             p = 2
         else:
             from rushlight.ops.linalg_spectral import matrix_norm
