@@ -1,3 +1,3 @@
 """Where torch keeps the layers that live in another file here: pickled models name the file."""
 
-LAYER_FILES: dict[str, str] = {}
+LAYER_FILES: dict[str, str] = {"MultiheadAttention": "activation"}
