@@ -90,6 +90,46 @@ op(
     tolerance=10.0,
 )
 
+plain(
+    "nn.functional.pdist", [call(x(4, 3)), call(x(4, 3), 1)], dtypes="s", strict=False, second=False, grad="f"
+)
+
+# Bags of rows, and a loss over a linear layer
+_BAGS = index(0, 2, 5, 2, 1, 4, shape=(3, 2))
+_FLAT, _STARTS = index(0, 2, 5, 2, 1), index(0, 2, 2)
+plain(
+    "nn.functional.embedding_bag",
+    [
+        *(call(_BAGS, x(6, 3, distinct=True), mode=mode) for mode in ("mean", "sum", "max")),
+        *(call(_FLAT, x(6, 3, distinct=True), _STARTS, mode=mode) for mode in ("mean", "sum", "max")),
+        call(_FLAT, x(6, 3), _STARTS, mode="sum", per_sample_weights=x(5)),
+        call(_FLAT, x(6, 3), index(0, 2, 5), include_last_offset=True),
+        call(_FLAT, x(6, 3), _STARTS, padding_idx=2),
+        call(_FLAT, x(6, 3, distinct=True), _STARTS, padding_idx=2, mode="max"),
+    ],
+    dtypes="f",
+    grad="f",
+    same_strides=False,
+    strict=False,
+    tolerance=2.0,
+)
+plain(
+    "nn.functional.linear_cross_entropy",
+    [
+        call(x(3, 4), x(5, 4), index(0, 4, 2)),
+        call(
+            x(3, 4), x(5, 4), index(0, 4, 2), linear_bias=x(5), weight=const(5, **POSITIVE), reduction="sum"
+        ),
+        call(x(3, 4), x(5, 2, 4), index(0, 4, 2, 1, 1, 3, shape=(3, 2)), reduction="none"),
+        call(x(3, 4), x(5, 4), index(0, -100, 2), label_smoothing=0.1),
+    ],
+    dtypes="f",
+    grad="f",
+    same_strides=False,
+    strict=False,
+    tolerance=4.0,
+)
+
 # Histograms
 op(
     "histc",

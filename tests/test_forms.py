@@ -1,8 +1,62 @@
 """The forms in which torch offers an operation: function, method, in place, `out=`."""
 
+import inspect
+from pathlib import Path
+
 import pytest
 
 import rushlight
+import rushlight.nn.functional
+
+OPERATIONS = [
+    line.split()
+    for line in (Path(__file__).parent / "operations.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+# Operations, or forms of them, that Rushlight does not have yet.
+PENDING = {
+    "cholesky", "cholesky_inverse", "cholesky_solve", "det", "fft.fft", "fft.fft2", "fft.fftn",
+    "fft.fftshift", "fft.hfft", "fft.hfft2", "fft.hfftn", "fft.ifft", "fft.ifft2", "fft.ifftn",
+    "fft.ifftshift", "fft.ihfft", "fft.ihfft2", "fft.ihfftn", "fft.irfft", "fft.irfft2", "fft.irfftn",
+    "fft.rfft", "fft.rfft2", "fft.rfftn", "geqrf", "grid_sampler_2d", "grid_sampler_3d", "inverse", "istft",
+    "linalg.cholesky", "linalg.cholesky_ex", "linalg.cond", "linalg.det", "linalg.diagonal", "linalg.eig",
+    "linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.householder_product", "linalg.inv",
+    "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve", "linalg.lstsq",
+    "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve", "linalg.matrix_exp",
+    "linalg.matrix_norm", "linalg.matrix_power", "linalg.matrix_rank", "linalg.norm", "linalg.pinv",
+    "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_ex", "linalg.solve_triangular",
+    "linalg.svd", "linalg.svdvals", "linalg.tensorinv", "linalg.tensorsolve", "linalg.vander",
+    "linalg.vecdot", "logdet", "lu", "lu_solve", "lu_unpack", "matrix_exp", "matrix_power",
+    "native_batch_norm(out=)", "nn.functional.avg_pool2d(out=)", "nn.functional.avg_pool3d(out=)",
+    "nn.functional.ctc_loss", "nn.functional.grid_sample", "orgqr", "ormqr", "pca_lowrank", "pinverse",
+    "qr", "stft", "svd", "svd_lowrank", "triangular_solve",
+}  # fmt: skip
+
+
+def found(name):
+    value = rushlight
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def lacking(name, forms):
+    """The forms of an operation that do not exist."""
+    function = found(name)
+    if "f" in forms and function is None:
+        return name
+    if "m" in forms and not hasattr(rushlight.Tensor, name):
+        return f"Tensor.{name}"
+    if "i" in forms and not hasattr(rushlight.Tensor, f"{name}_".replace("__", "_")):
+        return f"Tensor.{name}_"
+    if "o" in forms and "out" not in inspect.signature(getattr(function, "__wrapped__", function)).parameters:
+        return f"{name}(out=)"
+    return None
+
+
+def test_every_operation_has_torchs_forms():
+    missing = {lacking(name, forms) for name, forms in OPERATIONS} - {None}
+    assert not missing - PENDING, sorted(missing - PENDING)
 
 
 def test_functions_that_work_in_place():
@@ -134,3 +188,10 @@ def test_attributes():
     for call in (x.chalf, x.share_memory_):
         with pytest.raises(NotImplementedError):
             call()
+
+
+def test_embedding_bag_scales_gradients_by_frequency():
+    table = rushlight.ones(4, 2, requires_grad=True)
+    bags = rushlight.tensor([[0, 2], [2, 3]])
+    rushlight.nn.functional.embedding_bag(bags, table, mode="sum", scale_grad_by_freq=True).sum().backward()
+    assert table.grad.tolist() == [[1, 1], [0, 0], [1, 1], [1, 1]]

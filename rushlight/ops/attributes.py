@@ -66,8 +66,8 @@ def share_memory_(self):
     )
 
 
-@method
-def chalf(self, *, memory_format=None):
+@public
+def chalf(input, *, memory_format=None):
     """Would be this tensor as torch.complex32, a dtype that Rushlight does not have."""
     raise NotImplementedError("chalf: Rushlight does not have the dtype torch.complex32; use cfloat()")
 

@@ -646,9 +646,10 @@ def select_scatter(input, src, dim, index):
 
 
 @public
-def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     """A copy of `input` with input[start:end:step] along `dim` replaced by `src`."""
-    return _replaced(input, src, lambda x: ops.slice(x, dim, start, end, step))
+    result = _replaced(input, src, lambda x: ops.slice(x, dim, start, end, step))
+    return result if out is None else write_out(out, result)
 
 
 @public

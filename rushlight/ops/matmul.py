@@ -228,7 +228,7 @@ def matmul(input, other, *, out=None):
 
 
 @public(namespace=False, method=False)
-def linear(input, weight, bias=None):
+def linear(input, weight, bias=None, *, out=None):
     """``input @ weight.T + bias``.
 
     Example::
@@ -236,6 +236,8 @@ def linear(input, weight, bias=None):
         >>> linear(rushlight.ones(2, 3), rushlight.ones(4, 3), rushlight.zeros(4)).shape
         torch.Size([2, 4])
     """
+    if out is not None:
+        return finish(linear(input, weight, bias), out)
     result = _C.linear(input, weight, bias)
     if result is not None:
         return result

@@ -512,7 +512,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
 
 
 @public
-def diff(input, n=1, dim=-1, prepend=None, append=None):
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     """The differences of neighbouring elements along `dim`, taken `n` times.
 
     >>> rushlight.tensor([1, 4, 9, 16]).diff()
@@ -530,4 +530,4 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         length = input.size(dim)
         after, before = ((input.narrow(dim, start, length - 1) if length else input) for start in (1, 0))
         input = FUNCTIONS["logical_xor"](after, before) if input.dtype == _C.bool else after - before
-    return input
+    return input if out is None else write_out(out, input)

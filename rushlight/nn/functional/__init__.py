@@ -44,6 +44,7 @@ from rushlight.nn.functional.attention import (
 )
 from rushlight.nn.functional.classification import (
     cross_entropy,
+    linear_cross_entropy,
     multi_margin_loss,
     multilabel_margin_loss,
     nll_loss,
@@ -64,6 +65,7 @@ from rushlight.nn.functional.distance import (
     cosine_similarity,
     margin_ranking_loss,
     pairwise_distance,
+    pdist,
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
@@ -129,7 +131,7 @@ from rushlight.nn.functional.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
-from rushlight.nn.functional.sparse import embedding, one_hot
+from rushlight.nn.functional.sparse import embedding, embedding_bag, one_hot
 from rushlight.nn.functional.vision import (
     affine_grid,
     channel_shuffle,

@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
-from rushlight.ops._public import type_name
+from rushlight.ops._public import type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -274,7 +274,7 @@ def glu(input, dim=-1):
 
 
 @functional
-def logsigmoid(input):
+def logsigmoid(input, *, out=None):
     """``log(sigmoid(input))`` without overflow.
 
     >>> import rushlight as torch
@@ -282,11 +282,12 @@ def logsigmoid(input):
     tensor([  -0.6931, -200.0000])
     """
     require_tensor("log_sigmoid", input)
-    return ops.log_sigmoid(input.contiguous())
+    result = ops.log_sigmoid(input.contiguous())
+    return result if out is None else write_out(out, result)
 
 
 @functional
-def softplus(input, beta=1.0, threshold=20.0):
+def softplus(input, beta=1.0, threshold=20.0, *, out=None):
     """``log(1 + exp(beta * input)) / beta``, and the identity where ``beta * input`` exceeds ``threshold``.
 
     >>> import rushlight as torch
@@ -294,7 +295,8 @@ def softplus(input, beta=1.0, threshold=20.0):
     tensor([ 0.6931, 30.0000])
     """
     require_tensor("softplus", input)
-    return ops.softplus(input, beta, threshold)
+    result = ops.softplus(input, beta, threshold)
+    return result if out is None else write_out(out, result)
 
 
 @functional
@@ -320,7 +322,7 @@ def tanhshrink(input):
 
 
 @functional
-def hardshrink(input, lambd=0.5):
+def hardshrink(input, lambd=0.5, *, out=None):
     """``input``, but 0 within [-lambd, lambd].
 
     >>> import rushlight as torch
@@ -328,11 +330,12 @@ def hardshrink(input, lambd=0.5):
     tensor([0., 1.])
     """
     require_floating("hardshrink", "hardshrink_cpu", input)
-    return rushlight.where((input >= -lambd) & (input <= lambd), 0.0, input)
+    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, input)
+    return result if out is None else write_out(out, result)
 
 
 @functional
-def softshrink(input, lambd=0.5):
+def softshrink(input, lambd=0.5, *, out=None):
     """``input`` moved towards 0 by ``lambd``, and 0 within [-lambd, lambd].
 
     >>> import rushlight as torch
@@ -349,7 +352,8 @@ def softshrink(input, lambd=0.5):
     moved = rushlight.where(
         input > lambd, input - lambd, rushlight.where(input < -lambd, input + lambd, input)
     )
-    return rushlight.where((input >= -lambd) & (input <= lambd), 0.0, moved)
+    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, moved)
+    return result if out is None else write_out(out, result)
 
 
 @functional
@@ -413,7 +417,7 @@ def mish(input, inplace=False):
 
 
 @functional
-def gelu(input, approximate="none"):
+def gelu(input, approximate="none", *, out=None):
     """``input`` times the normal distribution function of it; "tanh" is the cheaper approximation.
 
     >>> import rushlight as torch
@@ -423,7 +427,8 @@ def gelu(input, approximate="none"):
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     require_floating("gelu", "GeluKernelImpl", input)
-    return ops.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
+    result = ops.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
+    return result if out is None else write_out(out, result)
 
 
 def _implicit_dim(name, ndim):

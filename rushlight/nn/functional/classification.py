@@ -247,3 +247,44 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     cost = rushlight.where((excess > 0) & named.unsqueeze(2) & other.unsqueeze(1), excess, 0.0)
     loss = cost.sum((1, 2)) / classes
     return reduced(loss.reshape(()) if input.dim() == 1 else loss, reduction)
+
+
+@functional
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """``cross_entropy`` of ``linear(input, linear_weight, linear_bias)``.
+
+    linear_weight may have dimensions between classes and features: those of a K-dimensional loss.
+
+    >>> import rushlight as torch
+    >>> x, table = torch.zeros(1, 3), torch.ones(2, 3)
+    >>> torch.nn.functional.linear_cross_entropy(x, table, torch.tensor([0]))
+    tensor(0.6931)
+    """
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: computing in chunks (options=) is not implemented")
+    classes = linear_weight.shape[:-1]
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = rushlight.nn.functional.linear(input, linear_weight.reshape(-1, linear_weight.size(-1)), bias)
+    if len(classes) > 1:
+        scores = scores.unflatten(-1, classes)
+    if ignore_index is None:
+        ignore_index = -100
+    return cross_entropy(
+        scores,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )

@@ -4,6 +4,7 @@ import rushlight
 from rushlight.nn.functional._checks import functional, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
+from rushlight.ops.distance import pdist  # noqa: F401  (a function of this package)
 
 
 @functional

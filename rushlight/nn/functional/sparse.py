@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight.ops.index import one_hot
 
-__all__ = ["embedding", "one_hot"]
+__all__ = ["embedding", "embedding_bag", "one_hot"]
 
 
 def embedding(
@@ -31,6 +31,162 @@ def embedding(
     if max_norm is not None:
         _shorten_rows(weight, input, max_norm, norm_type)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """The sum, mean or maximum of the rows of `weight` in every bag of indices.
+
+    A bag is a row of `input`, or what lies between two of the `offsets` into a one-dimensional `input`. An
+    empty bag gives zeros; padding_idx is left out of its bag.
+
+    >>> table = rushlight.tensor([[1., 2.], [3., 4.]])
+    >>> rushlight.nn.functional.embedding_bag(rushlight.tensor([[0, 1], [1, 1]]), table)
+    tensor([[2., 3.],
+            [3., 4.]])
+    """
+    if weight.dtype == rushlight.int64 and input.is_floating_point():
+        input, weight = weight, input  # the order of old torch, which still works
+    _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights)
+    flat = input.reshape(-1).long()
+    bag, count = _bags(input, offsets, include_last_offset)
+    rows = weight.size(0)
+    outside = (flat < 0) | (flat >= rows)
+    if bool(outside.any()):
+        place = int(outside.nonzero()[0])
+        raise RuntimeError(
+            f"Index {place} of input takes value {int(flat[place])} which is not in the valid range "
+            f"[0, {rows})"
+        )
+    if max_norm is not None:
+        _shorten_rows(weight, flat, max_norm, norm_type)
+    factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got "
+                f"{padding_idx}"
+            )
+        kept = flat != padding_idx % rows
+        flat, bag = flat[kept], bag[kept]
+        factors = None if factors is None else factors[kept]
+    vectors = rushlight.embedding(weight, flat, -1, scale_grad_by_freq, sparse)
+    if mode == "max":
+        return _largest_of_bags(vectors, bag, count)
+    if factors is not None:
+        vectors = vectors * factors.unsqueeze(-1)
+    total = weight.new_zeros((count, weight.size(1))).index_add(0, bag, vectors)
+    if mode == "sum":
+        return total
+    sizes = rushlight.bincount(bag, minlength=count).clamp(min=1)
+    return total / sizes.unsqueeze(-1).to(total.dtype)
+
+
+def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights):
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
+            f"have the same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
+                f"length sequences. However, found offsets of type {type(offsets)}"
+            )
+    elif input.dim() == 1:
+        if not isinstance(offsets, rushlight.Tensor):
+            raise ValueError(f"offsets has to be a 1D Tensor but got {offsets}")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
+            f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    if input.dtype not in (rushlight.int64, rushlight.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {input.type()} instead (while checking arguments for embedding_bag)"
+        )
+    if not weight.is_floating_point():
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+            f"BFloat16, Float, Double; but got {weight.type()} instead (while checking arguments for "
+            "embedding_bag)"
+        )
+
+
+def _bags(input, offsets, include_last_offset):
+    """The number of the bag that every index is in, and how many bags there are."""
+    if input.dim() == 2:
+        count, length = input.shape
+        return rushlight.arange(count).repeat_interleave(length), count
+    n = input.numel()
+    starts = offsets.tolist()
+    if starts and starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
+            f"0. However, got {starts[0]}"
+        )
+    if starts and starts[-1] > n:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {starts[-1]}"
+        )
+    if include_last_offset:
+        if not starts:
+            raise RuntimeError("include_last_offset: number of offsets should be at least 1")
+        ends = starts[1:]
+        starts = starts[:-1]
+        n = ends[-1] if ends else 0
+    else:
+        ends = [*starts[1:], n]
+    if any(end < start for start, end in zip(starts, ends)):
+        raise RuntimeError("offsets have to be sorted: a bag cannot end before it starts")
+    lengths = rushlight.tensor(
+        [end - start for start, end in zip(starts, ends)], dtype=rushlight.int64, device="cpu"
+    )
+    bag = rushlight.arange(len(starts), device="cpu").repeat_interleave(lengths)
+    if bag.numel() != input.numel():
+        raise RuntimeError(
+            f"offsets end at {n}, but the input has {input.numel()} elements: every index belongs to a bag"
+        )
+    return bag, len(starts)
+
+
+def _largest_of_bags(vectors, bag, count):
+    """The maximum over every bag; the first of equal elements gets the gradient."""
+    if not vectors.size(0):
+        return vectors.new_zeros((count, vectors.size(1))) + 0 * vectors.sum()
+    sizes = rushlight.bincount(bag, minlength=count)
+    starts = sizes.cumsum(0) - sizes
+    longest = int(sizes.max())
+    places = starts.unsqueeze(-1) + rushlight.arange(longest)
+    there = rushlight.arange(longest) < sizes.unsqueeze(-1)
+    table = vectors[rushlight.where(there, places, 0)]
+    low = rushlight.where(there.unsqueeze(-1), table, float("-inf")).max(1)[0]
+    return rushlight.where((sizes > 0).unsqueeze(-1), low, 0)
 
 
 def _shorten_rows(weight, indices, max_norm, norm_type):
