@@ -30,6 +30,8 @@ from rushlight._C import (  # noqa: E402
     int16,
     int32,
     int64,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     memory_stats,

@@ -49,6 +49,7 @@ struct Run {
   Source source{nullptr, 0};
   std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
   Run* outer = current;
+  Node* running = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.
   static thread_local Run* current;
@@ -121,6 +122,7 @@ struct Run {
   void mark_needed();
   void add(const Edge& edge, TensorRef grad);
   void execute(Node* node);
+  void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted);
   void loop();
 };
 
@@ -198,6 +200,25 @@ void Run::add(const Edge& edge, TensorRef grad) {
   Py_SETREF(slot, sum);
 }
 
+// In anomaly mode: looks for NaN, and says which forward call a failing derivative belongs to.
+void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted) {
+  try {
+    apply_node(node, grads, results, wanted);
+    if (modes.anomaly_check_nan) check_for_nan(node, results);
+  } catch (...) {
+    set_python_error();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    expose(node);
+    Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
+    Ref<PyObject> told(module ? PyObject_CallMethod(module.get(), "_explain", "O", node->object()) : nullptr);
+    // A warning turned into an error does not hide the error it explains.
+    if (!told) PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    throw PythonError{};
+  }
+}
+
 void Run::execute(Node* node) {
   RunInfo& state = info(node);
   Tensor** grads = grads_of(node, state);
@@ -263,9 +284,11 @@ void Run::execute(Node* node) {
       if (post) {
         for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
       }
-      apply_node(node, grads, results, filter ? &wanted : nullptr);
+      running = node;
+      if (modes.anomaly) apply_watched(node, grads, filter ? &wanted : nullptr);
+      else apply_node(node, grads, results, filter ? &wanted : nullptr);
+      running = nullptr;
       if (post) run_posthooks(node, results, before);
-      if (modes.anomaly && modes.anomaly_check_nan) check_for_nan(node, results);
     }
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
@@ -328,6 +351,8 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
 }
 
 uint64_t current_run() { return Run::current ? Run::current->number : 0; }
+
+Node* running_node() { return Run::current ? Run::current->running : nullptr; }
 
 bool will_run(Node* node) {
   Run* run = Run::current;

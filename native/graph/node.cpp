@@ -362,6 +362,26 @@ Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t save
   return result;
 }
 
+namespace {
+
+// Anomaly mode: the stack of the call that makes the node, and the node whose derivative is being recorded.
+void record_trace(Node* node) {
+  modes.anomaly = false;  // what runs here is not to be traced itself
+  Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
+  Ref<PyObject> trace(module ? PyObject_CallMethod(module.get(), "_forward_trace", nullptr) : nullptr);
+  modes.anomaly = true;
+  if (!trace) throw PythonError{};
+  NodeExtra* extra = extra_of(node);
+  if (!extra->dict) extra->dict = checked(PyDict_New()).release();
+  if (PyDict_SetItemString(extra->dict, "traceback_", trace.get()) < 0) throw PythonError{};
+  if (Node* parent = running_node()) {
+    expose(parent);
+    if (PyDict_SetItemString(extra->dict, "parent_", parent->object()) < 0) throw PythonError{};
+  }
+}
+
+}  // namespace
+
 void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint16_t saved) {
   node->run_info = RunInfo{};
   node->kind = kind;
@@ -375,6 +395,7 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
   if (saved > 2) node->saved = new Saved[saved]{};
   node->saved_count = saved;
   node->source = keep(current_source());
+  if (modes.anomaly && kind != Node::accumulate) record_trace(node);
 }
 
 NodeExtra* extra_of(Node* node) {

@@ -49,9 +49,11 @@ std::string tensor_type_name(const Tensor* t) {
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
           tensor_type_name(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
           std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
-          " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-          "gradient, "
-          "with torch.autograd.set_detect_anomaly(True, check_nan=False).",
+          " instead. " +
+          (modes.anomaly ? "Hint: the backtrace further above shows the operation that failed to compute its "
+                           "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+                         : "Hint: enable anomaly detection to find the operation that failed to compute its "
+                           "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."),
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Change a clone() instead, or write the in-place operation out of place.");

@@ -11,8 +11,10 @@ from typing import Any
 from rushlight import _C
 from rushlight._errors import explain_no_graph, explain_operands, with_places
 from rushlight.autograd import function, graph
+from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 
 Tensor = _C.Tensor
 
@@ -20,10 +22,14 @@ __all__ = [
     "Function",
     "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
@@ -285,8 +291,12 @@ class Variable(metaclass=_VariableMeta):
         return data.detach().requires_grad_(requires_grad)
 
 
+# Parts that a program may not need are imported when they are first named.
+_LAZY = {"forward_ad", "functional", "profiler"}
+
+
 def __getattr__(name: str) -> Any:
-    if name in {"forward_ad", "functional", "gradcheck", "profiler", "anomaly_mode"}:
+    if name in _LAZY:
         from importlib import import_module
 
         return import_module(f"rushlight.autograd.{name}")

@@ -14,7 +14,7 @@ def collector():
 
 
 def outcome(function):
-    """The result's repr, or the error's type and first sentence; then the warnings."""
+    """The result's repr, or the error's type and first sentence; then the first lines of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -22,5 +22,5 @@ def outcome(function):
         except Exception as error:
             first = str(error).splitlines()[0] if str(error) else ""
             result = f"{type(error).__name__}: {first.split('. ')[0]}"
-    texts = [f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0]}" for w in caught]
-    return [result, *texts]
+    lines = [str(w.message).strip().splitlines()[0].split(" (Triggered")[0] for w in caught]
+    return [result, *(f"{w.category.__name__}: {line}" for w, line in zip(caught, lines, strict=True))]

@@ -1,0 +1,100 @@
+"""Anomaly detection: backward says which forward line a failing or NaN-producing derivative belongs to.
+
+While it is on, every node remembers the whole stack of the call that made it (otherwise only the user's line)
+and every result of a derivative is searched for NaN.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+from rushlight import _C
+from rushlight._warn import warn
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class set_detect_anomaly:
+    """Switches anomaly detection at once, and back at the end if used as a context manager.
+
+    >>> with rushlight.autograd.set_detect_anomaly(True):
+    ...     print(rushlight.is_anomaly_enabled())
+    True
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev = _C.set_anomaly_enabled(mode)
+        self.prev_check_nan = _C.set_anomaly_check_nan(check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_anomaly_enabled(self.prev)
+        _C.set_anomaly_check_nan(self.prev_check_nan)
+
+
+class detect_anomaly:
+    """Inside, a derivative that fails or gives NaN is traced to the line of the forward pass it belongs to.
+
+    >>> x = rushlight.tensor(-1., requires_grad=True)
+    >>> with rushlight.autograd.detect_anomaly():
+    ...     y = x.sqrt() * 0
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev = _C.is_anomaly_enabled()
+        self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
+        self.check_nan = check_nan
+        warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+            "enabled for debugging."
+        )
+
+    def __enter__(self) -> None:
+        _C.set_anomaly_enabled(True)
+        _C.set_anomaly_check_nan(self.check_nan)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_anomaly_enabled(self.prev)
+        _C.set_anomaly_check_nan(self.prev_check_nan)
+
+
+def _forward_trace() -> list[str]:
+    """The stack of the user's call that is being recorded; called by native/graph/node.cpp."""
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_PACKAGE)]
+    return traceback.format_list(frames)
+
+
+def _explain(node: Any) -> None:
+    """Warns where the failing derivative comes from; called by native/graph/engine.cpp."""
+    trace = node.metadata.get("traceback_")
+    if trace is None:
+        warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
+            "during forward pass for more information."
+        )
+        return
+    warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}"
+    )
+    parent, last = node.metadata.get("parent_"), node
+    while parent is not None:
+        trace = parent.metadata.get("traceback_")
+        if trace is None:
+            warn(
+                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information is "
+                "available. Enable detect anomaly during forward pass for more information."
+            )
+            return
+        warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that "
+            f"induced the previous calculation:\n{''.join(trace)}"
+        )
+        parent, last = parent.metadata.get("parent_"), parent
+        if parent is last:
+            return

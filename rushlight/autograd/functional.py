@@ -1,0 +1,416 @@
+"""Derivatives as functions of a function: vjp, jvp, vhp, hvp, jacobian, hessian.
+
+Everything here is made of `autograd.grad`. The product with the Jacobian from the right (`jvp`) is the
+derivative of the product from the left with respect to its vector, so it costs two backward passes. A
+vectorized Jacobian gives the same result as a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C
+
+__all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
+
+Tensor = _C.Tensor
+
+
+def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, tuple]:
+    """Whether it was a tuple, and the tuple."""
+    if isinstance(value, tuple):
+        for index, element in enumerate(value):
+            if not isinstance(element, Tensor):
+                raise TypeError(
+                    f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
+                    f"value at index {index} has type {type(element)}."
+                )
+        return True, value
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given "
+            f"{what} has type {type(value)}."
+        )
+    return False, (value,)
+
+
+def _as_outputs(value: Any, function: str) -> tuple[bool, tuple]:
+    return _as_tuple(value, "outputs of the user-provided function", function)
+
+
+def _plain(values: tuple, several: bool) -> Any:
+    return values if several else values[0]
+
+
+def _leaves(inputs: tuple, create_graph: bool) -> tuple:
+    """Inputs to differentiate with respect to: connected to the user's graph only if one is wanted."""
+    if create_graph:
+        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x.detach().requires_grad_() for x in inputs)
+
+
+def _finished(values: tuple, create_graph: bool) -> tuple:
+    return values if create_graph else tuple(v.detach() if v.requires_grad else v for v in values)
+
+
+def _check_v(v: tuple, others: tuple, is_tuple: bool) -> None:
+    if len(v) != len(others):
+        if is_tuple:
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}.")
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for index, (vector, other) in enumerate(zip(v, others, strict=True)):
+        if vector.shape != other.shape:
+            prefix = f"Entry {index} in " if is_tuple else ""
+            raise RuntimeError(f"{prefix}v has invalid size: should be {other.shape} but got {vector.shape}.")
+
+
+def _vector(v: Any, function: str, create_graph: bool) -> tuple:
+    _, v = _as_tuple(v, "v", function)
+    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach() for x in v)
+
+
+def _check_outputs(outputs: tuple, strict: bool) -> None:
+    for index, output in enumerate(outputs):
+        if strict and not output.requires_grad:
+            raise RuntimeError(
+                f"Output {index} of the user-provided function does not require gradients. The outputs must "
+                "be computed in a differentiable manner from the input when running in strict mode."
+            )
+
+
+def _check_jacobian(jacobian: tuple, strict: bool) -> None:
+    for index, row in enumerate(jacobian):
+        if strict and not row.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with "
+                f"respect to input {index} is independent of the input. This is not allowed in strict mode. "
+                "You should ensure that your function is thrice differentiable and the hessian depends on "
+                "the inputs."
+            )
+
+
+def _gradients(outputs: tuple, inputs: tuple, weights: Any, create_graph: bool) -> tuple:
+    """Like autograd.grad, but outputs that do not require grad have none, and unused inputs give None."""
+    weights = (None,) * len(outputs) if weights is None else weights
+    pairs = [(o, w) for o, w in zip(outputs, weights, strict=True) if o is not None and o.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    kept, given = zip(*pairs, strict=True)
+    return rushlight.autograd.grad(
+        kept, inputs, given, allow_unused=True, create_graph=create_graph, retain_graph=True
+    )
+
+
+def _filled(grads: tuple, inputs: tuple, strict: bool, create_graph: bool, order: int) -> tuple:
+    """Zeros for None, or strict mode's refusal; order: of the derivative, 2 for a second one."""
+    result = []
+    for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
+        if grad is None and strict:
+            what = "derivative" if order == 2 else "output"
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {index}. This is not "
+                "allowed in strict mode."
+            )
+        if strict and create_graph and not grad.requires_grad:
+            what = "hessian" if order == 2 else "jacobian"
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {index}. This is not "
+                "allowed in strict mode when create_graph=True."
+            )
+        result.append(rushlight.zeros_like(value) if grad is None else grad)
+    return tuple(result)
+
+
+def vjp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """`(func(inputs), v^T J)`: the product of a vector with the Jacobian, one backward pass.
+
+    >>> x = rushlight.tensor([1., 2.])
+    >>> rushlight.autograd.functional.vjp(lambda x: x ** 2, x, rushlight.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    with rushlight.enable_grad():
+        several, inputs = _as_tuple(inputs, "inputs", "vjp")
+        inputs = _leaves(inputs, create_graph)
+        several_out, outputs = _as_outputs(func(*inputs), "vjp")
+        _check_outputs(outputs, strict)
+        if v is not None:
+            v = _vector(v, "vjp", create_graph)
+            _check_v(v, outputs, several_out)
+        elif len(outputs) != 1 or outputs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a "
+                "single element."
+            )
+    with rushlight.set_grad_enabled(create_graph):
+        grads = _gradients(outputs, inputs, v, create_graph)
+        result = _filled(grads, inputs, strict, create_graph, 1)
+    outputs, result = _finished(outputs, create_graph), _finished(result, create_graph)
+    return _plain(outputs, several_out), _plain(result, several)
+
+
+def jvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """`(func(inputs), J v)`: the product of the Jacobian with a vector, by two backward passes.
+
+    >>> x = rushlight.tensor([1., 2.])
+    >>> rushlight.autograd.functional.jvp(lambda x: x ** 2, x, rushlight.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    with rushlight.enable_grad():
+        several, inputs = _as_tuple(inputs, "inputs", "jvp")
+        inputs = _leaves(inputs, create_graph)
+        if v is not None:
+            v = _vector(v, "jvp", create_graph)
+            _check_v(v, inputs, several)
+        elif len(inputs) != 1 or inputs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single Tensor "
+                "with a single element."
+            )
+        several_out, outputs = _as_outputs(func(*inputs), "jvp")
+        _check_outputs(outputs, strict)
+        # v^T J is linear in v: its derivative there is J.
+        weights = tuple(rushlight.zeros_like(o, requires_grad=True) for o in outputs)
+        products = _filled(_gradients(outputs, inputs, weights, True), inputs, strict, False, 1)
+        if v is None:
+            v = tuple(rushlight.ones_like(p) for p in products)
+        grads = _gradients(products, weights, v, create_graph)
+        result = _filled(grads, outputs, strict, create_graph, 1)
+    outputs, result = _finished(outputs, create_graph), _finished(result, create_graph)
+    return _plain(outputs, several_out), _plain(result, several_out)
+
+
+def _scalar_output(result: Any, function: str) -> Tensor:
+    several, outputs = _as_outputs(result, function)
+    if several or not isinstance(outputs[0], Tensor):
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {function} should contain a single element"
+        )
+    return outputs[0]
+
+
+def _hessian_inputs(inputs, v, create_graph, function) -> tuple:
+    several, inputs = _as_tuple(inputs, "inputs", function)
+    inputs = _leaves(inputs, create_graph)
+    if v is not None:
+        v = _vector(v, function, create_graph)
+        _check_v(v, inputs, several)
+    elif len(inputs) != 1 or inputs[0].numel() != 1:
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single Tensor "
+            "with a single element."
+        )
+    else:
+        v = tuple(rushlight.ones_like(x) for x in inputs)
+    return several, inputs, v
+
+
+def vhp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """`(func(inputs), v^T H)`: the product of a vector with the Hessian of a scalar function.
+
+    >>> x = rushlight.tensor([1., 2.])
+    >>> rushlight.autograd.functional.vhp(lambda x: (x ** 3).sum(), x, rushlight.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with rushlight.enable_grad():
+        several, inputs, v = _hessian_inputs(inputs, v, create_graph, "vhp")
+        output = _scalar_output(func(*inputs), "vhp")
+        _check_outputs((output,), strict)
+        jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
+        _check_jacobian(jacobian, strict)
+        result = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, create_graph, 2)
+    (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
+    return output, _plain(result, several)
+
+
+def hvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """`(func(inputs), H v)`: the product of the Hessian of a scalar function with a vector.
+
+    >>> x = rushlight.tensor([1., 2.])
+    >>> rushlight.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, rushlight.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with rushlight.enable_grad():
+        several, inputs, v = _hessian_inputs(inputs, v, create_graph, "hvp")
+        output = _scalar_output(func(*inputs), "hvp")
+        _check_outputs((output,), strict)
+        jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
+        _check_jacobian(jacobian, strict)
+        weights = tuple(rushlight.zeros_like(x, requires_grad=True) for x in inputs)
+        products = _filled(_gradients(jacobian, inputs, weights, True), inputs, strict, False, 2)
+        result = _filled(_gradients(products, weights, v, create_graph), inputs, strict, create_graph, 2)
+    (output,), result = _finished((output,), create_graph), _finished(result, create_graph)
+    return output, _plain(result, several)
+
+
+def _jacobian_rows(output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int) -> list:
+    """Per input: the derivative of every element of the output."""
+    rows: list[list] = [[] for _ in inputs]
+    for element in output.reshape(-1):
+        grads = _gradients((element,), inputs, None, create_graph)
+        for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
+            if grad is None:
+                if strict:
+                    raise RuntimeError(
+                        f"Output {place} of the user-provided function is independent of input {index}. This "
+                        "is not allowed in strict mode."
+                    )
+                grad = rushlight.zeros_like(value)
+            elif strict and create_graph and not grad.requires_grad:
+                raise RuntimeError(
+                    "The jacobian of the user-provided function is independent of input "
+                    f"{index}. This is not allowed in strict mode when create_graph=True."
+                )
+            rows[index].append(grad)
+    return rows
+
+
+def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
+    """The Jacobian by forward mode, one run per element of the inputs."""
+    try:
+        from rushlight.autograd import forward_ad
+    except ImportError:
+        raise NotImplementedError('jacobian(strategy="forward-mode") needs forward mode') from None
+    columns: list = []
+    several_out = False
+    for index, value in enumerate(inputs):
+        columns.append([])
+        for element in range(value.numel()):
+            direction = rushlight.zeros(value.numel(), dtype=value.dtype)
+            direction[element] = 1
+            with forward_ad.dual_level():
+                duals = list(inputs)
+                duals[index] = forward_ad.make_dual(value.detach(), direction.reshape(value.shape))
+                several_out, outputs = _as_outputs(func(*duals), "jacobian")
+                parts = [forward_ad.unpack_dual(o) for o in outputs]
+                columns[-1].append(
+                    [rushlight.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
+                )
+    result = []
+    for o in range(len(columns[0][0])):
+        row = []
+        for value, column in zip(inputs, columns, strict=True):
+            stacked = rushlight.stack([entry[o].detach() for entry in column], -1)
+            row.append(stacked.reshape((*column[0][o].shape, *value.shape)))
+        result.append(tuple(row))
+    return several_out, tuple(result)
+
+
+def jacobian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The derivative of every element of the outputs with respect to every element of the inputs.
+
+    >>> rushlight.autograd.functional.jacobian(lambda x: x ** 2, rushlight.tensor([1., 2.]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has '
+            'more outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
+            '"reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                "torch.autograd.functional.jacobian: `create_graph=True` and `strategy="
+                '"forward-mode"` are not supported together (yet). Please either set `create_graph=False` or '
+                '`strategy="reverse-mode"`.'
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+                "`vectorize=True`."
+            )
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+            "together. Please either set `strict=False` or `vectorize=False`."
+        )
+    with rushlight.enable_grad():
+        several, inputs = _as_tuple(inputs, "inputs", "jacobian")
+        if strategy == "forward-mode":
+            several_out, result = _forward_jacobian(func, inputs)
+        else:
+            inputs = _leaves(inputs, create_graph)
+            several_out, outputs = _as_outputs(func(*inputs), "jacobian")
+            _check_outputs(outputs, strict)
+            rows = []
+            for place, output in enumerate(outputs):
+                columns = _jacobian_rows(output, inputs, create_graph, strict, place)
+                rows.append(
+                    tuple(
+                        rushlight.stack(column).view((*output.shape, *value.shape))
+                        if column
+                        else rushlight.zeros((*output.shape, *value.shape), dtype=value.dtype)
+                        for column, value in zip(columns, inputs, strict=True)
+                    )
+                )
+            result = tuple(_finished(row, create_graph) for row in rows)
+    result = tuple(_plain(row, several) for row in result)
+    return _plain(result, several_out)
+
+
+def hessian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a scalar function.
+
+    >>> rushlight.autograd.functional.hessian(lambda x: (x ** 3).sum(), rushlight.tensor([1., 2.]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    several, inputs = _as_tuple(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def scalar(*args):
+        result = func(*args)
+        several_out, outputs = _as_tuple(result, "outputs of the user-provided function", "hessian")
+        _check_outputs(outputs, strict)
+        if several_out or not isinstance(result, Tensor):
+            raise RuntimeError("The function given to hessian should return a single Tensor")
+        if result.numel() != 1:
+            raise RuntimeError(
+                "The Tensor returned by the function given to hessian should contain a single element"
+            )
+        return result.squeeze()
+
+    def gradient(*args):
+        if outer_jacobian_strategy == "forward-mode":
+            args = tuple(x.requires_grad_() if not x.requires_grad else x for x in args)
+        grads = jacobian(scalar, args, create_graph=True)
+        _check_jacobian(grads, strict)
+        return grads
+
+    result = jacobian(
+        gradient,
+        inputs,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
+    return result if several else result[0][0]

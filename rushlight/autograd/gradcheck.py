@@ -1,0 +1,521 @@
+"""Comparing derivatives with finite differences: `gradcheck` and `gradgradcheck`.
+
+A Jacobian has a row per element of the input and a column per element of the output. A complex output is two
+real ones, checked one after the other; the derivative with respect to a complex input z is
+d/dRe(z) + i d/dIm(z), which is what backward returns for a real loss. The fast mode compares one random
+combination of rows and columns instead of all of them.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight._warn import warn
+from rushlight.autograd.function import Function
+
+__all__ = [
+    "gradcheck",
+    "gradgradcheck",
+    "GradcheckError",
+    "get_numerical_jacobian",
+    "get_analytical_jacobian",
+]
+
+Tensor = _C.Tensor
+
+
+class GradcheckError(RuntimeError):
+    """A derivative is wrong."""
+
+
+def _tensors(value: Any) -> tuple:
+    return (value,) if isinstance(value, Tensor) else tuple(v for v in value if isinstance(v, Tensor))
+
+
+def _checked_inputs(inputs: tuple) -> list[Tensor]:
+    """The inputs that require grad, warned about or refused if finite differences cannot work on them."""
+    found = []
+    for index, value in enumerate(inputs):
+        if not isinstance(value, Tensor) or not value.requires_grad:
+            continue
+        if value.dtype not in (_C.float64, _C.complex128):
+            warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. "
+                "This check will likely fail if all the inputs are not of double precision floating point or "
+                "complex. "
+            )
+        if any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True)):
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on the input before passing it to gradcheck."
+            )
+        value.retain_grad()
+        found.append(value)
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
+            "requires_grad=True."
+        )
+    return found
+
+
+def _differentiable(result: Any) -> list[Tensor]:
+    return [t for t in _tensors(result) if t.requires_grad]
+
+
+# ---- finite differences
+
+
+def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> list[Tensor]:
+    results = _tensors(function(*inputs))
+    chosen = results if places is None else [results[i] for i in places]
+    # Clones: a function may return its input, which is about to change.
+    return [t.detach().clone() for t in chosen]
+
+
+def _difference(function, inputs, places, target, direction, eps) -> list[Tensor]:
+    """(f(x + eps d) - f(x - eps d)) / (2 eps) for every output."""
+    with rushlight.no_grad():
+        before = target.detach().clone()
+        values = target.detach()
+        try:
+            values.copy_(before + eps * direction)
+            above = _outputs(function, inputs, places)
+            values.copy_(before - eps * direction)
+            below = _outputs(function, inputs, places)
+        finally:
+            values.copy_(before)
+        return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+
+
+def _unit(like: Tensor, element: int, value: Any) -> Tensor:
+    flat = rushlight.zeros(like.numel(), dtype=like.dtype)
+    flat[element] = value
+    return flat.reshape(like.shape)
+
+
+def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Tensor, Tensor]]:
+    """Per output: the Jacobian of its real part, and of its imaginary part."""
+    rows: list[list] = []
+    for element in range(target.numel()):
+        slopes = _difference(function, inputs, places, target, _unit(target, element, 1.0), eps)
+        turned = None
+        if target.is_complex():
+            turned = _difference(function, inputs, places, target, _unit(target, element, 1j), eps)
+        rows.append([])
+        for index, slope in enumerate(slopes):
+            parts = []
+            for part in ("real", "imag"):
+                here = _part(slope, part)
+                if turned is not None:
+                    here = rushlight.complex(here, _part(turned[index], part))
+                parts.append(here.reshape(-1))
+            rows[-1].append(tuple(parts))
+    if not rows:
+        with rushlight.no_grad():
+            results = _outputs(function, inputs, places)
+        empty = [rushlight.zeros(0, r.numel(), dtype=target.dtype) for r in results]
+        return [(e, e) for e in empty]
+    return [
+        tuple(rushlight.stack([row[output][part] for row in rows]) for part in (0, 1))
+        for output in range(len(rows[0]))
+    ]
+
+
+def _part(t: Tensor, part: str) -> Tensor:
+    if t.is_complex():
+        return t.real if part == "real" else t.imag
+    t = t.double() if t.dtype != _C.float64 and t.dtype.is_floating_point else t
+    return t if part == "real" else rushlight.zeros_like(t)
+
+
+def get_numerical_jacobian(
+    fn: Callable, inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> list:
+    """The Jacobians of `fn` by finite differences: per input that requires grad, of the first output."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    targets = _tensors(inputs if target is None else target)
+    return [_numerical_jacobians(fn, inputs, None, t, eps)[0][0] for t in targets if t.requires_grad]
+
+
+# ---- backward
+
+
+def _gradients(output, inputs, cotangent, **options) -> list[Tensor]:
+    found = rushlight.autograd.grad(
+        output, inputs, cotangent, retain_graph=True, allow_unused=True, **options
+    )
+    for grad, value in zip(found, inputs, strict=True):
+        if grad is not None and grad.shape != value.shape:
+            raise GradcheckError("Analytical gradient has incorrect size")
+        if grad is not None and grad.dtype != value.dtype:
+            raise GradcheckError("Analytical gradient has incorrect type")
+    return [
+        rushlight.zeros_like(value) if grad is None else grad
+        for grad, value in zip(found, inputs, strict=True)
+    ]
+
+
+def _analytical_jacobians(inputs, output, unit) -> list[Tensor]:
+    """Per input: the Jacobian of the output's real part (unit 1) or imaginary part (unit 1j)."""
+    columns: list[list] = [[] for _ in inputs]
+    for element in range(output.numel()):
+        for place, grad in enumerate(_gradients(output, inputs, _unit(output, element, unit))):
+            columns[place].append(grad.detach().reshape(-1))
+    return [
+        rushlight.stack(column, 1) if column else rushlight.zeros(value.numel(), 0, dtype=value.dtype)
+        for column, value in zip(columns, inputs, strict=True)
+    ]
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple:
+    """The Jacobians by backward, whether two runs agree, and whether sizes and types are right."""
+    targets = [t for t in _tensors(inputs) if t.requires_grad]
+    first = _analytical_jacobians(targets, output, grad_out)
+    again = _analytical_jacobians(targets, output, grad_out)
+    same = all(_close(a, b, nondet_tol, 0.0) for a, b in zip(first, again, strict=True))
+    return tuple(first), same, True, True
+
+
+def _close(a: Tensor, b: Tensor, atol: float, rtol: float) -> bool:
+    if a.numel() == 0:
+        return True
+    return bool(((a - b).abs() <= atol + rtol * b.abs()).all())
+
+
+def _mismatch(numerical, analytical, output, target, kind, forward=False) -> str:
+    mode = " computed with forward mode" if forward else ""
+    return (
+        f"{kind}Jacobian{mode} mismatch for output {output} with respect to input {target},\n"
+        f"numerical:{numerical}\nanalytical:{analytical}\n"
+    )
+
+
+def _kinds(output: Tensor) -> Iterator[tuple[int, Any, str]]:
+    """The real outputs an output consists of: which part, its cotangent, how errors call it."""
+    if not output.is_complex():
+        yield 0, 1.0, ""
+        return
+    yield 1, 1j, "While considering the imaginary part of complex outputs only, "
+    yield 0, 1.0, "While considering the real part of complex outputs only, "
+
+
+_NOT_REENTRANT = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+    "different values, although analytical gradient matches numerical gradient.The tolerance for "
+    "nondeterminism was {}."
+)
+
+
+def _recorded(function, inputs, places) -> list[Tensor]:
+    """The outputs to differentiate. Called after finite differences, which write to the inputs."""
+    results = _tensors(function(*inputs))
+    return [results[i] for i in places]
+
+
+def _check_slow(function, inputs, targets, places, options) -> None:
+    eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
+    numerical = [_numerical_jacobians(function, inputs, places, t, eps) for t in targets]
+    outputs = _recorded(function, inputs, places)
+    for o, output in enumerate(outputs):
+        for part, unit, kind in _kinds(output):
+            analytical = _analytical_jacobians(targets, output, unit)
+            for i, found in enumerate(analytical):
+                expected = numerical[i][o][part]
+                if not _close(found, expected.to(found.dtype), atol, rtol):
+                    raise GradcheckError(_mismatch(expected, found, o, i, kind))
+            again = _analytical_jacobians(targets, output, unit)
+            if not all(_close(a, b, nondet, 0.0) for a, b in zip(analytical, again, strict=True)):
+                raise GradcheckError(_NOT_REENTRANT.format(nondet))
+
+
+def _random_direction(like: Tensor, generator) -> Tensor:
+    real = rushlight.rand(like.shape, dtype=_C.float64, generator=generator)
+    if like.is_complex():
+        real = rushlight.complex(real, rushlight.rand(like.shape, dtype=_C.float64, generator=generator))
+    return (real / max(float(real.abs().pow(2).sum()) ** 0.5, 1e-12)).to(like.dtype)
+
+
+def _check_fast(function, inputs, targets, places, options) -> None:
+    eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
+    generator = rushlight.Generator().manual_seed(0)
+    directions = [_random_direction(t, generator) for t in targets]
+    slopes = [
+        _difference(function, inputs, places, target, direction, eps)
+        for target, direction in zip(targets, directions, strict=True)
+    ]
+    outputs = _recorded(function, inputs, places)
+    for o, output in enumerate(outputs):
+        weights = _random_direction(output, generator)
+        for part, unit, kind in _kinds(output):
+            weight = (weights.abs() * unit).to(output.dtype)
+            grads = _gradients(output, targets, weight)
+            again = _gradients(output, targets, weight)
+            for i, (target, direction) in enumerate(zip(targets, directions, strict=True)):
+                moved = _part(slopes[i][o], "imag" if part else "real")
+                expected = (moved * weights.abs().double()).sum()
+                found = (grads[i] * direction.conj()).sum()
+                found = found.real.double() if target.is_complex() else found.double()
+                # A sum of many elements may be off by as many tolerances.
+                slack = atol * float(direction.abs().sum()) * max(float(weights.abs().sum()), 1.0)
+                if not _close(found, expected, slack, rtol):
+                    _check_slow(function, inputs, targets, places, options)
+                    raise GradcheckError(
+                        _mismatch(expected, found, o, i, kind) + "\nThe above quantities relating the "
+                        "numerical and analytical jacobians are computed in fast mode. Fast gradcheck failed "
+                        "but element-wise differences are small. This means that the test might've passed in "
+                        "slow_mode!"
+                    )
+            if not all(_close(a, b, nondet, 0.0) for a, b in zip(grads, again, strict=True)):
+                raise GradcheckError(_NOT_REENTRANT.format(nondet))
+
+
+def _check_forward(function, inputs, targets, places, options) -> None:
+    try:
+        from rushlight.autograd import forward_ad
+    except ImportError:
+        raise NotImplementedError(
+            "gradcheck(check_forward_ad=True) needs forward mode, which is missing"
+        ) from None
+    for i, target in enumerate(targets):
+        at = next(k for k, value in enumerate(inputs) if value is target)
+        for element in range(target.numel()):
+            for unit in (1.0, 1j) if target.is_complex() else (1.0,):
+                direction = _unit(target, element, unit)
+                slopes = _difference(function, inputs, places, target, direction, options["eps"])
+                with forward_ad.dual_level():
+                    moved = list(inputs)
+                    moved[at] = forward_ad.make_dual(target.detach(), direction)
+                    results = _tensors(function(*moved))
+                    tangents = [forward_ad.unpack_dual(results[place]).tangent for place in places]
+                for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
+                    found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
+                    if not _close(found, slope, options["atol"], options["rtol"]):
+                        raise GradcheckError(_mismatch(slope, found, o, i, "", forward=True))
+
+
+def _check_undefined(function, inputs, targets) -> None:
+    """A gradient that did not arrive must count as zero."""
+    outputs = _differentiable(function(*inputs))
+
+    def check(undefined: set) -> None:
+        grads = [None if i in undefined else rushlight.zeros_like(o) for i, o in enumerate(outputs)]
+        given = [
+            (_blocked(o) if g is None else o, rushlight.zeros_like(o) if g is None else g)
+            for o, g in zip(outputs, grads, strict=True)
+        ]
+        found = rushlight.autograd.grad(
+            [o for o, _ in given], targets, [g for _, g in given], retain_graph=True, allow_unused=True
+        )
+        if any(g is not None and bool((g != 0).any()) for g in found):
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are undefined or "
+                'zero. Please look at "Notes about undefined output gradients" in '
+                '"tools/autograd/derivatives.yaml"'
+            )
+
+    check(set(range(len(outputs))))
+    if len(outputs) > 1:
+        for index in range(len(outputs)):
+            check({index})
+            check(set(range(len(outputs))) - {index})
+
+
+class _Block(Function):
+    """Passes a value on and no gradient back."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def _blocked(t: Tensor) -> Tensor:
+    return _Block.apply(t)
+
+
+def _check_scaled(outputs, targets, check_dtypes) -> None:
+    """backward is linear: of zero it is zero."""
+    zeros = [rushlight.zeros_like(o) for o in outputs]
+    found = rushlight.autograd.grad(outputs, targets, zeros, retain_graph=True, allow_unused=True)
+    for grad, target in zip(found, targets, strict=True):
+        if grad is None:
+            continue
+        if bool((grad != 0).any()):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if check_dtypes and grad.dtype != target.dtype:
+            raise GradcheckError("grad is incorrect type")
+        if grad.shape != target.shape:
+            raise GradcheckError("grad is incorrect size")
+
+
+def _check_batched(outputs, targets) -> None:
+    for output in outputs:
+        rows = [rushlight.randn(output.shape, dtype=output.dtype) for _ in range(2)]
+        single = [_gradients(output, targets, row) for row in rows]
+        batched = rushlight.autograd.grad(
+            output,
+            targets,
+            rushlight.stack(rows),
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+        for place, grads in enumerate(batched):
+            expected = rushlight.stack([row[place] for row in single])
+            if grads is not None and not _close(grads, expected, 1e-8, 1e-5):
+                raise GradcheckError(
+                    f"gradients of input {place} computed in a batch differ from single ones"
+                )
+
+
+def _check(function: Callable, inputs: Any, options: dict) -> bool:
+    if not options["check_forward_ad"] and not options["check_backward_ad"]:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if options["check_batched_grad"] and not options["check_backward_ad"]:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if options["check_batched_forward_grad"] and not options["check_forward_ad"]:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
+    targets = _checked_inputs(inputs)
+    results = _tensors(function(*inputs))
+    places = [i for i, t in enumerate(results) if t.requires_grad]
+    if not places:
+        still = [i for i, t in enumerate(results) if t.dtype.is_floating_point or t.dtype.is_complex]
+        for target in targets:
+            for real, imag in _numerical_jacobians(function, inputs, still, target, options["eps"]):
+                if bool((real != 0).any()) or bool((imag != 0).any()):
+                    raise GradcheckError("Numerical gradient for function expected to be zero")
+        return True
+    if options["check_forward_ad"]:
+        _check_forward(function, inputs, targets, places, options)
+    if not options["check_backward_ad"]:
+        return True
+    check = _check_fast if options["fast_mode"] else _check_slow
+    check(function, inputs, targets, places, options)
+    outputs = _recorded(function, inputs, places)
+    if options["check_batched_grad"]:
+        _check_batched(outputs, targets)
+    _check_scaled(outputs, targets, options["check_grad_dtypes"])
+    if options["check_undefined_grad"]:
+        _check_undefined(function, inputs, targets)
+    return True
+
+
+def gradcheck(
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compares the gradients of `func` at `inputs` with finite differences; raises GradcheckError otherwise.
+
+    >>> x = rushlight.ones(3, dtype=rushlight.float64, requires_grad=True)
+    >>> rushlight.autograd.gradcheck(rushlight.sin, (x,))
+    True
+    """
+    options = dict(locals())
+    del options["func"], options["inputs"]
+    if raise_exception:
+        return _check(func, inputs, options)
+    try:
+        return _check(func, inputs, options)
+    except GradcheckError:
+        return False
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Any,
+    grad_outputs: Sequence[Tensor] | Tensor | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """The same for the gradients of the gradients, with respect to `inputs` and to the `grad_outputs`.
+
+    >>> x = rushlight.ones(3, dtype=rushlight.float64, requires_grad=True)
+    >>> rushlight.autograd.gradgradcheck(rushlight.sin, (x,))
+    True
+    """
+    if not check_fwd_over_rev and not check_rev_over_rev:
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
+    count = len(inputs)
+    if grad_outputs is None:
+        outputs = _differentiable(func(*inputs))
+        generator = rushlight.Generator().manual_seed(0)
+        made = []
+        for output in outputs:
+            dtype = output.dtype if output.dtype.is_floating_point or output.is_complex() else _C.float64
+            one = rushlight.randn(output.shape, dtype=dtype, generator=generator)
+            if gen_non_contig_grad_outputs and one.dim():
+                one = rushlight.stack([one, one], -1)[..., 0]
+            made.append(one.requires_grad_())
+        grad_outputs = tuple(made)
+    else:
+        grad_outputs = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+
+    def gradients(*args):
+        values, weights = args[:count], args[count:]
+        # Inside forward mode and finite differences nothing is recorded otherwise.
+        with rushlight.enable_grad():
+            values = tuple(
+                v.detach().requires_grad_() if isinstance(v, Tensor) and given and not v.requires_grad else v
+                for v, given in zip(values, needs, strict=True)
+            )
+            outputs = _differentiable(func(*values))
+            targets = [v for v in values if isinstance(v, Tensor) and v.requires_grad]
+            found = rushlight.autograd.grad(outputs, targets, weights, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    needs = [isinstance(v, Tensor) and v.requires_grad for v in inputs]
+    return gradcheck(
+        gradients,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )

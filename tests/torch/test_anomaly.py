@@ -1,0 +1,96 @@
+"""Anomaly detection: the same results and refusals in both libraries."""
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    AN = torch.autograd.detect_anomaly
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+    AN = torch.autograd.detect_anomaly
+
+    @case("nan")
+    def _():
+        with AN():
+            x = torch.zeros(2, requires_grad=True)
+            y = (x / x).sum()
+            y.backward()
+
+    @case("nan sqrt")
+    def _():
+        with AN():
+            x = torch.zeros(2, requires_grad=True)
+            y = (x.sqrt() * 0).sum()
+            y.backward()
+            return x.grad
+
+    @case("no check")
+    def _():
+        with AN(check_nan=False):
+            x = torch.zeros(2, requires_grad=True)
+            y = (x / x).sum()
+            y.backward()
+            return x.grad
+
+    @case("custom raise")
+    def _():
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(c, x):
+                return x * 2
+
+            @staticmethod
+            def backward(c, g):
+                raise ValueError("custom")
+
+        with AN():
+            F.apply(L(2)).sum().backward()
+
+    @case("outside forward")
+    def _():
+        x = torch.zeros(2, requires_grad=True)
+        y = (x / x).sum()
+        with AN():
+            y.backward()
+
+    @case("version")
+    def _():
+        with AN():
+            x = L(2) * 1
+            y = x.sin()
+            x.mul_(2)
+            y.sum().backward()
+
+    @case("set")
+    def _():
+        torch.autograd.set_detect_anomaly(True)
+        a = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+        with torch.autograd.set_detect_anomaly(False):
+            b = torch.is_anomaly_enabled()
+        c = torch.is_anomaly_enabled()
+        torch.autograd.set_detect_anomaly(True, check_nan=False)
+        d = torch.is_anomaly_check_nan_enabled()
+        torch.autograd.set_detect_anomaly(False)
+        return a, b, c, d, torch.is_anomaly_enabled()
+
+    @case("double")
+    def _():
+        with AN():
+            x = torch.zeros(2, requires_grad=True)
+            y = (x**1.5).sum()
+            (g,) = torch.autograd.grad(y, x, create_graph=True)
+            (g2,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+            (g2 * 0).sum().backward()
+            return x.grad
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected

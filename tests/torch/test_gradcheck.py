@@ -1,0 +1,199 @@
+"""gradcheck: the same results and refusals in both libraries."""
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+    Function = torch.autograd.Function
+    L = lambda *s: torch.full(s, 1.3, dtype=torch.float64, requires_grad=True)
+    Lc = lambda *s: torch.full(s, 1.3 + 0.4j, dtype=torch.complex128, requires_grad=True)
+
+    def mk(f, b):
+        return type("MyFn", (Function,), {"forward": staticmethod(f), "backward": staticmethod(b)})
+
+    def each(fast):
+        @case(f"{fast} ok")
+        def _():
+            return gradcheck(lambda x, y: (x * y).sin(), (L(2, 2), L(2, 2)), fast_mode=fast)
+
+        @case(f"{fast} single")
+        def _():
+            return gradcheck(torch.sin, L(2), fast_mode=fast)
+
+        @case(f"{fast} complex")
+        def _():
+            return gradcheck(lambda x: x * x.conj() * 2j + x.exp(), (Lc(2),), fast_mode=fast)
+
+        @case(f"{fast} complex->real")
+        def _():
+            return gradcheck(lambda x: x.abs(), (Lc(2),), fast_mode=fast)
+
+        @case(f"{fast} real->complex")
+        def _():
+            return gradcheck(lambda x: x * (1 + 2j), (L(2),), fast_mode=fast)
+
+        @case(f"{fast} wrong")
+        def _():
+            return gradcheck(mk(lambda c, x: x * 2, lambda c, g: g * 3).apply, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} wrong no raise")
+        def _():
+            return gradcheck(
+                mk(lambda c, x: x * 2, lambda c, g: g * 3).apply,
+                (L(2),),
+                fast_mode=fast,
+                raise_exception=False,
+            )
+
+        @case(f"{fast} wrong imag")
+        def _():
+            return gradcheck(
+                mk(lambda c, x: x * 2, lambda c, g: g.real * 2 + 0j).apply, (Lc(2),), fast_mode=fast
+            )
+
+        @case(f"{fast} nondet")
+        def _():
+            n = [0]
+
+            def b(c, g):
+                n[0] += 1
+                return g * 2 + 1e-7 * n[0]
+
+            return gradcheck(mk(lambda c, x: x * 2, b).apply, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} nondet tol")
+        def _():
+            n = [0]
+
+            def b(c, g):
+                n[0] += 1
+                return g * 2 * (1 + 1e-7 * n[0])
+
+            return gradcheck(mk(lambda c, x: x * 2, b).apply, (L(2),), fast_mode=fast, nondet_tol=1e-3)
+
+        @case(f"{fast} undefined")
+        def _():
+            def f(c, x):
+                c.set_materialize_grads(False)
+                return x * 2, x * 3
+
+            return gradcheck(mk(f, lambda c, g, h: g * 2 + h * 3).apply, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} undefined off")
+        def _():
+            def f(c, x):
+                c.set_materialize_grads(False)
+                return x * 2, x * 3
+
+            return gradcheck(
+                mk(f, lambda c, g, h: (0 if g is None else g * 2) + (0 if h is None else h * 3)).apply,
+                (L(2),),
+                fast_mode=fast,
+                check_undefined_grad=False,
+            )
+
+        @case(f"{fast} undefined scaled")
+        def _():
+            def f(c, x):
+                return x * 2
+
+            return gradcheck(mk(f, lambda c, g: g * 2 + 1).apply, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} no requires")
+        def _():
+            return gradcheck(torch.sin, (torch.ones(2, dtype=torch.float64),), fast_mode=fast)
+
+        @case(f"{fast} float32")
+        def _():
+            return gradcheck(torch.sin, (torch.ones(2, requires_grad=True),), fast_mode=fast, atol=1e-2)
+
+        @case(f"{fast} expanded")
+        def _():
+            return gradcheck(
+                torch.sin, (torch.ones(1, dtype=torch.float64).expand(2).requires_grad_(),), fast_mode=fast
+            )
+
+        @case(f"{fast} no diff out")
+        def _():
+            return gradcheck(lambda x: x.detach() * 0, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} no diff out wrong")
+        def _():
+            return gradcheck(lambda x: x.detach() * 2, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} int out")
+        def _():
+            return gradcheck(lambda x: (x * 2).long(), (L(2),), fast_mode=fast)
+
+        @case(f"{fast} mixed")
+        def _():
+            return gradcheck(lambda x, n, y: (x * n, y.detach()), (L(2), 3, torch.ones(2)), fast_mode=fast)
+
+        @case(f"{fast} empty")
+        def _():
+            return gradcheck(lambda x: x * 2, (L(0),), fast_mode=fast)
+
+        @case(f"{fast} bad dtype grads")
+        def _():
+            return gradcheck(
+                mk(lambda c, x: x * 2, lambda c, g: g.float() * 2).apply,
+                (L(2),),
+                fast_mode=fast,
+                check_grad_dtypes=True,
+            )
+
+        @case(f"{fast} batched")
+        def _():
+            return gradcheck(lambda x: x.sin(), (L(2),), fast_mode=fast, check_batched_grad=True)
+
+        @case(f"{fast} gg")
+        def _():
+            return gradgradcheck(lambda x, y: (x * y).sin(), (L(2), L(2)), fast_mode=fast)
+
+        @case(f"{fast} gg grad_outputs")
+        def _():
+            return gradgradcheck(lambda x: x.exp(), (L(2),), (L(2),), fast_mode=fast)
+
+        @case(f"{fast} gg gen")
+        def _():
+            return gradgradcheck(lambda x: x.exp(), (L(2),), gen_non_contig_grad_outputs=True, fast_mode=fast)
+
+        @case(f"{fast} gg wrong")
+        def _():
+            return gradgradcheck(
+                mk(
+                    lambda c, x: (c.save_for_backward(x), x * x)[1],
+                    lambda c, g: g * 2 * c.saved_tensors[0].detach(),
+                ).apply,
+                (L(2),),
+                fast_mode=fast,
+            )
+
+        @case(f"{fast} gg complex")
+        def _():
+            return gradgradcheck(lambda x: x * x.abs(), (Lc(2),), fast_mode=fast)
+
+    for fast in (False, True):
+        each(fast)
+
+    @case("none")
+    def _():
+        return gradcheck(torch.sin, (L(2),), check_backward_ad=False)
+
+    @case("all tuple")
+    def _():
+        return gradcheck(lambda *a: (a[0] * a[1],), [L(2), L(2)])
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected
