@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from families import const, mask, op, x
+from families import const, index, mask, op, x
 from sampling import call
 
 # Differences cancel in a norm: results of half types differ from torch's in the last digits.
@@ -144,3 +144,21 @@ op(
     ],
     **ATTENTION | {"layouts": ()},
 )
+
+RNN: dict[str, Any] = NORM | {"tolerance": 8, "layouts": ("strided",), "dtypes": "f"}
+_weights = {"lstm": 12, "gru": 9, "rnn_tanh": 3, "rnn_relu": 3}
+for _name, _gates in _weights.items():
+    _parameters = [x(_gates, 2), x(_gates, 3), x(_gates), x(_gates)]
+    _state = (x(2, 2, 3), x(2, 2, 3)) if _name == "lstm" else x(2, 2, 3)
+    _both = [*_parameters, *_parameters]
+    op(
+        _name,
+        [
+            call(x(3, 2, 2), _state, _both, True, 1, 0.0, True, True, False),
+            call(x(5, 2), index(2, 2, 1), _state, _both, True, 1, 0.0, True, True),
+        ],
+        covers=("rnn_sequence", "rnn_sequence_backward") if _name == "lstm" else (),
+        **RNN,
+    )
+    _state = (x(2, 3), x(2, 3)) if _name == "lstm" else x(2, 3)
+    op(f"{_name}_cell", [call(x(2, 2), _state, *_parameters), call(x(2, 2), _state, *_parameters[:2])], **RNN)

@@ -37,6 +37,8 @@ from rushlight.nn.pixelshuffle import *
 from rushlight.nn.pixelshuffle import __all__ as _pixelshuffle
 from rushlight.nn.pooling import *
 from rushlight.nn.pooling import __all__ as _pooling
+from rushlight.nn.rnn import *
+from rushlight.nn.rnn import __all__ as _rnn
 from rushlight.nn.sparse import *
 from rushlight.nn.sparse import __all__ as _sparse
 from rushlight.nn.transformer import *
@@ -68,6 +70,7 @@ __all__ = [
     *_normalization,
     *_multihead,
     *_transformer,
+    *_rnn,
     *_sparse,
     *_channelshuffle,
     *_conv,

@@ -22,6 +22,7 @@ from rushlight.nn import (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
     transformer,
     upsampling,
@@ -51,6 +52,7 @@ _FAMILIES = (
     normalization,
     multihead,
     transformer,
+    rnn,
     sparse,
 )
 for _family in _FAMILIES:

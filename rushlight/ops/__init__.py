@@ -24,6 +24,7 @@ from rushlight.ops import (
     pool,
     random,
     reduce,
+    rnn,
     resample,
     scaling,
     scan,

@@ -1,0 +1,328 @@
+"""Recurrent networks: LSTM, GRU and plain RNN over sequences, and one step of each.
+
+The inputs of all steps are multiplied by their weights at once; the recursion over one layer in one direction
+is the primitive `rnn_sequence`. `_steps` is the same recursion written out in differentiable operations: it
+serves second derivatives, projections, and types that the primitive does not have.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import function, type_name
+from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops.combine import cat, stack
+from rushlight.ops.matmul import linear
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+
+def _cat(tensors, dim=0):
+    return tensors[0] if len(tensors) == 1 else cat(tensors, dim)
+
+
+def _step(mode, gx, h, c, w_hh, b_hh, w_hr):
+    if mode == "gru":
+        gh = linear(h, w_hh, b_hh)
+        x_reset, x_update, x_new = gx.chunk(3, -1)
+        h_reset, h_update, h_new = gh.chunk(3, -1)
+        reset, update = (x_reset + h_reset).sigmoid(), (x_update + h_update).sigmoid()
+        new = (x_new + reset * h_new).tanh()
+        return (h - new) * update + new, None
+    sums = gx + linear(h, w_hh)
+    if mode != "lstm":
+        return (sums.tanh() if mode == "tanh" else sums.relu()), None
+    inward, forget, cell, outward = sums.chunk(4, -1)
+    c = forget.sigmoid() * c + inward.sigmoid() * cell.tanh()
+    h = outward.sigmoid() * c.tanh()
+    return (h if w_hr is None else linear(h, w_hr)), c
+
+
+def _steps(mode, gx, h, c, w_hh, b_hh, w_hr, sizes, reverse):
+    """out, h and c at the end.
+
+    Rows of sequences that have ended wait in `ended`; backwards in time, rows of the initial state join where
+    sequences begin.
+    """
+    padded = sizes is None
+    sizes = [gx.shape[1]] * gx.shape[0] if padded else list(sizes)
+    offsets = [0]
+    for size in sizes:
+        offsets.append(offsets[-1] + size)
+    h0, c0 = h, c
+    outs, ended = [None] * len(sizes), []
+    if reverse:
+        h, c = h0[:0], None if c0 is None else c0[:0]
+    for t in reversed(range(len(sizes))) if reverse else range(len(sizes)):
+        size, here = sizes[t], h.shape[0]
+        if size > here:
+            h = _cat([h, h0[here:size]])
+            c = None if c is None else _cat([c, c0[here:size]])
+        elif size < here:
+            ended.append((h[size:], None if c is None else c[size:]))
+            h, c = h[:size], None if c is None else c[:size]
+        x = gx[t] if padded else gx[offsets[t] : offsets[t + 1]]
+        h, c = _step(mode, x, h, c, w_hh, b_hh, w_hr)
+        outs[t] = h
+    if reverse and h.shape[0] < h0.shape[0]:
+        ended.append((h0[h.shape[0] :], None if c is None else c0[h.shape[0] :]))
+    ended.append((h, c))
+    ended.reverse()
+    out = stack(outs) if padded else _cat(outs)
+    return out, _cat([p[0] for p in ended]), None if c is None else _cat([p[1] for p in ended])
+
+
+def _alias(t):
+    """The same numbers, differentiable by themselves; with t's history, if it has one."""
+    return t.view_as(t) if t.requires_grad else t.detach().requires_grad_()
+
+
+def _sequence_gradient(
+    g_out, g_hn, g_cn, gx, h0, c0, w_hh, b_hh, out, kept, cells, mode, sizes, reverse, needs
+):
+    if not _C.is_grad_enabled():
+        dgx, dh0, dc0, dw, db = ops.rnn_sequence_backward(
+            g_out, g_hn, g_cn, h0, c0, w_hh, out, kept, cells, mode, sizes, reverse, b_hh is not None
+        )
+        return dgx, dh0, None if c0 is None else dc0, dw, None if b_hh is None else db
+    # The gradient is to be differentiated in turn: take it from the written-out recursion.
+    from rushlight.autograd import grad
+
+    inputs = [_alias(t) if needed else t for t, needed in zip((gx, h0, c0, w_hh, b_hh), needs, strict=True)]
+    results = _steps(mode, *inputs, None, sizes, reverse)
+    pairs = [
+        (r, g) for r, g in zip(results, (g_out, g_hn, g_cn), strict=True) if g is not None and r is not None
+    ]
+    wanted = [t for t, needed in zip(inputs, needs, strict=True) if needed]
+    found = iter(
+        grad([r for r, _ in pairs], wanted, [g for _, g in pairs], create_graph=True, allow_unused=True)
+    )
+    return tuple(next(found) if needed else None for needed in needs)
+
+
+derivative("rnn_sequence", _sequence_gradient, undefined=True)
+# Only called where nothing is recorded; see _sequence_gradient.
+no_derivative("rnn_sequence_backward")
+
+
+def _sum(a, b):
+    return a if b is None else a + b
+
+
+def _direction(mode, x, h, c, weights, sizes, reverse, one_step=False):
+    """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None)."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    if mode == "gru":
+        gx, state_bias = linear(x, w_ih, b_ih), b_hh
+    else:
+        gx, state_bias = linear(x, w_ih, b_ih if b_ih is None else _sum(b_ih, b_hh)), None
+    if one_step:
+        sizes = (x.shape[0],)
+    fused = w_hr is None and gx.dtype in (_C.float32, _C.float64) and not gx.is_meta
+    if fused and gx.dtype == h.dtype == w_hh.dtype and (c is None or c.dtype == h.dtype):
+        out, hn, cn, _, _ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse)
+        return out, hn, None if c is None else cn
+    return _steps(mode, gx, h, c, w_hh, state_bias, w_hr, sizes, reverse)
+
+
+def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes):
+    """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`."""
+    directions = 2 if bidirectional else 1
+    h0, c0 = hx if mode == "lstm" else (hx, None)
+    cells = num_layers * directions
+    if x.shape[0] == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    per_cell = len(params) // cells if cells else 0
+    plain = 4 if has_biases else 2
+    if cells < 1 or len(params) % cells or per_cell not in (plain, plain + (mode == "lstm")):
+        raise RuntimeError(
+            f"expected {plain} parameters per layer and direction, but got {len(params)} for {cells}"
+        )
+    if h0.shape[0] != cells:
+        raise RuntimeError(f"Expected a hidden state for {cells} layers and directions, got {list(h0.shape)}")
+    hs, cs = [], []
+    for layer in range(num_layers):
+        outs = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            own = list(params[k * per_cell : (k + 1) * per_cell])
+            projection = own.pop() if per_cell > plain else None
+            weights = (*own, *([None] * (4 - len(own))), projection)
+            out, h, c = _direction(
+                mode, x, h0[k], None if c0 is None else c0[k], weights, sizes, direction == 1
+            )
+            outs.append(out)
+            hs.append(h)
+            cs.append(c)
+        x = _cat(outs, -1)
+        if dropout and train and layer < num_layers - 1:
+            from rushlight.nn.functional.dropout import dropout as drop
+
+            x = drop(x, dropout)
+    return x, stack(hs), None if c0 is None else stack(cs)
+
+
+def _run(name, mode, args, kwargs):
+    """Both forms: (input, hx, params, ...) if padded, (data, batch_sizes, hx, params, ...) if packed."""
+    common = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+    packed, padded = ("data", "batch_sizes", *common), ("input", *common, "batch_first")
+    # Packed are a tensor of sizes and then the state; padded the state (of an LSTM a pair) and then a list.
+    second, third = (args[1], args[2] if len(args) > 2 else None) if len(args) > 1 else (None, None)
+    lists = isinstance(third, (list, tuple)) and mode != "lstm"
+    is_packed = "batch_sizes" in kwargs or (isinstance(second, Tensor) and not lists)
+    names = packed if is_packed else padded
+    if len(args) > len(names):
+        raise TypeError(f"{name}() takes {len(names)} arguments but {len(args)} were given")
+    given = dict(zip(names, args)) | kwargs
+    missing = [n for n in names if n not in given]
+    if missing or len(given) > len(names):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: missing {', '.join(missing)}"
+        )
+    rest = tuple(given[n] for n in common)
+    if is_packed:
+        sizes = tuple(given["batch_sizes"].tolist())
+        return _layers(mode, given["data"], *rest, sizes)
+    x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
+    out, h, c = _layers(mode, x, *rest, None)
+    return (out.transpose(0, 1) if given["batch_first"] else out), h, c
+
+
+@function
+def lstm(*args, **kwargs):
+    """Long short-term memory: lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+    batch_first), or lstm(data, batch_sizes, hx, params, ..., bidirectional) of packed sequences.
+
+    >>> m = rushlight.nn.LSTM(2, 3)
+    >>> h = rushlight.zeros(1, 1, 3)
+    >>> out, hn, cn = rushlight.lstm(
+    ...     rushlight.ones(4, 1, 2), (h, h), list(m.parameters()), True, 1, 0.0, True, False, False)
+    >>> out.shape
+    torch.Size([4, 1, 3])
+    """
+    return _run("lstm", "lstm", args, kwargs)
+
+
+@function
+def gru(*args, **kwargs):
+    """Gated recurrent units, with the arguments of lstm().
+
+    >>> m = rushlight.nn.GRU(2, 3)
+    >>> h = rushlight.zeros(1, 1, 3)
+    >>> out, hn = rushlight.gru(
+    ...     rushlight.ones(4, 1, 2), h, list(m.parameters()), True, 1, 0.0, True, False, False)
+    >>> out.shape
+    torch.Size([4, 1, 3])
+    """
+    return _run("gru", "gru", args, kwargs)[:2]
+
+
+@function
+def rnn_tanh(*args, **kwargs):
+    """h = tanh(W x + V h + b), with the arguments of lstm().
+
+    >>> m = rushlight.nn.RNN(2, 3)
+    >>> rushlight.rnn_tanh(rushlight.ones(4, 1, 2), rushlight.zeros(1, 1, 3), list(m.parameters()), True, 1,
+    ...     0.0, True, False, False)[1].shape
+    torch.Size([1, 1, 3])
+    """
+    return _run("rnn_tanh", "tanh", args, kwargs)[:2]
+
+
+@function
+def rnn_relu(*args, **kwargs):
+    """h = relu(W x + V h + b), with the arguments of lstm().
+
+    >>> m = rushlight.nn.RNN(2, 3, nonlinearity="relu")
+    >>> rushlight.rnn_relu(rushlight.ones(4, 1, 2), rushlight.zeros(1, 1, 3), list(m.parameters()), True, 1,
+    ...     0.0, True, False, False)[1].shape
+    torch.Size([1, 1, 3])
+    """
+    return _run("rnn_relu", "relu", args, kwargs)[:2]
+
+
+def _check_cell(x, states, w_ih, w_hh):
+    if x.shape[-1] != w_ih.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {w_ih.shape[1]}")
+    for k, state in enumerate(states):
+        if x.shape[0] != state.shape[0]:
+            raise RuntimeError(
+                f"Input batch size {x.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}"
+            )
+        if state.shape[1] != w_hh.shape[1]:
+            raise RuntimeError(
+                f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {w_hh.shape[1]}"
+            )
+        if state.dtype != x.dtype:
+            raise RuntimeError(
+                f"expected scalar type {type_name(x.dtype)} but found {type_name(state.dtype)}"
+            )
+
+
+def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
+    if x.dim() == 1:
+        h, c = _cell(
+            mode,
+            x.unsqueeze(0),
+            h.unsqueeze(0),
+            None if c is None else c.unsqueeze(0),
+            w_ih,
+            w_hh,
+            b_ih,
+            b_hh,
+        )
+        return h.squeeze(0), None if c is None else c.squeeze(0)
+    _check_cell(x, (h,) if c is None else (h, c), w_ih, w_hh)
+    weights = (w_ih, w_hh, b_ih, b_hh, None)
+    out, _, c = _direction(mode, x, h, c, weights, None, False, one_step=True)
+    return out, c
+
+
+@function
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of an LSTM: the new (h, c).
+
+    >>> w = rushlight.zeros(4, 1)
+    >>> rushlight.lstm_cell(rushlight.ones(1, 1), (rushlight.zeros(1, 1), rushlight.ones(1, 1)), w, w)[1]
+    tensor([[0.5000]])
+    """
+    if not isinstance(hx, (tuple, list)):
+        raise TypeError(
+            f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {type(hx).__name__}"
+        )
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    return _cell("lstm", input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh)
+
+
+@function
+def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of a GRU.
+
+    >>> w = rushlight.zeros(3, 1)
+    >>> rushlight.gru_cell(rushlight.ones(1, 1), rushlight.ones(1, 1), w, w)
+    tensor([[0.5000]])
+    """
+    return _cell("gru", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+@function
+def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of a plain RNN: tanh(w_ih x + w_hh h + b).
+
+    >>> w = rushlight.ones(1, 1)
+    >>> rushlight.rnn_tanh_cell(rushlight.zeros(1, 1), rushlight.zeros(1, 1), w, w)
+    tensor([[0.]])
+    """
+    return _cell("tanh", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+@function
+def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of a plain RNN: relu(w_ih x + w_hh h + b).
+
+    >>> w = rushlight.ones(1, 1)
+    >>> rushlight.rnn_relu_cell(rushlight.ones(1, 1), rushlight.ones(1, 1), w, w)
+    tensor([[2.]])
+    """
+    return _cell("relu", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
