@@ -134,7 +134,7 @@ void check_inplace(Tensor* t) {
   if (!is_view(t)) return;
   if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, false);
   Tensor* base = t->extra->base;
-  if (base->flags & Tensor::REQUIRES_GRAD && !base->grad_fn) {
+  if (!base->grad_fn && (base->requires_grad() || t->requires_grad())) {
     fail_at(PyExc_RuntimeError,
             "a view of a leaf Variable that requires grad is being used in an in-place operation.",
             {{"The view is written", current_source()}},

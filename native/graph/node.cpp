@@ -486,6 +486,16 @@ void expose(Node* node) {
   Py_DECREF(NodeType);
 }
 
+namespace {
+
+// The leaf's own unless Tensor.grad_dtype says otherwise.
+DType gradient_dtype(const Tensor* leaf) {
+  PyObject* set = leaf->dict ? PyDict_GetItemString(leaf->dict, "_grad_dtype") : nullptr;
+  return set && is_dtype(set) ? dtype_from(set) : leaf->dtype;
+}
+
+}  // namespace
+
 Ref<Node> accumulator_of(Tensor* leaf) {
   Extra* extra = extra_of(leaf);
   if (Node* known = extra->accumulator) {
@@ -495,11 +505,12 @@ Ref<Node> accumulator_of(Tensor* leaf) {
     known->saved_count = 1;
     known->sequence = next_sequence++;
     const OutputInfo& info = known->output_room;
-    if (info.ndim != leaf->ndim || info.dtype != leaf->dtype || !(info.device == leaf->device()) ||
+    if (info.ndim != leaf->ndim || info.dtype != gradient_dtype(leaf) || !(info.device == leaf->device()) ||
         !std::equal(leaf->geometry, leaf->geometry + leaf->ndim, info.shape().data())) {
       clear_outputs(known);  // the leaf changed its shape meanwhile
       set_outputs(known, 1);
       set_output(known, 0, leaf);
+      known->outputs[0].dtype = gradient_dtype(leaf);
     }
     return Ref<Node>(known);
   }
@@ -507,10 +518,7 @@ Ref<Node> accumulator_of(Tensor* leaf) {
   node->saved[0].object = Py_NewRef(leaf->object());
   set_outputs(node.get(), 1);
   set_output(node.get(), 0, leaf);
-  if (leaf->dict) {
-    PyObject* dtype = PyDict_GetItemString(leaf->dict, "_grad_dtype");
-    if (dtype && is_dtype(dtype)) node->outputs[0].dtype = dtype_from(dtype);
-  }
+  node->outputs[0].dtype = gradient_dtype(leaf);
   extra->accumulator = node.get();
   return node;
 }

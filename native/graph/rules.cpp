@@ -529,8 +529,8 @@ void run_post_hooks(Node* accumulator) {
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
       Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), leaf->object()));
       if (answer.get() != Py_None) {
-        // torch takes the answer for the leaf's new value if it is a tensor; nothing reads it afterwards.
         checked_answer(PyList_GET_ITEM(hooks.get(), k), answer.get(), nullptr);
+        fail(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
       }
     }
   }

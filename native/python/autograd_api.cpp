@@ -1,4 +1,6 @@
 // What rushlight/autograd calls: running the engine, modes, detach, hooks, and where a graph was cut.
+#include <algorithm>
+
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
@@ -176,7 +178,8 @@ PyObject* py_gradient_edge(PyObject*, PyObject* o) {
 
 PyObject* py_is_view(PyObject*, PyObject* o) {
   Tensor* t = as_tensor(o);
-  return PyBool_FromLong(is_tensor(o) && t->base() && t->extra->differentiable_view);
+  return PyBool_FromLong(is_tensor(o) && t->base() && t->extra->differentiable_view &&
+                         !(t->flags & Tensor::INFERENCE));
 }
 
 template <bool Modes::*field>
@@ -271,6 +274,56 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// set_version(tensor, number)
+PyObject* py_set_version(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* o;
+    unsigned version;
+    if (!PyArg_ParseTuple(args, "OI", &o, &version)) return nullptr;
+    tensor_argument(o, "set_version")->storage->version = version;
+    Py_RETURN_NONE;
+  });
+}
+
+// swap(a, b): the two Python objects exchange everything but their identity and what refers to them weakly.
+PyObject* py_swap(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *x, *y;
+    if (!PyArg_ParseTuple(args, "OO", &x, &y)) return nullptr;
+    Tensor *a = tensor_argument(x, "swap_tensors"), *b = tensor_argument(y, "swap_tensors");
+    if (a == b) Py_RETURN_NONE;
+    if (a->weakrefs || b->weakrefs) {
+      failf(PyExc_RuntimeError, "Cannot swap %s because it has weakref associated with it",
+            a->weakrefs ? "t1" : "t2");
+    }
+    if (Py_TYPE(a)->tp_basicsize != Py_TYPE(b)->tp_basicsize) {
+      fail(PyExc_RuntimeError, "Cannot swap t1 and t2 if they have different slots");
+    }
+    for (Tensor* t : {a, b}) {
+      // A graph that waits for the leaf's gradient would deliver it to the other one.
+      if (t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0) {
+        fail(PyExc_RuntimeError,
+             "Expected accumulate_grad node to be null: cannot swap a tensor that is part of a recorded graph");
+      }
+    }
+    for (Tensor* t : {a, b}) {
+      if (t->extra) forget_accumulator(t->extra);
+    }
+    PyTypeObject* type = Py_TYPE(a);
+    Py_SET_TYPE(a, Py_TYPE(b));
+    Py_SET_TYPE(b, type);
+    // Everything after the object header; sizes in `room` are pointed to from inside.
+    const size_t start = sizeof(PyObject), size = size_t(type->tp_basicsize) - start;
+    char *pa = reinterpret_cast<char*>(a) + start, *pb = reinterpret_cast<char*>(b) + start;
+    std::swap_ranges(pa, pa + size, pb);
+    if (a->geometry == b->room) a->geometry = a->room;
+    if (b->geometry == a->room) b->geometry = b->room;
+    track_graph(a);
+    track_graph(b);
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* py_current_run(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run()); }
 
 PyObject* py_all_runs_accumulate(PyObject*, PyObject*) { return PyBool_FromLong(all_runs_accumulate()); }
@@ -295,6 +348,8 @@ PyObject* py_call_when_done(PyObject*, PyObject* callback) {
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
+    {"set_version", py_set_version, METH_VARARGS, nullptr},
+    {"swap", py_swap, METH_VARARGS, nullptr},
     {"current_run", py_current_run, METH_NOARGS, nullptr},
     {"all_runs_accumulate", py_all_runs_accumulate, METH_NOARGS, nullptr},
     {"will_run", py_will_run, METH_VARARGS, nullptr},

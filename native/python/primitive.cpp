@@ -302,7 +302,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   }
   Ref<PyObject> result = compute(op, args, nullptr);
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
-  if (needs && modes.grad && !op.no_derivative) {
+  if (needs && modes.grad && !op.no_derivative && !modes.inference) {
     Ref<Node> node = record_inputs(op, args, needs, false);
     record_outputs(node.get(), result.get());
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });

@@ -262,7 +262,7 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
     Ref<PyObject> dict = checked(PyObject_GenericGetDict(self, nullptr));
     if (PyDict_SetItemString(dict.get(), "_grad_dtype", value) < 0) throw PythonError{};
     // The engine casts to what the accumulator asks for; graphs recorded from now on get a new one.
-    if (t->extra) t->extra->accumulator = nullptr;
+    if (t->extra) forget_accumulator(t->extra);
     return 0;
   });
 }

@@ -13,7 +13,17 @@ from rushlight._errors import explain_no_graph, explain_operands, with_places
 from rushlight.autograd import function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
-from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.autograd.grad_mode import (
+    _force_original_view_tracking,
+    _unsafe_preserve_version_counter,
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 
 Tensor = _C.Tensor
@@ -31,6 +41,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from typing import Any
 
 from rushlight import _C
@@ -155,3 +156,72 @@ class inference_mode(_Mode):
 
     def clone(self) -> inference_mode:
         return self.__class__(self.mode)
+
+
+class _Remembered(threading.local):
+    multithreading = True
+    view_replay = False
+
+
+_remembered = _Remembered()
+
+
+class _Setting(_Mode):
+    """A switch that programs set and ask for, per thread. What it switches in torch does not exist here."""
+
+    name: str
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = getattr(_remembered, self.name)
+        setattr(_remembered, self.name, mode)
+
+    def __enter__(self) -> None:
+        setattr(_remembered, self.name, self.mode)
+
+    def __exit__(self, *error: object) -> None:
+        setattr(_remembered, self.name, self.prev)
+
+    def clone(self) -> _Setting:
+        return self.__class__(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        setattr(_remembered, self.name, self.prev)
+        return super().__call__(function)
+
+
+class set_multithreading_enabled(_Setting):
+    """Whether backward may use threads of its own. It never does: it runs on the calling thread."""
+
+    name = "multithreading"
+
+
+class _force_original_view_tracking(_Setting):
+    """Whether views repeat their operations after an in-place write. Here they are always cut out anew."""
+
+    name = "view_replay"
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was last given in this thread."""
+    return _remembered.multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` was last given in this thread."""
+    return _remembered.view_replay
+
+
+class _unsafe_preserve_version_counter:
+    """Inside, writes to these tensors are not counted: autograd does not notice them."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        self.versions = tuple(tensor._version for tensor in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            _C.set_version(tensor, version)

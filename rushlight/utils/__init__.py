@@ -5,7 +5,20 @@ from __future__ import annotations
 from importlib import import_module as _import
 from typing import Any
 
-_PARTS = {"benchmark", "checkpoint", "data", "dlpack", "hooks", "swap_tensors"}
+_PARTS = {"benchmark", "checkpoint", "data", "dlpack", "hooks"}
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchanges two tensors in place: who holds the one sees the values, type and attributes of the other.
+
+    >>> a, b = rushlight.zeros(2), rushlight.ones(3)
+    >>> rushlight.utils.swap_tensors(a, b)
+    >>> a
+    tensor([1., 1., 1.])
+    """
+    from rushlight import _C
+
+    _C.swap(t1, t2)
 
 
 def __getattr__(name: str) -> Any:

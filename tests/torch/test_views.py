@@ -1,0 +1,164 @@
+"""Views and in-place writes: the same results and refusals in both libraries."""
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+    {"unbind": lambda x: x.unbind()[0], "nograd": None, "view": lambda x: x.view(-1)}
+
+    def ng(f):
+        def g(x):
+            with torch.no_grad():
+                return f(x)
+
+        return g
+
+    def im(f):
+        def g(x):
+            with torch.inference_mode():
+                return f(x)
+
+        return g
+
+    views = {
+        "unbind": lambda x: x.unbind()[0],
+        "split": lambda x: x.split(1)[0],
+        "chunk": lambda x: x.chunk(2)[1],
+        "ng view": ng(lambda x: x[0]),
+        "ng unbind": ng(lambda x: x.unbind()[0]),
+        "im view": im(lambda x: x[0]),
+        "im unbind": im(lambda x: x.unbind()[0]),
+        "unbind+view": lambda x: x.unbind()[0].view(-1),
+        "view": lambda x: x[0],
+        "tsplit": lambda x: torch.tensor_split(x, 2)[0],
+        "detach": lambda x: x.detach(),
+        "expand": lambda x: x.expand(2, 2, 2),
+        "T": lambda x: x.T,
+        "diag": lambda x: x.diagonal(),
+        "viewreal": lambda x: torch.view_as_complex(x),
+    }
+    bases = {"leaf": lambda: L(2, 2), "nonleaf": lambda: L(2, 2).clone(), "plain": lambda: torch.ones(2, 2)}
+
+    def each(bn, b, vn, v):
+        if True:
+
+            @case(f"{bn}/{vn}/direct")
+            def _():
+                x = b()
+                y = v(x)
+                y.mul_(2)
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                    x._version,
+                )
+
+            @case(f"{bn}/{vn}/direct other")
+            def _():
+                x = b()
+                y = v(x)
+                y.mul_(L(1).sum())
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                    x._version,
+                )
+
+            @case(f"{bn}/{vn}/indirect")
+            def _():
+                x = b()
+                y = v(x)
+                x.mul_(2)
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                )
+
+            @case(f"{bn}/{vn}/indirect other")
+            def _():
+                x = b()
+                y = v(x)
+                x.mul_(L(1).sum())
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                )
+
+            @case(f"{bn}/{vn}/nograd write")
+            def _():
+                x = b()
+                y = v(x)
+                with torch.no_grad():
+                    y.mul_(2)
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                )
+
+            @case(f"{bn}/{vn}/nograd write base")
+            def _():
+                x = b()
+                y = v(x)
+                with torch.no_grad():
+                    x.mul_(2)
+                return (
+                    y.requires_grad,
+                    y.grad_fn and y.grad_fn.name(),
+                    x.grad_fn and x.grad_fn.name(),
+                    y._version,
+                )
+
+            @case(f"{bn}/{vn}/attrs")
+            def _():
+                x = b()
+                y = v(x)
+                return (
+                    y._is_view(),
+                    y._base is x,
+                    y.requires_grad,
+                    y.is_leaf,
+                    y.is_inference(),
+                    y.output_nr,
+                    y.grad_fn and y.grad_fn.name(),
+                )
+
+            @case(f"{bn}/{vn}/requires_grad_")
+            def _():
+                x = b()
+                y = v(x)
+                y.requires_grad_()
+                y.mul_(2)
+
+            @case(f"{bn}/{vn}/detach_")
+            def _():
+                x = b()
+                y = v(x)
+                y.detach_()
+                return y.requires_grad, y._is_view()
+
+    for bn, b in bases.items():
+        for vn, v in views.items():
+            each(bn, b, vn, v)
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected
