@@ -26,7 +26,7 @@ TORCH       := torch==2.13.0 numpy expecttest hypothesis
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE \
            $(shell find cmake native rushlight -type f \
                    -not -path '*/__pycache__/*' -not -path 'rushlight/_lib/*' -not -name '*.so')
-CXX_SOURCES = $(shell find native -name '*.cpp' -o -name '*.h')
+CXX_SOURCES = $(shell find native -path native/third_party -prune -o \( -name '*.cpp' -o -name '*.h' \) -print)
 # Run outside the source tree's rushlight/, which has no extension module unless `make dev` built one.
 PYTEST := $(BIN)/pytest
 INSTALLED := $(VENV)/.rushlight-installed

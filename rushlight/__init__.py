@@ -109,6 +109,7 @@ _LAZY = {
     "compiler",
     "cpu",
     "cuda",
+    "fft",
     "linalg",
     "masked",
     "nn",

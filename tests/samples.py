@@ -7,7 +7,7 @@ import importlib
 
 from families import OPS
 
-FAMILIES = "elementwise reduce shape index functional special norm numeric conv linalg"
+FAMILIES = "elementwise reduce shape index functional special norm numeric conv linalg fft"
 for family in FAMILIES.split():
     importlib.import_module(f"samples_{family}")
 

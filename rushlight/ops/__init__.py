@@ -10,6 +10,7 @@ from rushlight.ops import (
     create,
     distance,
     elementwise,
+    fft,
     grid,
     histogram,
     index,
