@@ -72,7 +72,7 @@ from rushlight.ops.create import (  # noqa: E402
     sparse_csr,
     strided,
 )
-from rushlight.ops.shape import (  # noqa: E402
+from rushlight.ops.layout import (  # noqa: E402
     channels_last,
     channels_last_3d,
     contiguous_format,

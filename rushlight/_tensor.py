@@ -6,7 +6,8 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
-from rushlight.ops._public import method, public
+from rushlight.ops._public import FUNCTIONS, method, public
+from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
 Tensor = _C.Tensor
 
@@ -249,13 +250,14 @@ def to(self, *args, **kwargs):
     >>> rushlight.tensor([1.5]).to(rushlight.int64)
     tensor([1])
     """
-    dtype, device, copy = _to_arguments(args, kwargs)
-    return _to(self, dtype, device, copy)
+    dtype, device, copy, memory_format = _to_arguments(args, kwargs)
+    made = _to(self, dtype, device, copy)
+    return made if memory_format is None else arranged(made, memory_format)
 
 
-def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
+def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
     args = list(given)
-    dtype = device = None
+    dtype = device = memory_format = None
     if args and isinstance(args[0], Tensor):
         other = args.pop(0)
         dtype, device = other.dtype, other.device
@@ -280,13 +282,13 @@ def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
         device = kwargs.pop("device", device)
         copy = kwargs.pop("copy", copy)
         kwargs.pop("non_blocking", None)
-        kwargs.pop("memory_format", None)
+        memory_format = kwargs.pop("memory_format", None)
         if "other" in kwargs:
             other = kwargs.pop("other")
             dtype, device = other.dtype, other.device
         if kwargs:
             raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    return dtype, device, copy
+    return dtype, device, copy, memory_format
 
 
 def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
@@ -309,7 +311,8 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
 
 def _cast_method(name: str, dtype: _C.dtype) -> None:
     def cast(self, memory_format=None):
-        return self if self.dtype == dtype else _C.ops.to_dtype(self, dtype)
+        made = self if self.dtype == dtype else _C.ops.to_dtype(self, dtype)
+        return made if memory_format is None else arranged(made, memory_format)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"This tensor as {dtype}."
@@ -333,18 +336,24 @@ def type_as(self, other):
 @method
 def cpu(self, memory_format=None):
     """This tensor in the computer's main memory."""
-    return _to(self, None, "cpu")
+    return arranged(_to(self, None, "cpu"), memory_format)
 
 
 @method
 def cuda(self, device=None, non_blocking=False, memory_format=None):
     """This tensor on a GPU."""
-    return _to(self, None, "cuda" if device is None else device)
+    return arranged(_to(self, None, "cuda" if device is None else device), memory_format)
+
+
+def _check_row_major(memory_format: Any) -> None:
+    if memory_format not in (None, contiguous_format, preserve_format):
+        raise NotImplementedError(f"resizing in place to memory_format={memory_format} is not implemented")
 
 
 @method
 def resize_(self, *size, memory_format=None):
     """Changes the sizes in place; new elements are uninitialised."""
+    _check_row_major(memory_format)
     from rushlight.ops._public import dims
 
     return _C.resize(self, dims(size))
@@ -353,6 +362,7 @@ def resize_(self, *size, memory_format=None):
 @public
 def resize_as_(self, other, memory_format=None):
     """Changes the sizes to those of another tensor in place."""
+    _check_row_major(memory_format)
     return _C.resize(self, other.shape)
 
 
@@ -426,3 +436,16 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
 
 
 Tensor.__torch_function__ = classmethod(_torch_function)
+
+
+Tensor.__rdiv__ = Tensor.__rtruediv__
+
+# In-place methods that torch also has as functions.
+_ALSO_FUNCTIONS = """
+abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil clamp
+clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp2 exp expm1 fill fix floor frac gcd i0
+index_put lcm log10 log1p log2 log logit nan_to_num neg negative rad2deg reciprocal relu resize_as round rsqrt
+sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero
+"""
+for _name in _ALSO_FUNCTIONS.split():
+    FUNCTIONS.setdefault(f"{_name}_", getattr(Tensor, f"{_name}_"))

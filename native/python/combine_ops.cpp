@@ -41,6 +41,29 @@ void put_piece(Tensor* whole, Tensor* t, Sizes strides, int64_t start) {
   }
 }
 
+// Whether the second dimension is the one that varies fastest in memory, and the others follow in order.
+bool has_channels_last(const Tensor* t) {
+  if (t->is_contiguous()) return false;
+  int64_t step = 1;
+  for (int i = 0; i < t->ndim; i++) {
+    int d = i == 0 ? 1 : i == t->ndim - 1 ? 0 : t->ndim - i;
+    if (t->size(d) != 1 && t->stride(d) != step) return false;
+    step *= t->size(d);
+  }
+  return true;
+}
+
+TensorRef new_channels_last(const Shape& shape, DType dtype, Device device) {
+  numel_of(shape);  // refuses sizes whose product overflows
+  int64_t strides[MAX_DIMS], step = 1;
+  for (int i = 0; i < shape.ndim; i++) {
+    int d = i == 0 ? 1 : i == shape.ndim - 1 ? 0 : shape.ndim - i;
+    strides[d] = step;
+    step *= std::max<int64_t>(shape.sizes[d], 1);
+  }
+  return new_strided(shape, {strides, size_t(shape.ndim)}, dtype, device);
+}
+
 // cat(tensors[]; dim). Empty vectors are skipped, whatever the others' rank: torch's old habit.
 PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   TensorList tensors(args[0]);
@@ -80,7 +103,11 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
       fail(PyExc_RuntimeError, "cat: result too large");
   }
   shape.sizes[dim] = length;
-  TensorRef result = new_tensor(shape, dtype, model->device());
+  bool channels_last = model->ndim == 4 || model->ndim == 5;
+  for (Py_ssize_t i = 0; channels_last && i < tensors.size; i++)
+    channels_last = !skipped(tensors[i]) && has_channels_last(tensors[i]);
+  TensorRef result =
+      channels_last ? new_channels_last(shape, dtype, model->device()) : new_tensor(shape, dtype, model->device());
   if (model->is_meta()) return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {

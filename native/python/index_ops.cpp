@@ -70,10 +70,10 @@ PyObject* gather_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1);
   int dim = dim_argument(args[2], x);
   check_same_device(x, given);
+  TensorRef result = new_tensor(given->sizes(), x->dtype, x->device());
+  if (given->numel == 0) return result.release_object();  // of any dtype, as in torch
   TensorRef index =
       long_index(given, true, PyExc_RuntimeError, "gather(): Expected dtype int32/int64 for index");
-  TensorRef result = new_tensor(index->sizes(), x->dtype, x->device());
-  if (index->numel == 0) return result.release_object();
   if (rank(index.get()) != rank(x)) {
     fail(PyExc_RuntimeError, "Index tensor must have the same number of dimensions as input tensor");
   }

@@ -129,10 +129,7 @@ PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
             t->ndim);
     }
-    if (!can_cast(t->dtype, x->dtype)) {
-      failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", cpp_name(x->dtype));
-    }
-    if (!t->is_meta()) item(t).store(x->dtype, value);
+    if (!t->is_meta()) store_checked(item(t), x->dtype, value);
   } else {
     store_checked(scalar_argument(args[2], "masked_fill", "value"), x->dtype, value);
   }

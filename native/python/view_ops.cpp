@@ -75,6 +75,7 @@ void infer_sizes(Shape& shape, const Tensor* t) {
   };
   if (unknown >= 0) {
     if (known == 0) {
+      if (t->numel) invalid();
       fail(PyExc_RuntimeError,
            "cannot reshape tensor of 0 elements into shape " + sizes_text(shape) +
                " because the unspecified dimension size -1 can be any value and is ambiguous");
@@ -436,7 +437,7 @@ Buffer lay_out(Sizes shape, Sizes layout, PyObject* const* args, DType dtype, De
   read_sizes(args[0], sizes, "place", "size");
   read_sizes(args[1], strides, "place", "stride");
   int64_t offset = read_int(args[2]);
-  if (offset < 0 || strides.ndim != sizes.ndim || layout.size() != shape.size())
+  if (offset == INT64_MIN || strides.ndim != sizes.ndim || layout.size() != shape.size())
     fail(PyExc_RuntimeError, "bad geometry");
   auto reach = [](Sizes n, Sizes s) {
     int64_t last = 0;
@@ -450,11 +451,15 @@ Buffer lay_out(Sizes shape, Sizes layout, PyObject* const* args, DType dtype, De
     }
     return last + 1;
   };
-  int64_t room = std::max(reach(shape, layout), offset + reach(sizes, strides));
+  // The part may begin before the whole: a view of storage that the tensor does not cover.
+  int64_t before = std::max<int64_t>(0, -offset), whole = reach(shape, layout), part = reach(sizes, strides);
+  if (__builtin_add_overflow(before, whole, &whole) || __builtin_add_overflow(before + offset, part, &part))
+    fail(PyExc_RuntimeError, "geometry too large");
+  int64_t room = std::max(whole, part);
   Buffer b;
   b.memory = zeros(Sizes(&room, 1), dtype, device);
-  b.whole = new_alias(b.memory.get(), shape, layout, 0);
-  b.part = new_alias(b.memory.get(), sizes, strides, offset);
+  b.whole = new_alias(b.memory.get(), shape, layout, before);
+  b.part = new_alias(b.memory.get(), sizes, strides, before + offset);
   return b;
 }
 

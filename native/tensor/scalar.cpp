@@ -148,15 +148,15 @@ void store_checked(const Scalar& s, DType to, void* element) {
   constexpr const char* names[] = {"uint8_t",
                                    "int8_t",
                                    "int16_t",
-                                   "int32_t",
+                                   "int",
                                    "int64_t",
-                                   "at::Half",
+                                   "c10::Half",
                                    "float",
                                    "double",
                                    "c10::complex<float>",
                                    "c10::complex<double>",
                                    "bool",
-                                   "at::BFloat16"};
+                                   "c10::BFloat16"};
   auto overflow = [&] {
     failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", names[int(to)]);
   };

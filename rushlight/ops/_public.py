@@ -104,6 +104,12 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
 def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE) -> Tensor:
     """write_out for the functions that read here and write there: `out` must not share memory with an input
     or with itself."""
+    check_apart(out, *inputs)
+    return write_out(out, result, exact=exact)
+
+
+def check_apart(out: Tensor, *inputs: Tensor) -> None:
+    """Refuses an `out=` that shares memory with an input or with itself."""
     if isinstance(out, Tensor) and out.numel():
         if any(size > 1 and not step for size, step in zip(out.shape, out.stride())):
             raise RuntimeError(
@@ -119,7 +125,6 @@ def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_
                     "refer to a single memory location. Please clone() the tensor before performing the "
                     "operation."
                 )
-    return write_out(out, result, exact=exact)
 
 
 def _span(t: Tensor) -> tuple[int, int]:

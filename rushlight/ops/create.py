@@ -6,6 +6,7 @@ import math
 
 from rushlight import _C
 from rushlight.ops._public import Tensor, dims, function, invalid_combination, method, write_out
+from rushlight.ops.layout import empty_arranged, preserve_format
 
 _default_device: _C.device | None = None
 
@@ -153,7 +154,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
           pin_memory=False, memory_format=None):  # fmt: skip
     """A tensor of uninitialised memory."""
     _checked(layout, pin_memory)
-    t = _C.empty(_size(args, "empty", size), _kind(dtype, out), _device(device))
+    t = empty_arranged(_size(args, "empty", size), memory_format, _kind(dtype, out), _device(device))
     return _finish(t, requires_grad, out)
 
 
@@ -164,6 +165,36 @@ def empty_strided(
     """Uninitialised memory with the given strides."""
     _checked(layout, pin_memory)
     return _finish(_C.empty_strided(tuple(size), tuple(stride), dtype, _device(device)), requires_grad)
+
+
+@function
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False,
+                   pin_memory=False):  # fmt: skip
+    """Uninitialised memory whose dimensions lie in memory in the order `physical_layout`, the last fastest.
+
+    >>> rushlight.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    _checked(layout, pin_memory)
+    size, order = tuple(size), tuple(physical_layout)
+    if len(order) != len(size):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; "
+            f"i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for place, d in enumerate(order):
+        if not 0 <= d < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
+                f"{place}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if d in order[:place]:
+            raise RuntimeError("Duplicate dim not allowed")
+    steps, step = [0] * len(size), 1
+    for d in reversed(order):
+        steps[d] = step
+        step *= max(size[d], 1)
+    return _finish(_C.empty_strided(size, tuple(steps), dtype, _device(device)), requires_grad)
 
 
 @function
@@ -246,6 +277,8 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
+    if not dtype.is_floating_point and not dtype.is_complex:
+        start, end = int(start), int(end)
     if steps == 1:
         return _finish(_C.full((1,), start, dtype, _device(device)), requires_grad, out)
     return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
@@ -309,9 +342,12 @@ def _like(input, dtype, layout_, device, pin_memory):
     return dtype or input.dtype, input.device if device is None else device
 
 
-def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory):
+def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory, memory_format):
     dtype, device = _like(input, dtype, layout_, device, pin_memory)
-    t = _C.empty_like(input, dtype, device)
+    if memory_format in (None, preserve_format):
+        t = _C.empty_like(input, dtype, device)
+    else:
+        t = empty_arranged(tuple(input.shape), memory_format, dtype, device)
     if value is not None:
         _C.fill_fresh(t, value)
     return _finish(t, requires_grad)
@@ -321,28 +357,28 @@ def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory):
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):  # fmt: skip
     """Uninitialised memory with the sizes (and dense layout) of `input`."""
-    return _fill_like(input, None, dtype, layout, device, requires_grad, pin_memory)
+    return _fill_like(input, None, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):  # fmt: skip
     """Zeros with the sizes of `input`."""
-    return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory)
+    return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False,
               pin_memory=False, memory_format=None):  # fmt: skip
     """Ones with the sizes of `input`."""
-    return _fill_like(input, 1, dtype, layout, device, requires_grad, pin_memory)
+    return _fill_like(input, 1, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False,
               pin_memory=False, memory_format=None):  # fmt: skip
     """One value with the sizes of `input`."""
-    return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory)
+    return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @method
@@ -358,6 +394,22 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     _checked(layout, pin_memory)
     return _finish(
         _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device), requires_grad
+    )
+
+
+@method
+def new_empty_strided(
+    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
+    """Uninitialised memory with the given strides and this tensor's dtype and device.
+
+    >>> rushlight.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    _checked(layout, pin_memory)
+    return _finish(
+        _C.empty_strided(tuple(size), tuple(stride), dtype or self.dtype, device or self.device),
+        requires_grad,
     )
 
 

@@ -145,6 +145,10 @@ derivative(
     "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
 )
 
+derivative(
+    "nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g, a, b: _masked(g, ops.eq(a, b))
+)
+
 # ---- choosing
 derivative(
     "where",
@@ -227,7 +231,7 @@ no_derivative(
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
     "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
     "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "isnan", "isinf", "isfinite",
-    "isposinf", "isneginf", "signbit", "nextafter", "heaviside",
+    "isposinf", "isneginf", "signbit", "heaviside",
 )  # fmt: skip
 
 

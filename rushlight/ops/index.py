@@ -65,8 +65,15 @@ derivative(
 derivative(
     "index_fill",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
-    value=lambda g, index, dim: ops.index_select(g, index, dim).sum(),
+    value=lambda g, index, dim: ops.masked_select(g, _filled(g, index, dim)).sum(),
 )
+
+
+def _filled(g, index, dim):
+    """Where index_fill wrote; an element that was named twice counts once."""
+    return ops.index_fill(_C.full(g.shape, False, _C.bool, g.device), index, True, dim)
+
+
 derivative("masked_select", x=lambda g, mask, x_shape: ops.masked_select_backward(g, mask, x_shape))
 derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
 derivative(
@@ -168,7 +175,9 @@ def _scatter_reduce_rule(g, x, index, src, out, dim, reduce, include_self):
 
 def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
     if source.dim() == 0:
-        raise NotImplementedError("the derivative of index_reduce for a source without dimensions")
+        line = (t.reshape(1) for t in (g, x, index, source, out))
+        of_x, _, of_source = _index_reduce_rule(*line, 0, reduce, include_self)
+        return of_x.reshape(()), None, of_source.reshape(())
     dim = wrap_dim(dim, source.dim())
     sizes = [1] * source.dim()
     sizes[dim] = index.numel()
@@ -329,7 +338,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
                 sizes[d] = index_sizes[d] = _broadcast(input, indices, d)
         index = _counted_from_front(ops.expand(indices, index_sizes), input.size(dim))
         result = ops.gather(ops.expand(input, sizes), index, dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 def _broadcast(a, b, d):
@@ -647,9 +656,13 @@ def select_scatter(input, src, dim, index):
 
 @public
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
-    """A copy of `input` with input[start:end:step] along `dim` replaced by `src`."""
+    """A copy of `input` with input[start:end:step] along `dim` replaced by `src`.
+
+    >>> rushlight.slice_scatter(rushlight.zeros(4), rushlight.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
     result = _replaced(input, src, lambda x: ops.slice(x, dim, start, end, step))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public

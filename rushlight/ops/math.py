@@ -645,37 +645,44 @@ Tensor.imag = property(lambda self: imag(self), lambda self, value: imag(self).c
 @function
 def complex(real, imag, *, out=None):
     """The complex numbers with the given real and imaginary parts."""
-    if real.dtype != imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {_scalar_name(real)} but got scalar type "
-            f"{_scalar_name(imag)} for second argument"
-        )
-    if real.dtype not in (_C.float32, _C.float64):
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {_scalar_name(real)} and "
-            f"{_scalar_name(imag)}"
-        )
+    check_tensor(real, "complex", "real", 1)
+    check_tensor(imag, "complex", "imag", 2)
+    _check_parts(real, imag)
     from rushlight.ops._public import FUNCTIONS
 
     pair = FUNCTIONS["stack"](FUNCTIONS["broadcast_tensors"](real, imag), -1)
     result = ops.view_as_complex(pair)
-    return result if out is None else write_out(out, result)
+    return (
+        result
+        if out is None
+        else write_out(
+            out,
+            result,
+            exact="Expected object of scalar type {result} but got scalar type {out} for argument 'out'",
+        )
+    )
 
 
-def _scalar_name(t):
-    from rushlight.ops._public import type_name
-
-    return type_name(t.dtype)
+def _check_parts(a, b):
+    names = [type_name(t.dtype) for t in (a, b)]
+    if not all(t.dtype in (_C.float16, _C.float32, _C.float64) for t in (a, b)):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
+        )
+    if a.dtype == _C.float16:
+        raise NotImplementedError("complex numbers of two halves (torch.complex32) are not implemented")
 
 
 @function
 def polar(abs, angle, *, out=None):
     """The complex numbers with the given sizes and angles."""
-    if abs.dtype not in (_C.float32, _C.float64):
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {_scalar_name(abs)} and "
-            f"{_scalar_name(angle)}"
-        )
+    check_tensor(abs, "polar", "abs", 1)
+    check_tensor(angle, "polar", "angle", 2)
+    _check_parts(abs, angle)
     return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)
 
 

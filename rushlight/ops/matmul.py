@@ -6,6 +6,7 @@ form's derivatives are the other two, so backward makes no transposed views, and
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rushlight import _C
@@ -34,7 +35,7 @@ def _outer(a, b):
 
 def _rows(x):
     """x as a matrix whose rows are all dimensions but the last."""
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 derivative("mm", input=lambda g, mat2: ops.mm_nh(g, mat2), mat2=lambda g, input: ops.mm_hn(input, g))
@@ -239,13 +240,13 @@ def linear(input, weight, bias=None, *, out=None):
     if out is not None:
         return finish(linear(input, weight, bias), out)
     result = _C.linear(input, weight, bias)
-    if result is not None:
-        return result
-    # A bias that is not one row: what torch adds by broadcasting.
-    if input.ndim == 2:
-        return ops.addmm(bias, input, weight.t(), 1, 1)
-    product = _C.linear(input, weight, None)
-    return product.add_(bias)
+    if result is None:
+        # A bias that is not one row: what torch adds by broadcasting.
+        if input.ndim == 2:
+            result = ops.addmm(bias, input, weight.t(), 1, 1)
+        else:
+            result = _C.linear(input, weight, None).add_(bias)
+    return result if out is None else finish(result, out)
 
 
 @public

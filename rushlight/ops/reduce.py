@@ -10,10 +10,13 @@ import math
 
 from rushlight import _C, return_types
 from rushlight.ops._public import (
+    C_NAMES,
     FUNCTIONS,
     SAME_DTYPE,
+    dims,
     function,
     invalid_combination,
+    method,
     public,
     type_name,
     wrap_dim,
@@ -240,6 +243,25 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     return result if out is None else write_out(out, result)
 
 
+@method
+def sum_to_size(self, *size):
+    """Sums over the dimensions in which `size` has to be broadcast to this tensor's.
+
+    >>> rushlight.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    size = dims(size)
+    shape = tuple(self.shape)
+    lead = len(shape) - len(size)
+    fits = lead >= 0 and not [n for m, n in zip(shape[lead:], size, strict=True) if n not in (1, m)]
+    if not fits:
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    over = tuple(range(lead)) + tuple(lead + d for d, n in enumerate(size) if n == 1 and shape[lead + d] != 1)
+    if not over:
+        return self
+    return ops.view(ops.sum_dim(self, over, True, None), tuple(size))
+
+
 @public
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The sum, with every NaN counted as zero."""
@@ -344,7 +366,11 @@ def amin(input, dim=(), keepdim=False, *, out=None):
 @public
 def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Smallest and largest elements at once, of everything or along `dim`."""
-    return _pair("aminmax", ops.aminmax(input, dim, keepdim), out)
+    result = ops.aminmax(input, dim, keepdim)
+    for place in () if out is None else out:
+        if place.dtype != input.dtype:
+            raise RuntimeError(SAME_DTYPE.format(result_c=C_NAMES[input.dtype], out_c=C_NAMES[place.dtype]))
+    return _pair("aminmax", result, out)
 
 
 @public
@@ -523,6 +549,9 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     dim = wrap_dim(dim, input.dim())
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        result = ops.clone(input)
+        return result if out is None else write_out(out, result)
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
     if len(pieces) > 1:
         input = FUNCTIONS["cat"](pieces, dim)

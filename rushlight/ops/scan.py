@@ -7,7 +7,7 @@ sum of gradients from the other side.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import C_NAMES, FUNCTIONS, in_place_of, public, write_out
+from rushlight.ops._public import C_NAMES, FUNCTIONS, SAME_DTYPE, in_place_of, public, write_out
 from rushlight.ops._rules import derivative
 from rushlight.ops.reduce import _conj, _has_zeros, _pair
 
@@ -49,7 +49,12 @@ def _cumprod_gradient_by_definition(g, x, dim, reverse):
 
 def _logcumsumexp_gradient(g, x, out, dim, reverse):
     if x.is_complex():
-        return ops.cumsum(g * _conj(ops.exp(-out)), dim, None, not reverse) * _conj(ops.exp(x))
+        # Shifted by the largest exponent, so that exp(-out) times exp(x) stays within range.
+        if not x.dim() or not x.numel():
+            return g
+        shift = ops.amax(ops.real(out.detach()), dim, True)
+        scaled = ops.cumsum(g * _conj(ops.exp(shift - out)), dim, None, not reverse)
+        return scaled * _conj(ops.exp(x - shift))
     return ops.logcumsumexp_backward(g, x, out, dim, reverse)
 
 
@@ -112,15 +117,15 @@ def cumsum(input, dim, *, dtype=None, out=None):
     >>> rushlight.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6])
     """
-    result = ops.cumsum(input, dim, dtype, False)
-    return result if out is None else write_out(out, result)
+    result = ops.cumsum(input, dim, out.dtype if dtype is None and out is not None else dtype, False)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
 def cumprod(input, dim, *, dtype=None, out=None):
     """The running product along `dim`."""
-    result = ops.cumprod(input, dim, dtype, False)
-    return result if out is None else write_out(out, result)
+    result = ops.cumprod(input, dim, out.dtype if dtype is None and out is not None else dtype, False)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public

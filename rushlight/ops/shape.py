@@ -9,6 +9,13 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight.ops._public import FUNCTIONS, dims, function, method, public, wrap_dim
 from rushlight.ops._rules import derivative
+from rushlight.ops.layout import (
+    arranged,
+    arranged_copy,
+    contiguous_format,
+    is_arranged,
+    preserve_format,
+)
 
 ops = _C.ops
 
@@ -211,7 +218,13 @@ def unflatten(input, dim, sizes):
         known *= size if size != -1 else 1
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    if known == 0 or (shape[dim] % known if -1 in sizes else known != shape[dim]):
+    if known == 0 and shape[dim] == 0 and -1 in sizes:
+        raise RuntimeError(
+            "unflatten got an unexpected error:\n"
+            f"cannot reshape tensor of 0 elements into shape {list(sizes)} because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
+        )
+    if (known == 0 or shape[dim] % known) if -1 in sizes else known != shape[dim]:
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
             f"({shape[dim]}) "
@@ -261,12 +274,12 @@ def movedim(input, source, destination):
             f"({list(sources)} dims) should contain the same number of dims as destination "
             f"({list(destinations)} dims)"
         )
+    given = {"source": sources, "destination": destinations}
     sources = [wrap_dim(d, n) for d in sources]
     destinations = [wrap_dim(d, n) for d in destinations]
-    if len(set(sources)) != len(sources):
-        raise RuntimeError(f"movedim: repeated dim in `source` ({list(sources)})")
-    if len(set(destinations)) != len(destinations):
-        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(destinations)})")
+    for name, wrapped in (("source", sources), ("destination", destinations)):
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given[name])})")
     if n == 0:
         return ops.alias(input)
     order = [None] * n
@@ -328,7 +341,10 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, input.dim())
     size = input.size(dim)
-    start = int(start)
+    if isinstance(start, _C.Tensor):
+        if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == _C.bool:
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
@@ -445,50 +461,23 @@ def chunk(input, chunks, dim=0):
 @public
 def clone(input, *, memory_format=None):
     """A copy with its own memory, through which gradients flow back."""
-    if memory_format is not None and memory_format != preserve_format:
-        return (
-            ops.contiguous_copy(input) if memory_format == contiguous_format else _unsupported(memory_format)
-        )
-    return ops.clone(input)
+    return ops.clone(input) if memory_format is None else arranged_copy(input, memory_format)
 
 
 @method
 def contiguous(self, memory_format=None):
     """This tensor if its elements lie in order, else a copy in which they do."""
-    if memory_format not in (None, contiguous_format, preserve_format):
-        _unsupported(memory_format)
+    if memory_format not in (None, contiguous_format):
+        if memory_format is preserve_format:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return arranged(self, memory_format)
     return self if self._is_contiguous() else ops.contiguous_copy(self)
 
 
 @method
 def is_contiguous(self, memory_format=None):
     """Whether the elements lie in memory in order, without gaps."""
-    if memory_format not in (None, contiguous_format):
-        _unsupported(memory_format)
-    return self._is_contiguous()
-
-
-class memory_format:
-    """How a tensor's dimensions are ordered in memory."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def __repr__(self):
-        return f"torch.{self._name}"
-
-    def __reduce__(self):
-        return self._name
-
-
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
-
-
-def _unsupported(chosen):
-    raise NotImplementedError(f"memory_format={chosen} is not implemented; contiguous and preserve are")
+    return self._is_contiguous() if memory_format is None else is_arranged(self, memory_format)
 
 
 @method

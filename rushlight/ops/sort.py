@@ -6,7 +6,7 @@ Derivatives first: the gradient of a chosen element goes to where it was taken f
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import public, write_out
+from rushlight.ops._public import SAME_DTYPE, check_apart, public, write_out
 from rushlight.ops._rules import derivative
 from rushlight.ops.reduce import _at_index, _extreme_all_gradient, _pair
 
@@ -54,7 +54,7 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
 def msort(input, *, out=None):
     """The elements in order along the first dimension."""
     result = ops.sort(input, 0, False)[0]
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
@@ -74,6 +74,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
 @public
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    for place in out or ():
+        check_apart(place, input)
     return _pair("kthvalue", ops.kthvalue(input, k, dim, keepdim), out)
 
 

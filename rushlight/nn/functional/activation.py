@@ -197,6 +197,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     tensor([-0.2000,  1.0000])
     """
     require_tensor("rrelu", input)
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input if inplace else input.contiguous(), (lower + upper) / 2, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)

@@ -163,7 +163,7 @@ def _require_full_precision(function, kernel, input):
 
 
 def _check_scores(input):
-    if input.dim() not in (1, 2) or (input.size(-1) == 0):
+    if input.dim() > 2 or (input.dim() and input.size(-1) == 0):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(input.shape)}"
@@ -193,8 +193,10 @@ def multi_margin_loss(
             f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. Input has shape "
             f"{list(input.shape)}."
         )
-    classes = input.size(-1)
-    if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+    classes = input.size(-1) if input.dim() else 1
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
@@ -209,7 +211,7 @@ def multi_margin_loss(
         cost = cost * weight[index]
     other = rushlight.arange(classes, device=input.device) != index
     loss = rushlight.where(other, cost, 0.0).sum(1) / classes
-    if input.dim() == 1 and target.dim() == 0:
+    if input.dim() < 2 and target.dim() == 0:
         loss = loss.reshape(())
     return reduced(loss, reduction)
 
@@ -234,7 +236,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
-    classes = input.size(-1)
+    classes = input.size(-1) if input.dim() else 1
     if not target.is_meta and ((target < -1) | (target >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
     scores, labels = input.reshape(-1, classes), target.reshape(-1, classes)
@@ -246,7 +248,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     excess = 1 - scores.gather(1, rushlight.where(named, labels, 0)).unsqueeze(2) + scores.unsqueeze(1)
     cost = rushlight.where((excess > 0) & named.unsqueeze(2) & other.unsqueeze(1), excess, 0.0)
     loss = cost.sum((1, 2)) / classes
-    return reduced(loss.reshape(()) if input.dim() == 1 else loss, reduction)
+    return reduced(loss.reshape(()) if input.dim() < 2 else loss, reduction)
 
 
 @functional

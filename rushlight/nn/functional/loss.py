@@ -270,7 +270,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
-    return reduced(rushlight.log1p((-target * input).exp()).to(input.dtype), reduction)
+    return reduced(rushlight.log1p((input * -target).exp()).to(input.dtype), reduction)
 
 
 @functional

@@ -1,0 +1,92 @@
+"""Memory formats: in which order the dimensions of a tensor lie in memory."""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+ops = _C.ops
+
+
+class memory_format:
+    """How a tensor's dimensions are ordered in memory.
+
+    >>> rushlight.ones(2, 3, 4, 5).contiguous(memory_format=rushlight.channels_last).stride()
+    (60, 1, 15, 3)
+    """
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+# The rank that each needs, and its dimensions from the slowest to the fastest.
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
+
+
+def _order(t, chosen):
+    order = _ORDERS.get(chosen)
+    if order is None:
+        raise RuntimeError(f"Unsupported memory format: {chosen}")
+    if t.dim() != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {chosen._name} format")
+    return order
+
+
+def is_arranged(t, chosen):
+    """Whether the elements of `t` lie in memory in this order, without gaps."""
+    if chosen in (None, contiguous_format):
+        return t._is_contiguous()
+    if chosen is preserve_format or chosen not in _ORDERS:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if t.dim() != len(_ORDERS[chosen]):
+        return False
+    step = 1
+    for d in reversed(_ORDERS[chosen]):
+        if t.size(d) != 1:
+            if t.stride(d) != step:
+                return False
+            step *= t.size(d)
+    return True
+
+
+def arranged_copy(t, chosen):
+    """A copy with its elements in this order; gradients flow back through it."""
+    if chosen in (None, preserve_format):
+        return ops.clone(t)
+    if chosen is contiguous_format:
+        return ops.contiguous_copy(t)
+    order = _order(t, chosen)
+    back = tuple(order.index(d) for d in range(len(order)))
+    return ops.permute(ops.contiguous_copy(ops.permute(t, order)), back)
+
+
+def arranged(t, chosen):
+    """`t` itself if it lies in memory in this order (or in any, to preserve it), else a copy that does."""
+    if chosen in (None, preserve_format):
+        return t
+    if chosen is not contiguous_format:
+        _order(t, chosen)
+    return t if is_arranged(t, chosen) else arranged_copy(t, chosen)
+
+
+def empty_arranged(sizes, chosen, dtype, device):
+    """Uninitialised memory of these sizes in this order."""
+    t = _C.empty(sizes, dtype, device)
+    if chosen in (None, preserve_format, contiguous_format):
+        return t
+    order = _order(t, chosen)
+    steps, step = [0] * len(order), 1
+    for d in reversed(order):
+        steps[d] = step
+        step *= max(sizes[d], 1)
+    return _C.empty_strided(tuple(sizes), tuple(steps), dtype, device)
