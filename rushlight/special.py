@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C
 from rushlight.ops import special as _special
-from rushlight.ops._public import FUNCTIONS, public, write_out
+from rushlight.ops._public import FUNCTIONS, invalid_combination, public, write_out
 
 digamma = psi = rushlight.digamma
 erf = rushlight.erf
@@ -61,16 +61,26 @@ def _binary(name: str, doc: str, x: float, y: float, shown: str):
     op = getattr(_C.ops, name)
 
     def function(input, other, *, out=None):
+        _check_one_tensor(name, input, other, "input", "other")
         return op(input, other) if out is None else write_out(out, op(input, other))
 
     return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]), {y})"
                   f"\n    tensor([{shown}])\n    ")  # fmt: skip
 
 
+def _check_one_tensor(name, a, b, first, second):
+    if isinstance(a, _C.Tensor) or isinstance(b, _C.Tensor):
+        return
+    forms = (f"Tensor {first}, Tensor {second}", f"Number {first}, Tensor {second}",
+             f"Tensor {first}, Number {second}")  # fmt: skip
+    raise invalid_combination(f"special_{name}", (a, b), *(f"{form}, *, Tensor out = None" for form in forms))
+
+
 def _polynomial(name: str, doc: str, x: float, n: int, shown: str):
     op = getattr(_C.ops, name)
 
     def function(input, n, *, out=None):
+        _check_one_tensor(name, input, n, "x", "n")
         return op(input, n) if out is None else write_out(out, op(input, n))
 
     return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]), {n})"

@@ -204,7 +204,7 @@ const char* random_multinomial(Generator& g, const Span& out, const Span& weight
       compute_t<T> sum = 0, *row = cumulative.data() + r * categories;
       for (int64_t c = 0; c < categories; c++) {
         compute_t<T> weight = from[r * weights.strides[0] + c * weights.strides[1]];
-        if (weight < 0) {
+        if (!(weight >= 0)) {  // or NaN
           error = "invalid multinomial distribution (encountering probability entry < 0)";
         } else if (!std::isfinite(weight)) {
           error = "invalid multinomial distribution (encountering probability entry = infinity or NaN)";

@@ -116,7 +116,10 @@ struct Scatter {
     Tensor* given = tensor_argument(op, args, 1);
     dim = dim_argument(args[3], x);
     check_same_device(x, given);
-    index = long_index(given, true, PyExc_RuntimeError, "scatter(): Expected dtype int32/int64 for index");
+    // Without elements, an index of any dtype will do.
+    index = given->numel == 0
+                ? share(given)
+                : long_index(given, true, PyExc_RuntimeError, "scatter(): Expected dtype int32/int64 for index");
     Tensor* src = nullptr;
     if (is_tensor(args[2])) {
       src = as_tensor(args[2]);

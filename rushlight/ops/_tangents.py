@@ -168,9 +168,22 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     return False
 
 
+def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, start: int) -> Tensor:
+    """The geometry is that of the input's storage. Where the tangent lies in its own as the input does, the
+    result is a view of it, so that writes into either are seen by the other."""
+    length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+    if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
+        first = t.storage_offset() + offset - start
+        if (first + length) * t.element_size() <= t.untyped_storage().nbytes():
+            return _C.ops.as_strided(t, size, stride, first, t.stride(), t.storage_offset())
+    return _C.ops.pick(t, layout, size, stride, offset - start)
+
+
 def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tuple:
     """The tangents of op(*args), one per output, from those of its inputs (None: it has none)."""
     name = op.__name__
+    if name == "as_strided" and tangents[0] is not None:
+        return (_as_strided(tangents[0], *args[1:]),)
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)

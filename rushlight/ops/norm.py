@@ -6,6 +6,8 @@ gradient are fused primitives; the derivative of a gradient is written once, for
 
 from __future__ import annotations
 
+import math
+
 from rushlight import _C
 from rushlight.ops._public import function, type_name
 from rushlight.ops._rules import derivative
@@ -123,7 +125,7 @@ def _group_norm_gradient(g_out, g_mean, g_rstd, x, mean, rstd, weight, bias, gro
     if g_out is not None:
         dx, dw, db = ops.native_group_norm_backward(g_out, x, mean, rstd, weight, groups, eps)
     if needs[0] and (g_mean is not None or g_rstd is not None):
-        blocks = x.reshape(x.shape[0], groups, -1)
+        blocks = x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
         own = 0 * blocks
         if g_mean is not None:
             own = own + g_mean.unsqueeze(2) / blocks.shape[2]
@@ -136,7 +138,7 @@ def _group_norm_gradient(g_out, g_mean, g_rstd, x, mean, rstd, weight, bias, gro
 
 
 def _group_norm_second(g_dx, g_dw, g_db, g, x, weight, groups, eps, needs):
-    shape = (x.shape[0], groups, x.shape[1] // groups, -1)
+    shape = (x.shape[0], groups, x.shape[1] // groups, math.prod(x.shape[2:]))
 
     def blocks(t):
         return None if t is None else t.reshape(shape)

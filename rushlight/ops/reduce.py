@@ -86,7 +86,7 @@ def _prod_dim_gradient(g, x, out, dim, keepdim):
     dim %= x.dim()
     g = g if keepdim else ops.unsqueeze(g, dim)
     if not x.numel():
-        return ops.expand(g, x.shape) if x.size(dim) else x.new_zeros(x.shape)
+        return ops.expand(g, x.shape)
     if not _has_zeros(x):
         return g * _conj((out if keepdim else ops.unsqueeze(out, dim)) / x)
     return g * _conj(_product_of_others(x, dim))
@@ -252,6 +252,8 @@ def sum_to_size(self, *size):
     """
     size = dims(size)
     shape = tuple(self.shape)
+    if not size:
+        return ops.sum(self, None)
     lead = len(shape) - len(size)
     fits = lead >= 0 and not [n for m, n in zip(shape[lead:], size, strict=True) if n not in (1, m)]
     if not fits:
@@ -551,7 +553,9 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
         result = ops.clone(input)
-        return result if out is None else write_out(out, result)
+        if out is None:
+            return result
+        return write_out(out, result, exact="expected scalar_type {result} but found {out}")
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
     if len(pieces) > 1:
         input = FUNCTIONS["cat"](pieces, dim)
