@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
-from rushlight.ops._public import FUNCTIONS, method, public
+from rushlight.ops._public import method, public
 from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
 Tensor = _C.Tensor
@@ -439,13 +439,3 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 
 
 Tensor.__rdiv__ = Tensor.__rtruediv__
-
-# In-place methods that torch also has as functions.
-_ALSO_FUNCTIONS = """
-abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil clamp
-clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp2 exp expm1 fill fix floor frac gcd i0
-index_put lcm log10 log1p log2 log logit nan_to_num neg negative rad2deg reciprocal relu resize_as round rsqrt
-sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero
-"""
-for _name in _ALSO_FUNCTIONS.split():
-    FUNCTIONS.setdefault(f"{_name}_", getattr(Tensor, f"{_name}_"))

@@ -439,17 +439,6 @@ for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "se
 
 
 @function
-def alias_copy(input, *, out=None):
-    """A copy of a tensor, in row-major order.
-
-    >>> rushlight.alias_copy(rushlight.tensor([1, 2]))
-    tensor([1, 2])
-    """
-    result = ops.contiguous_copy(input)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
-
-
-@function
 def detach(input):
     """A tensor on the same memory without history."""
     return _C.detach(input)

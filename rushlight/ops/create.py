@@ -168,36 +168,6 @@ def empty_strided(
 
 
 @function
-def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False,
-                   pin_memory=False):  # fmt: skip
-    """Uninitialised memory whose dimensions lie in memory in the order `physical_layout`, the last fastest.
-
-    >>> rushlight.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
-    (15, 1, 3)
-    """
-    _checked(layout, pin_memory)
-    size, order = tuple(size), tuple(physical_layout)
-    if len(order) != len(size):
-        raise RuntimeError(
-            "Number of dimensions in size does not match the length of the physical_layout; "
-            f"i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"
-        )
-    for place, d in enumerate(order):
-        if not 0 <= d < len(size):
-            raise RuntimeError(
-                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
-                f"{place}).  NB: negative dims not currently supported; file an issue if you want it."
-            )
-        if d in order[:place]:
-            raise RuntimeError("Duplicate dim not allowed")
-    steps, step = [0] * len(size), 1
-    for d in reversed(order):
-        steps[d] = step
-        step *= max(size[d], 1)
-    return _finish(_C.empty_strided(size, tuple(steps), dtype, _device(device)), requires_grad)
-
-
-@function
 def zeros(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -394,22 +364,6 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     _checked(layout, pin_memory)
     return _finish(
         _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device), requires_grad
-    )
-
-
-@method
-def new_empty_strided(
-    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
-    """Uninitialised memory with the given strides and this tensor's dtype and device.
-
-    >>> rushlight.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
-    (1, 2)
-    """
-    _checked(layout, pin_memory)
-    return _finish(
-        _C.empty_strided(tuple(size), tuple(stride), dtype or self.dtype, device or self.device),
-        requires_grad,
     )
 
 

@@ -13,10 +13,8 @@ from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
     SAME_DTYPE,
-    dims,
     function,
     invalid_combination,
-    method,
     public,
     type_name,
     wrap_dim,
@@ -241,27 +239,6 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     else:
         result = ops.mean_dim(input, dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
-
-
-@method
-def sum_to_size(self, *size):
-    """Sums over the dimensions in which `size` has to be broadcast to this tensor's.
-
-    >>> rushlight.ones(2, 3).sum_to_size(1, 3)
-    tensor([[2., 2., 2.]])
-    """
-    size = dims(size)
-    shape = tuple(self.shape)
-    if not size:
-        return ops.sum(self, None)
-    lead = len(shape) - len(size)
-    fits = lead >= 0 and not [n for m, n in zip(shape[lead:], size, strict=True) if n not in (1, m)]
-    if not fits:
-        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
-    over = tuple(range(lead)) + tuple(lead + d for d, n in enumerate(size) if n == 1 and shape[lead + d] != 1)
-    if not over:
-        return self
-    return ops.view(ops.sum_dim(self, over, True, None), tuple(size))
 
 
 @public
