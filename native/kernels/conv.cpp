@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "conv_avx512.h"
 #include "conv_columns.h"
 #include "matmul.h"
 #include "workspace.h"
@@ -14,6 +15,7 @@
 namespace rl {
 namespace {
 
+constexpr double TINY = 20000;             // multiply-adds below which packing costs more than it saves
 constexpr int64_t COLUMN_BYTES = 1 << 19;  // of the columns held at a time: a part of the second-level cache
 
 template <class F>
@@ -58,6 +60,8 @@ template <class T>
 void forward(DType dtype, const ConvShape& s, T* y, const T* x, const T* w, const T* bias) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
   bool direct = s.pointwise();
+  if constexpr (std::is_same_v<T, float>)
+    if (!direct && s.work() > TINY && conv_has_avx512(s)) return conv_forward_avx512(s, y, x, w, bias);
   int64_t width = direct && s.batch * s.groups >= num_threads() ? pixels : pixels_at_a_time<T>(s);
   int64_t parts = (pixels + width - 1) / std::max<int64_t>(1, width);
   Coefficient<T> c;
@@ -114,6 +118,10 @@ void input_gradient(DType dtype, const ConvShape& s, T* gx, const T* gy, const T
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
   int64_t in_pixels = s.in_pixels();
   if (turns_round(s)) {
+    if constexpr (std::is_same_v<T, float>) {
+      ConvShape other = turned_round(s);
+      if (s.work() > TINY && conv_has_avx512(other)) return conv_forward_avx512(other, gx, gy, w, bias, true);
+    }
     std::unique_ptr<T[]> turned(new T[size_t(s.out_channels * terms)]);
     turn_weights(s, turned.get(), w);
     return conv_forward(dtype, turned_round(s), gx, gy, turned.get(), bias);
@@ -156,6 +164,8 @@ void weight_gradient(DType dtype, const ConvShape& s, T* gw, const T* gy, const 
   // A sum for each range of images; a range is never shorter than one image.
   int64_t ranges = s.work() < THREADED ? 1 : std::min<int64_t>(s.batch, num_threads());
   if (s.batch == 0 || pixels == 0) return std::fill_n(gw, weights, T(0)), void();
+  if constexpr (std::is_same_v<T, float>)
+    if (!direct && s.work() > TINY && conv_has_avx512(s)) return conv_weight_gradient_avx512(s, gw, gy, x);
   Coefficient<T> c;
   std::unique_ptr<T[]> sums(ranges > 1 ? new T[size_t((ranges - 1) * weights)] : nullptr);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * int64_t(sizeof(T)));

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "elementwise.h"
 #include "workspace.h"
@@ -116,7 +115,11 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
   int count = order_of(t, order);
   // torch rounds bytes after each dimension, the last one first.
   constexpr bool BYTES = std::is_same_v<T, uint8_t>;
-  if (BYTES) std::sort(order, order + count, std::greater<int>());
+  if (BYTES) {
+    count = 0;
+    for (int d = 2; d >= 0; d--)
+      if (!t[d].identity) order[count++] = d;
+  }
   int64_t sizes[3] = {t[0].in, t[1].in, t[2].in}, largest = std::max(in_size(t), out_size(t));
   for (int i = 0; i < count; i++) {
     sizes[order[i]] = t[order[i]].out;

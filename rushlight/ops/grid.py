@@ -136,8 +136,8 @@ def _check(input, grid, mode, dims):
         )
     if grid.shape[-1:] != (input.ndim - 2,) and input.ndim == grid.ndim:
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with "
-            f"sizes {list(grid.shape)}"
+            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid "
+            f"with sizes {list(grid.shape)}"
         )
     if input.ndim not in (4, 5) or input.ndim != grid.ndim or (dims and input.ndim != dims + 2):
         raise RuntimeError(

@@ -1,0 +1,505 @@
+// Convolutions of float in AVX-512. Start at `conv_forward_avx512`.
+//
+// A product of the weights with the patches, as in conv.cpp, but the patches are never written out as a
+// matrix: panels of 32 output pixels are packed straight from the image (padded by a copy, so that no patch
+// leaves it) into the order in which the inner loop reads them, and OpenBLAS, which would pack them again, is
+// not asked. The inner loop holds up to 14 output channels by 32 pixels in registers. The gradient of the
+// weights is a product over pixels: both factors are read along them, in tiles of 6 channels by 4 patch rows.
+// Depthwise convolutions have no sum over channels and run along the rows of the image.
+#include "conv_avx512.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "elementwise.h"
+#include "workspace.h"
+
+namespace rl {
+namespace {
+
+constexpr int64_t WIDTH = 32;          // pixels of a panel: two vectors
+constexpr int64_t DEPTH = 256;         // terms packed at a time: a panel of them fits the first-level cache
+constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in the second-level cache
+constexpr int64_t MOST_ROWS = 14;      // output channels of a tile: 28 of the 32 registers
+constexpr int64_t GRAD_PIXELS = 2048;  // pixels of a block of the weights' gradient
+constexpr int64_t GRAD_TERMS = 64;
+
+bool has_avx512() {
+  static const bool has = !std::strcmp(cpu_capability(), "AVX2") && __builtin_cpu_supports("avx512f");
+  return has;
+}
+
+// The image with its padding, and where things lie in it.
+struct Padded {
+  int64_t size[3];              // depth, height, width with padding
+  bool copies;                  // false: there is no padding and the image is used as it is
+  std::vector<int64_t> terms;   // offset of each (channel, kernel position)
+  std::vector<int32_t> pixels;  // offset of each output pixel
+
+  Padded(const ConvShape& s, int64_t channels) {
+    copies = false;
+    for (int d = 0; d < 3; d++) {
+      size[d] = s.in[d] + 2 * s.padding[d];
+      copies |= s.padding[d] > 0;
+    }
+    terms.reserve(size_t(channels * s.kernel_size()));
+    for (int64_t c = 0; c < channels; c++)
+      for (int64_t kd = 0; kd < s.kernel[0]; kd++)
+        for (int64_t kh = 0; kh < s.kernel[1]; kh++)
+          for (int64_t kw = 0; kw < s.kernel[2]; kw++)
+            terms.push_back(((c * size[0] + kd * s.dilation[0]) * size[1] + kh * s.dilation[1]) * size[2] +
+                            kw * s.dilation[2]);
+    pixels.reserve(size_t(s.pixels()));
+    for (int64_t od = 0; od < s.out[0]; od++)
+      for (int64_t oh = 0; oh < s.out[1]; oh++)
+        for (int64_t ow = 0; ow < s.out[2]; ow++)
+          pixels.push_back(
+              int32_t((od * s.stride[0] * size[1] + oh * s.stride[1]) * size[2] + ow * s.stride[2]));
+  }
+  int64_t plane() const { return size[0] * size[1] * size[2]; }
+
+  // `x` itself, or its copy in `room` with zeros around.
+  const float* fill(const ConvShape& s, const float* x, int64_t channels, float* room) const {
+    if (!copies) return x;
+    std::memset(room, 0, size_t(channels * plane()) * sizeof(float));
+    for (int64_t c = 0; c < channels; c++)
+      for (int64_t z = 0; z < s.in[0]; z++)
+        for (int64_t y = 0; y < s.in[1]; y++, x += s.in[2])
+          std::memcpy(
+              room + ((c * size[0] + z + s.padding[0]) * size[1] + y + s.padding[1]) * size[2] + s.padding[2],
+              x, size_t(s.in[2]) * sizeof(float));
+    return room;
+  }
+};
+
+// GCC 12 warns of its own "undefined" vectors in the intrinsics.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx2,fma")
+
+__mmask16 first_lanes(int64_t n) {
+  return n >= 16 ? __mmask16(0xffff) : n <= 0 ? __mmask16(0) : __mmask16((1u << n) - 1);
+}
+
+// How to read 16 pixels that do not all lie side by side: runs of neighbours, or a gather where they are
+// many.
+struct Lanes {
+  int runs = 0;
+  __mmask16 mask[4];
+  int32_t shift[4];  // offset of the run minus the lane it begins at
+  int32_t at[16];    // offset of each pixel
+
+  // Pixels [first, first + count), count <= 16; what is missing repeats the last one.
+  Lanes(const int32_t* pixels, int64_t first, int64_t count) {
+    for (int64_t lane = 0; lane < 16; lane++)
+      at[lane] = pixels[first + std::min(lane, std::max<int64_t>(count, 1) - 1)];
+    for (int lane = 0; lane < int(count);) {
+      int end = lane + 1;
+      while (end < int(count) && at[end] == at[end - 1] + 1) end++;
+      if (runs == 4) {
+        runs = -1;
+        return;
+      }
+      mask[runs] = __mmask16(first_lanes(end) & ~first_lanes(lane));
+      shift[runs++] = at[lane] - lane;
+      lane = end;
+    }
+    if (runs == 1 && count == 16) runs = 0;  // one run of 16: an ordinary load
+  }
+};
+
+inline __m512 read(const Lanes& lanes, const float* image) {
+  if (lanes.runs == 0) return _mm512_loadu_ps(image + lanes.shift[0]);
+  if (lanes.runs < 0) return _mm512_i32gather_ps(_mm512_loadu_si512(lanes.at), image, 4);
+  __m512 v = _mm512_maskz_loadu_ps(lanes.mask[0], image + lanes.shift[0]);
+  for (int run = 1; run < lanes.runs; run++)
+    v = _mm512_mask_loadu_ps(v, lanes.mask[run], image + lanes.shift[run]);
+  return v;
+}
+
+// One tile: c (rows x 32) = bias + a b, or c + a b. a has ROWS numbers per term, b has 32.
+template <int ROWS>
+void tile(int64_t terms, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, __mmask16 left,
+          __mmask16 right, const float* bias, bool first) {
+  __m512 sum[ROWS][2];
+#pragma GCC unroll 14
+  for (int r = 0; r < ROWS; r++) {
+    if (first) {
+      sum[r][0] = sum[r][1] = _mm512_set1_ps(bias && r < rows ? bias[r] : 0.0f);
+    } else if (r < rows) {
+      sum[r][0] = _mm512_maskz_loadu_ps(left, c + r * ldc);
+      sum[r][1] = _mm512_maskz_loadu_ps(right, c + r * ldc + 16);
+    } else {
+      sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+    }
+  }
+  for (int64_t k = 0; k < terms; k++, a += ROWS, b += WIDTH) {
+    __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
+#pragma GCC unroll 14
+    for (int r = 0; r < ROWS; r++) {
+      __m512 factor = _mm512_set1_ps(a[r]);
+      sum[r][0] = _mm512_fmadd_ps(factor, b0, sum[r][0]);
+      sum[r][1] = _mm512_fmadd_ps(factor, b1, sum[r][1]);
+    }
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < ROWS; r++) {
+    if (r >= rows) continue;
+    _mm512_mask_storeu_ps(c + r * ldc, left, sum[r][0]);
+    _mm512_mask_storeu_ps(c + r * ldc + 16, right, sum[r][1]);
+  }
+}
+
+using Tile = decltype(&tile<1>);
+constexpr Tile TILES[] = {nullptr, tile<1>, tile<2>,  tile<3>,  tile<4>,  tile<5>,  tile<6>, tile<7>,
+                          tile<8>, tile<9>, tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
+
+// Where the weight of (output channel, input channel, kernel position) of a group lies. Turned round, the
+// weights are those of the convolution whose input gradient is computed: channels change roles, positions run
+// backwards.
+struct WeightOrder {
+  int64_t out_step, in_step, size;
+  bool turned;
+
+  WeightOrder(const ConvShape& s, bool turned) : size(s.kernel_size()), turned(turned) {
+    out_step = turned ? size : s.terms();
+    in_step = turned ? s.group_out() * size : size;
+  }
+  int64_t position(int64_t k) const { return turned ? size - 1 - k : k; }
+};
+
+// The weights of each group in tiles of `rows` channels: [tile][term][row], zeros where there is no channel.
+void pack_weights(const ConvShape& s, const WeightOrder& order, const float* w, int64_t rows, int64_t tiles,
+                  float* to) {
+  int64_t gin = s.group_in(), gout = s.group_out();
+  for (int64_t g = 0; g < s.groups; g++, w += s.terms() * gout)
+    for (int64_t t = 0; t < tiles; t++) {
+      int64_t first = t * rows, count = std::min(rows, gout - first);
+      for (int64_t c = 0; c < gin; c++)
+        for (int64_t k = 0; k < order.size; k++, to += rows) {
+          const float* from = w + first * order.out_step + c * order.in_step + order.position(k);
+          for (int64_t r = 0; r < count; r++) to[r] = from[r * order.out_step];
+          for (int64_t r = count; r < rows; r++) to[r] = 0;
+        }
+    }
+}
+
+// Small images are taken together, so that panels are full and the weights are read once for all of them.
+struct Blocking {
+  int64_t rows, tiles;      // channels of a tile, tiles of a group
+  int64_t together, parts;  // images taken together, or parts of one (one of the two is 1)
+  int64_t image_step;       // from one image of a block to the next, in what the panels are read from
+
+  Blocking(const ConvShape& s, const Padded& padded) {
+    tiles = (s.group_out() + MOST_ROWS - 1) / MOST_ROWS;
+    rows = (s.group_out() + tiles - 1) / tiles;
+    int64_t images = s.batch * s.groups, threads = num_threads(), panels = (s.pixels() + WIDTH - 1) / WIDTH;
+    int64_t fit = PANELS * WIDTH / s.pixels(), least = std::max<int64_t>(1, images / threads);
+    together = std::clamp<int64_t>(fit, 1, std::min(s.batch, least));
+    parts = together > 1 ? 1 : std::clamp<int64_t>(threads / images, 1, panels);
+    image_step = padded.copies ? s.group_in() * padded.plane() : s.in_channels * s.in_pixels();
+    if (double(together) * double(image_step) > 1e9) together = 1;
+  }
+};
+
+// How the panels of `count` images are read.
+std::vector<Lanes> panel_lanes(const Padded& padded, const Blocking& blocking, int64_t count) {
+  int64_t pixels = int64_t(padded.pixels.size()), all = count * pixels;
+  std::vector<int32_t> places;
+  places.reserve(size_t(all));
+  for (int64_t i = 0; i < count; i++)
+    for (int32_t place : padded.pixels) places.push_back(int32_t(i * blocking.image_step) + place);
+  std::vector<Lanes> lanes;
+  int64_t halves = (all + WIDTH - 1) / WIDTH * 2;
+  lanes.reserve(size_t(halves));
+  for (int64_t half = 0; half < halves; half++)
+    // A half without pixels reads the last one and is not stored.
+    lanes.emplace_back(places.data(), std::min(half * 16, all - 1),
+                       std::clamp<int64_t>(all - half * 16, 1, 16));
+  return lanes;
+}
+
+void forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias, bool turned) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+  Padded padded(s, gin);
+  Blocking blocking(s, padded);
+  int64_t rows = blocking.rows, tiles = blocking.tiles, together = blocking.together;
+  Workspaces weights(1, s.groups * tiles * terms * rows * int64_t(sizeof(float)));
+  Workspaces::Lease packed_weights(weights);
+  pack_weights(s, WeightOrder(s, turned), w, rows, tiles, packed_weights.as<float>());
+  Tile run = TILES[rows];
+  int64_t blocks = (s.batch + together - 1) / together, rest = s.batch - (blocks - 1) * together;
+  std::vector<Lanes> full = panel_lanes(padded, blocking, together), partial;
+  if (rest != together) partial = panel_lanes(padded, blocking, rest);
+  int64_t image_room = padded.copies ? together * gin * padded.plane() : 0;
+  int64_t result_room = together > 1 ? gout * together * pixels : 0;
+  Workspaces spaces(num_threads(),
+                    (image_room + PANELS * DEPTH * WIDTH + result_room) * int64_t(sizeof(float)));
+  divide(s.work(), blocks * s.groups * blocking.parts, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    float *packed = lease.as<float>(), *room = packed + PANELS * DEPTH * WIDTH, *results = room + image_room;
+    for (int64_t task = begin; task < end; task++) {
+      int64_t part = task % blocking.parts, group = task / blocking.parts % s.groups;
+      int64_t block = task / blocking.parts / s.groups, first = block * together;
+      int64_t count = block == blocks - 1 ? rest : together, used = count * pixels;
+      const std::vector<Lanes>& lanes = count == together ? full : partial;
+      const float* from = x + (first * s.groups + group) * gin * s.in_pixels();
+      if (padded.copies) {
+        for (int64_t i = 0; i < count; i++)
+          padded.fill(s, from + i * s.in_channels * s.in_pixels(), gin, room + i * gin * padded.plane());
+        from = room;
+      }
+      float* to = together > 1 ? results : y + (first * s.groups + group) * gout * pixels;
+      int64_t ld = together > 1 ? used : pixels;
+      int64_t panels = (used + WIDTH - 1) / WIDTH, each = (panels + blocking.parts - 1) / blocking.parts;
+      int64_t last = std::min(panels, (part + 1) * each);
+      for (int64_t start = part * each; start < last; start += PANELS) {
+        int64_t stop = std::min(last, start + PANELS);
+        for (int64_t k0 = 0; k0 < terms; k0 += DEPTH) {
+          int64_t depth = std::min(DEPTH, terms - k0);
+          for (int64_t panel = start; panel < stop; panel++) {
+            float* into = packed + (panel - start) * DEPTH * WIDTH;
+            const Lanes &a = lanes[size_t(2 * panel)], &b = lanes[size_t(2 * panel + 1)];
+            for (int64_t k = 0; k < depth; k++, into += WIDTH) {
+              const float* term = from + padded.terms[size_t(k0 + k)];
+              _mm512_storeu_ps(into, read(a, term));
+              _mm512_storeu_ps(into + 16, read(b, term));
+            }
+          }
+          for (int64_t t = 0; t < tiles; t++) {
+            int64_t channel = t * rows;
+            const float* tile_weights =
+                packed_weights.as<float>() + ((group * tiles + t) * terms + k0) * rows;
+            for (int64_t panel = start; panel < stop; panel++) {
+              int64_t at = panel * WIDTH;
+              run(depth, tile_weights, packed + (panel - start) * DEPTH * WIDTH, to + channel * ld + at, ld,
+                  std::min(rows, gout - channel), first_lanes(used - at), first_lanes(used - at - 16),
+                  bias ? bias + group * gout + channel : nullptr, k0 == 0);
+            }
+          }
+        }
+      }
+      if (together == 1) continue;
+      for (int64_t i = 0; i < count; i++)
+        for (int64_t o = 0; o < gout; o++)
+          std::memcpy(y + (((first + i) * s.groups + group) * gout + o) * pixels,
+                      results + o * ld + i * pixels, size_t(pixels) * sizeof(float));
+    }
+  });
+}
+
+// sums[o * ld + k] += the sum over pixels of g[o] * columns[k], for up to 6 by 4 of them.
+template <int O, int K>
+void grad_tile(int64_t pixels, const float* g, int64_t g_ld, const float* columns, int64_t ld, float* sums,
+               int64_t sums_ld) {
+  __m512 sum[O][K];
+#pragma GCC unroll 6
+  for (int o = 0; o < O; o++)
+#pragma GCC unroll 4
+    for (int k = 0; k < K; k++) sum[o][k] = _mm512_setzero_ps();
+  for (int64_t p = 0; p < pixels; p += 16) {
+    __m512 column[K];
+#pragma GCC unroll 4
+    for (int k = 0; k < K; k++) column[k] = _mm512_loadu_ps(columns + k * ld + p);
+#pragma GCC unroll 6
+    for (int o = 0; o < O; o++) {
+      __m512 v = _mm512_loadu_ps(g + o * g_ld + p);
+#pragma GCC unroll 4
+      for (int k = 0; k < K; k++) sum[o][k] = _mm512_fmadd_ps(v, column[k], sum[o][k]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int o = 0; o < O; o++)
+#pragma GCC unroll 4
+    for (int k = 0; k < K; k++) sums[o * sums_ld + k] += _mm512_reduce_add_ps(sum[o][k]);
+}
+
+using GradTile = decltype(&grad_tile<1, 1>);
+template <int O>
+constexpr GradTile GRAD_ROW[] = {nullptr, grad_tile<O, 1>, grad_tile<O, 2>, grad_tile<O, 3>, grad_tile<O, 4>};
+constexpr const GradTile* GRAD_TILES[] = {nullptr,     GRAD_ROW<1>, GRAD_ROW<2>, GRAD_ROW<3>,
+                                          GRAD_ROW<4>, GRAD_ROW<5>, GRAD_ROW<6>};
+
+// Pixels of all images of a range are one long dimension, taken in blocks; a block may span several images.
+void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float* x) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+  int64_t weights = s.out_channels * terms;
+  Padded padded(s, gin);
+  int64_t ranges = s.work() < THREADED ? 1 : std::min<int64_t>(s.batch, num_threads());
+  // Whole images, as many as fit a block; or a part of one.
+  int64_t together = std::max<int64_t>(1, GRAD_PIXELS / pixels), width = std::min(pixels, GRAD_PIXELS);
+  int64_t ld = (together * width + 15) / 16 * 16;
+  int64_t image_room = padded.copies ? gin * padded.plane() : 0;
+  Workspaces spaces(num_threads(),
+                    (together * image_room + (gout + GRAD_TERMS) * ld) * int64_t(sizeof(float)));
+  std::vector<float> sums(size_t((ranges - 1) * weights), 0.0f);
+  std::fill_n(gw, weights, 0.0f);
+  auto block = [&](int64_t group, int64_t first, int64_t count, int64_t p0, int64_t n,
+                   const float* const* images, float* g, float* columns, float* sum) {
+    int64_t used = count * n, whole = (used + 15) / 16 * 16;
+    for (int64_t o = 0; o < gout; o++) {
+      for (int64_t i = 0; i < count; i++)
+        std::memcpy(g + o * ld + i * n, gy + (((first + i) * s.groups + group) * gout + o) * pixels + p0,
+                    size_t(n) * sizeof(float));
+      std::fill(g + o * ld + used, g + o * ld + whole, 0.0f);
+    }
+    for (int64_t k0 = 0; k0 < terms; k0 += GRAD_TERMS) {
+      int64_t height = std::min(GRAD_TERMS, terms - k0);
+      for (int64_t k = 0; k < height; k++) std::fill(columns + k * ld + used, columns + k * ld + whole, 0.0f);
+      for (int64_t p = 0; p < n; p += 16) {
+        int64_t lanes_used = std::min<int64_t>(16, n - p);
+        Lanes lanes(padded.pixels.data(), p0 + p, lanes_used);
+        __mmask16 mask = first_lanes(lanes_used);
+        for (int64_t i = 0; i < count; i++)
+          for (int64_t k = 0; k < height; k++)
+            _mm512_mask_storeu_ps(columns + k * ld + i * n + p, mask,
+                                  read(lanes, images[i] + padded.terms[size_t(k0 + k)]));
+      }
+      for (int64_t k = 0; k < height; k += 4)
+        for (int64_t o = 0; o < gout; o += 6)
+          GRAD_TILES[std::min<int64_t>(6, gout - o)][std::min<int64_t>(4, height - k)](
+              whole, g + o * ld, ld, columns + k * ld, ld, sum + (group * gout + o) * terms + k0 + k, terms);
+    }
+  };
+  divide(s.work(), ranges, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    float *g = lease.as<float>(), *columns = g + gout * ld, *room = columns + GRAD_TERMS * ld;
+    const float* images[GRAD_PIXELS];
+    for (int64_t range = begin; range < end; range++) {
+      float* sum = range == 0 ? gw : sums.data() + (range - 1) * weights;
+      int64_t last = s.batch * (range + 1) / ranges;
+      for (int64_t first = s.batch * range / ranges; first < last; first += together) {
+        int64_t count = std::min(together, last - first);
+        for (int64_t group = 0; group < s.groups; group++) {
+          for (int64_t i = 0; i < count; i++)
+            images[i] = padded.fill(s, x + ((first + i) * s.groups + group) * gin * s.in_pixels(), gin,
+                                    room + i * image_room);
+          for (int64_t p0 = 0; p0 < pixels; p0 += width)
+            block(group, first, count, p0, std::min(width, pixels - p0), images, g, columns, sum);
+        }
+      }
+    }
+  });
+  for (int64_t range = 1; range < ranges; range++)
+    for (int64_t i = 0; i < weights; i++) gw[i] += sums[size_t((range - 1) * weights + i)];
+}
+
+// ---- one channel in, one channel out
+
+// 16 outputs of a row beginning at output `o`; `mask` says which there are.
+inline __m512 along_row(const float* row, int64_t o, int64_t stride, __m512i steps, __mmask16 mask) {
+  if (stride == 1) return _mm512_maskz_loadu_ps(mask, row + o);
+  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, steps, row + o * stride, 4);
+}
+
+__m512i steps_of(int64_t stride) {
+  __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  return _mm512_mullo_epi32(lane, _mm512_set1_epi32(int(stride)));
+}
+
+void depthwise_forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
+                       bool turned) {
+  Padded padded(s, 1);
+  int64_t kernel = s.kernel_size(), lines = s.out[0] * s.out[1], width = s.out[2];
+  Workspaces spaces(num_threads(), padded.copies ? padded.plane() * int64_t(sizeof(float)) : 0);
+  divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    __m512i steps = steps_of(s.stride[2]);
+    for (int64_t plane = begin; plane < end; plane++) {
+      int64_t channel = plane % s.groups;
+      const float *image = padded.fill(s, x + plane * s.in_pixels(), 1, lease.as<float>()),
+                  *weights = w + channel * kernel;
+      __m512 start = _mm512_set1_ps(bias ? bias[channel] : 0.0f);
+      for (int64_t line = 0; line < lines; line++) {
+        const float* from = image + padded.pixels[size_t(line * width)];
+        float* to = y + plane * s.pixels() + line * width;
+        for (int64_t o = 0; o < width; o += 16) {
+          __mmask16 mask = first_lanes(width - o);
+          __m512 sum = start;
+          for (int64_t k = 0; k < kernel; k++)
+            sum =
+                _mm512_fmadd_ps(_mm512_set1_ps(weights[turned ? kernel - 1 - k : k]),
+                                along_row(from + padded.terms[size_t(k)], o, s.stride[2], steps, mask), sum);
+          _mm512_mask_storeu_ps(to + o, mask, sum);
+        }
+      }
+    }
+  });
+}
+
+void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, const float* x) {
+  Padded padded(s, 1);
+  int64_t kernel = s.kernel_size(), lines = s.out[0] * s.out[1], width = s.out[2];
+  Workspaces spaces(num_threads(), padded.copies ? padded.plane() * int64_t(sizeof(float)) : 0);
+  divide(s.work(), s.groups, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    __m512i steps = steps_of(s.stride[2]);
+    for (int64_t channel = begin; channel < end; channel++) {
+      float* sums = gw + channel * kernel;
+      std::fill_n(sums, kernel, 0.0f);
+      for (int64_t n = 0; n < s.batch; n++) {
+        int64_t plane = n * s.groups + channel;
+        const float* image = padded.fill(s, x + plane * s.in_pixels(), 1, lease.as<float>());
+        for (int64_t k0 = 0; k0 < kernel; k0 += 9) {
+          int64_t count = std::min<int64_t>(9, kernel - k0);
+          __m512 sum[9];
+          for (__m512& v : sum) v = _mm512_setzero_ps();
+          for (int64_t line = 0; line < lines; line++) {
+            const float* from = image + padded.pixels[size_t(line * width)];
+            const float* g = gy + plane * s.pixels() + line * width;
+            for (int64_t o = 0; o < width; o += 16) {
+              __mmask16 mask = first_lanes(width - o);
+              __m512 v = _mm512_maskz_loadu_ps(mask, g + o);
+#pragma GCC unroll 9
+              for (int k = 0; k < 9; k++)
+                if (k < count)
+                  sum[k] = _mm512_fmadd_ps(
+                      v, along_row(from + padded.terms[size_t(k0 + k)], o, s.stride[2], steps, mask), sum[k]);
+            }
+          }
+          for (int64_t k = 0; k < count; k++) sums[k0 + k] += _mm512_reduce_add_ps(sum[k]);
+        }
+      }
+    }
+  });
+}
+
+#pragma GCC pop_options
+
+}  // namespace
+
+bool conv_has_avx512(const ConvShape& s) {
+  if (!has_avx512()) return false;
+  double image = double(s.group_in());
+  for (int d = 0; d < 3; d++) image *= double(s.in[d] + 2 * s.padding[d]);
+  return image < 1e9 && s.pixels() < (int64_t(1) << 30) && s.stride[2] < (1 << 20);
+}
+
+void conv_forward_avx512(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
+                         bool turned) {
+  if (s.batch == 0 || s.pixels() == 0 || s.out_channels == 0) return;
+  if (s.depthwise()) return depthwise_forward(s, y, x, w, bias, turned);
+  forward(s, y, x, w, bias, turned);
+}
+
+void conv_weight_gradient_avx512(const ConvShape& s, float* gw, const float* gy, const float* x) {
+  if (s.depthwise()) return depthwise_weight_gradient(s, gw, gy, x);
+  weight_gradient(s, gw, gy, x);
+}
+
+}  // namespace rl
+
+#else  // other processors
+
+namespace rl {
+bool conv_has_avx512(const ConvShape&) { return false; }
+void conv_forward_avx512(const ConvShape&, float*, const float*, const float*, const float*, bool) {}
+void conv_weight_gradient_avx512(const ConvShape&, float*, const float*, const float*) {}
+}  // namespace rl
+
+#endif
