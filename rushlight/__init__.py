@@ -115,6 +115,7 @@ _LAZY = {
     "nn",
     "optim",
     "overrides",
+    "profiler",
     "return_types",
     "serialization",
     "signal",

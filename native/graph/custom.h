@@ -69,6 +69,15 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);
 // history.cpp: t has a new grad_fn; if it retains its gradient, the new one fills it in from now on.
 void move_retained(Tensor* t, Node* from);
 
+// profiler.cpp: notes what happens between its construction and its end, if that is wanted.
+bool profiling();
+struct Timing {
+  explicit Timing(std::string name);
+  ~Timing();
+  Timing(const Timing&) = delete;
+  int index;
+};
+
 // primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any.
 Saved save_tensor(Tensor* t, bool keep_history);
 
