@@ -168,7 +168,7 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
     """How many elements each result is made of: a number without a mask, else a tensor."""
     mask = _mask_of(input, mask)
     if mask is None:
-        return math.prod(input.shape[d] for d in dims)
+        return math.prod(input.shape[d] for d in dims) if input.dim() else 1
     return mask.sum(dims, keepdim)
 
 
@@ -346,7 +346,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     total = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)
     count = _count(input, dims, keepdim, mask)
     if isinstance(count, Tensor):
-        return total / (count - correction).clamp(min=0)
+        return total / (count - correction).clamp(min=0).to(total.abs().dtype)
     return total / max(count - correction, 0)
 
 

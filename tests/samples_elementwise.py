@@ -277,11 +277,11 @@ binary("special.xlog1py", lambda a, b: a * math.log1p(b), right=AWAY, dtypes="fi
 binary("logaddexp2", lambda a, b: math.log2(2**a + 2**b), scalars=(), dtypes="f", grad="f")
 op(
     "nextafter",
-    [call(x(3, 4), x(3, 4), only="scib"), call(x(3), x(), only="scib")],
+    [call(x(3, 4), x(3, 4)), call(x(3), x()), call(x(2, 3, values=(1, 0, 5, -1, 2, 0)), x(2, 3))],
     reference=math.nextafter,
     inplace=True,
-    dtypes="s",
-    grad="",
+    dtypes="f",
+    grad="f",
 )
 binary("gcd", lambda a, b: math.gcd(a, b), scalars=(), inplace=True, dtypes="i", grad="")
 binary("lcm", lambda a, b: math.lcm(a, b), scalars=(), inplace=True, dtypes="i", grad="")

@@ -117,7 +117,7 @@ def _slope_uneven(y, x, dim, edge_order):
 
 
 @function
-def gradient(input, *, spacing=1, dim=None, edge_order=1):
+def gradient(input, *, spacing=None, dim=None, edge_order=1):
     """The slope along every dimension (or along dim), from central differences; a tuple with one per dim.
 
     spacing is a distance, one distance per dimension, or one tensor of coordinates per dimension.
@@ -136,6 +136,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if spacing is None:
+        spacing = 1
     if isinstance(spacing, (tuple, list)):
         if len(spacing) != len(dims):
             raise RuntimeError(

@@ -140,6 +140,7 @@ derivative("round", x=lambda g: _zeros(g))
 derivative("round_decimals", x=lambda g: _zeros(g), node="RoundBackward1")
 derivative("trunc", x=lambda g: _zeros(g))
 derivative("frac", x=lambda g: g)
+derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: _zeros(g))
 derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
 derivative(
     "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)

@@ -25,6 +25,29 @@ inline f64v nextafter(f64v x, f64v y) {
   return each([](double x, double y) { return ::nextafter(x, y); }, x, y);
 }
 
+// Half types step in their own 16 bits, where a sign and a size that counts up are.
+template <class T>
+void nextafter_in_half(char* const* data, const int64_t* strides, int64_t n, const void*) {
+  for (int64_t i = 0; i < n; i++) {
+    T from, to;
+    uint16_t bits, towards;
+    std::memcpy(&from, data[1] + i * strides[1], 2);
+    std::memcpy(&to, data[2] + i * strides[2], 2);
+    std::memcpy(&bits, &from, 2);
+    std::memcpy(&towards, &to, 2);
+    float x = float(from), y = float(to);
+    if (y != y || x == y) bits = towards;
+    else if (x == 0) bits = uint16_t((towards & 0x8000) | 1);
+    else if (x == x) bits = uint16_t((x < y) == (x > 0) ? bits + 1 : bits - 1);
+    std::memcpy(data[0] + i * strides[0], &bits, 2);
+  }
+}
+constexpr Elementwise with_halves(Elementwise e, Loop half, Loop bfloat16) {
+  e.loops[int(DType::f16)] = half;
+  e.loops[int(DType::bf16)] = bfloat16;
+  return e;
+}
+
 constexpr Elementwise entries[] = {
     UNARY(floor, REAL, none, same, floor(x)),
     UNARY(ceil, REAL, none, same, ceil(x)),
@@ -50,7 +73,8 @@ constexpr Elementwise entries[] = {
            : x > y   ? y
                      : x),
     BINARY(copysign, FLOATING, int_to_float, same, with_sign(x, y)),
-    BINARY(nextafter, NEXTAFTER, none, same, nextafter(x, y)),
+    with_halves(BINARY(nextafter, NEXTAFTER, none, same, nextafter(x, y)), nextafter_in_half<Half>,
+                nextafter_in_half<BFloat16>),
     BINARY(heaviside, REAL | BOOL, none, same,
            x == 0  ? y
            : x > 0 ? constant<decltype(x)>(1)
