@@ -110,6 +110,7 @@ _LAZY = {
     "cpu",
     "cuda",
     "fft",
+    "distributions",
     "linalg",
     "masked",
     "nn",

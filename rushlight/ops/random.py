@@ -7,6 +7,7 @@ tensor, so the derivative of every sampler is zero.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._dtype_info import finfo
 from rushlight.ops._public import Tensor, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _size
@@ -46,6 +47,13 @@ derivative("normal_std", std=_zero, node="NormalBackward2")
 derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3")
 derivative("poisson", input=_zero)
 derivative("binomial", count=_underivable("binomial"), prob=_underivable("binomial"), node="NotImplemented")
+derivative("standard_gamma", alpha=lambda g, alpha, out: g * ops.standard_gamma_grad(alpha, out))
+derivative(
+    "standard_gamma_grad",
+    alpha=_underivable("_standard_gamma_grad"),
+    sample=_underivable("_standard_gamma_grad"),
+    node="NotImplemented",
+)
 no_derivative("multinomial", "randperm")
 
 
@@ -293,6 +301,20 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 def poisson(input, generator=None):
     """Poisson numbers with the rates in `input`."""
     return ops.poisson(input, generator)
+
+
+@function
+def _standard_gamma(alpha, generator=None):
+    """Samples of gamma distributions with rate one; differentiable by their shapes `alpha`."""
+    return ops.standard_gamma(alpha, generator)
+
+
+@function
+def _sample_dirichlet(concentration, generator=None):
+    """Samples of Dirichlet distributions along the last dimension."""
+    gammas = ops.standard_gamma(concentration.double(), generator)
+    samples = gammas / gammas.sum(-1, keepdim=True)
+    return samples.clamp(min=finfo(concentration.dtype).tiny).to(concentration.dtype)
 
 
 @function

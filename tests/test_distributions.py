@@ -1,0 +1,82 @@
+"""Distributions without torch at hand: samples fit the densities, gradients of samples, what is refused."""
+
+import math
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributions as D
+
+CONTINUOUS = [
+    D.Normal(0.5, 2.0),
+    D.Laplace(0.5, 2.0),
+    D.Uniform(-1.0, 2.0),
+    D.Exponential(1.5),
+    D.Gamma(2.5, 1.5),
+    D.Beta(2.0, 3.0),
+    D.Gumbel(0.5, 1.5),
+    D.LogNormal(0.1, 0.4),
+    D.Weibull(1.5, 2.0),
+    D.StudentT(8.0),
+    D.Pareto(1.0, 6.0),
+    D.HalfNormal(2.0),
+    D.Kumaraswamy(2.0, 3.0),
+    D.InverseGamma(6.0, 2.0),
+    D.ContinuousBernoulli(0.3),
+]
+DISCRETE = [D.Bernoulli(0.3), D.Binomial(6, torch.tensor(0.3)), D.Poisson(3.0), D.Geometric(0.4)]
+
+
+@pytest.mark.parametrize("distribution", CONTINUOUS + DISCRETE, ids=lambda d: type(d).__name__)
+def test_samples_have_the_moments(distribution):
+    torch.manual_seed(0)
+    samples = distribution.sample((20000,)).double()
+    error = 5 * distribution.stddev / math.sqrt(20000)
+    assert abs(samples.mean() - distribution.mean) < error
+    torch.testing.assert_close(samples.var(), distribution.variance.double(), rtol=0.15, atol=0.0)
+
+
+@pytest.mark.parametrize("distribution", CONTINUOUS, ids=lambda d: type(d).__name__)
+def test_densities_integrate_to_one(distribution):
+    low, high = distribution.support.check(torch.tensor([-40.0, 40.0])).tolist()
+    start = -40.0 if low else 0.0
+    start = (
+        -1.0 if isinstance(distribution, D.Uniform) else 1.0 if isinstance(distribution, D.Pareto) else start
+    )
+    end = 40.0 if high else 2.0 if isinstance(distribution, D.Uniform) else 1.0
+    middle = torch.linspace(start, end, 200002, dtype=torch.float64)
+    middle = ((middle[1:] + middle[:-1]) / 2).float()
+    total = distribution.log_prob(middle).exp().double().sum() * (end - start) / 200001
+    assert abs(total - 1) < 2e-2
+
+
+def test_gradients_of_gamma_samples():
+    """d E[x] / d concentration of Gamma(c, 1) is 1."""
+    torch.manual_seed(1)
+    for concentration in (0.3, 2.0, 50.0):
+        c = torch.full((20000,), concentration, dtype=torch.float64, requires_grad=True)
+        D.Gamma(c, 1.0).rsample().mean().backward()
+        assert abs(c.grad.sum() - 1) < 0.1
+    c = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    D.Dirichlet(c).rsample((20000,))[:, 0].mean().backward()
+    mean = c.detach().requires_grad_()
+    (mean[0] / mean.sum()).backward()
+    torch.testing.assert_close(c.grad, mean.grad, rtol=0.1, atol=5e-3)
+
+
+def test_mixture_and_independent():
+    mixture = D.MixtureSameFamily(D.Categorical(torch.ones(2)), D.Normal(torch.tensor([-1.0, 1.0]), 0.1))
+    assert abs(mixture.mean) < 1e-6 and abs(mixture.variance - 1.01) < 1e-5
+    assert mixture.sample((5,)).shape == (5,)
+    joined = D.Independent(D.Normal(torch.zeros(3, 2), 1.0), 1)
+    assert joined.batch_shape == (3,) and joined.log_prob(torch.zeros(3, 2)).shape == (3,)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        D.Normal(0.0, -1.0)
+    with pytest.raises(ValueError, match="within the support"):
+        D.Exponential(1.0).log_prob(torch.tensor(-1.0))
+    assert D.Normal(0.0, -1.0, validate_args=False).scale == -1
+    with pytest.raises(NotImplementedError, match="No KL"):
+        D.kl_divergence(D.StudentT(1.0), D.Poisson(1.0))
