@@ -114,7 +114,7 @@ PyObject* standard_gamma_grad_forward(const Primitive&, PyObject* const* args, T
 
 ModuleInit init([](PyObject*) {
   define("standard_gamma(alpha; generator)", standard_gamma_forward);
-  define("standard_gamma_grad(alpha, sample)", standard_gamma_grad_forward);
+  define("_standard_gamma_grad(alpha, sample)", standard_gamma_grad_forward);
 });
 
 }  // namespace

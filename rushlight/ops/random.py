@@ -47,9 +47,9 @@ derivative("normal_std", std=_zero, node="NormalBackward2")
 derivative("normal_mean_std", mean=_zero, std=_zero, node="NormalBackward3")
 derivative("poisson", input=_zero)
 derivative("binomial", count=_underivable("binomial"), prob=_underivable("binomial"), node="NotImplemented")
-derivative("standard_gamma", alpha=lambda g, alpha, out: g * ops.standard_gamma_grad(alpha, out))
+derivative("standard_gamma", alpha=lambda g, alpha, out: g * ops._standard_gamma_grad(alpha, out))
 derivative(
-    "standard_gamma_grad",
+    "_standard_gamma_grad",
     alpha=_underivable("_standard_gamma_grad"),
     sample=_underivable("_standard_gamma_grad"),
     node="NotImplemented",
