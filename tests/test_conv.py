@@ -1,0 +1,175 @@
+"""Convolutions and pooling where the table of samples does not reach: every kernel, threads, large inputs."""
+
+import itertools
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+
+F = torch.nn.functional
+
+
+def convolved(x, w, stride, padding, dilation, groups):
+    """conv2d by its definition, in double precision."""
+    x, w = x.double(), w.double()
+    n, c, _, _ = x.shape
+    out, per_group, kh, kw = w.shape
+    x = F.pad(x, (padding[1], padding[1], padding[0], padding[0]))
+    height = (x.shape[2] - dilation[0] * (kh - 1) - 1) // stride[0] + 1
+    width = (x.shape[3] - dilation[1] * (kw - 1) - 1) // stride[1] + 1
+    total = torch.zeros(n, out, height, width, dtype=torch.float64)
+    for i, j in itertools.product(range(kh), range(kw)):
+        rows = slice(i * dilation[0], i * dilation[0] + (height - 1) * stride[0] + 1, stride[0])
+        cols = slice(j * dilation[1], j * dilation[1] + (width - 1) * stride[1] + 1, stride[1])
+        pixels = x[:, :, rows, cols].reshape(n, groups, c // groups, height, width)
+        weights = w[:, :, i, j].reshape(groups, out // groups, per_group)
+        term = torch.einsum("ngchw,goc->ngohw", pixels, weights)
+        total = total + term.reshape(n, out, height, width)
+    return total
+
+
+def near(a, b, tolerance):
+    scale = float(b.detach().abs().max()) + 1e-6
+    return float((a.detach().double() - b.detach()).abs().max()) <= tolerance * scale
+
+
+def check_convolution(rng, dtype, tolerance):
+    """A random geometry: the result and the gradients of input and weights."""
+    groups = rng.choice([1, 1, 2, 3])
+    c, out = groups * rng.randint(1, 6), groups * rng.randint(1, 20)
+    if rng.random() < 0.3:
+        groups = out = c
+    kernel, stride = [rng.randint(1, 4) for _ in "hw"], [rng.choice([1, 1, 2, 3]) for _ in "hw"]
+    padding, dilation = [rng.randint(0, 3) for _ in "hw"], [rng.randint(1, 2) for _ in "hw"]
+    size = [dilation[d] * (kernel[d] - 1) + 1 + rng.randint(0, 30) for d in range(2)]
+    x, w = torch.randn(rng.randint(1, 4), c, *size), torch.randn(out, c // groups, *kernel)
+    case = f"{tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {dtype}"
+    settings = (tuple(stride), tuple(padding), tuple(dilation), groups)
+    pairs = []
+    for cast, function in ((dtype, lambda x, w: F.conv2d(x, w, None, *settings)), (torch.float64, None)):
+        a, b = x.to(cast).requires_grad_(), w.to(cast).requires_grad_()
+        y = function(a, b) if function else convolved(a, b, *settings)
+        g = torch.arange(y.numel()).remainder(7).reshape(y.shape).to(y.dtype) - 3
+        pairs.append([y, *torch.autograd.grad(y, (a, b), g)])
+    for what, ours, exact in zip(("result", "input", "weight"), *pairs, strict=True):
+        assert ours.dtype == dtype
+        assert near(ours, exact, tolerance), f"{what} of {case}"
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_convolutions_agree_with_their_definition(seed, threads):
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.03)):
+        check_convolution(rng, dtype, tolerance)
+
+
+def test_the_other_kernels_agree_too():
+    """Without AVX-512 and AVX2, convolutions are products of matrices."""
+    program = (
+        "import random, rushlight as torch, test_conv\n"
+        "torch.manual_seed(5)\n"
+        "for seed in range(8): test_conv.check_convolution(random.Random(seed), torch.float32, 1e-5)\n"
+    )
+    here = os.path.dirname(__file__)
+    root = os.path.dirname(os.path.dirname(torch.__file__))
+    environment = os.environ | {"RUSHLIGHT_CPU": "baseline", "PYTHONPATH": os.pathsep.join([here, root])}
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, cwd="/")
+    assert result.returncode == 0, result.stderr.decode()
+
+
+def test_many_small_images_share_a_block(threads):
+    x, w = torch.randn(37, 8, 7, 7), torch.randn(40, 8, 3, 3)
+    y = F.conv2d(x, w, padding=1)
+    exact = convolved(x, w, (1, 1), (1, 1), (1, 1), 1)
+    assert near(y, exact, 1e-5)
+
+
+def test_a_transposed_convolution_is_the_adjoint():
+    x, w = torch.randn(3, 4, 9, 8, dtype=torch.float64), torch.randn(6, 4, 3, 2, dtype=torch.float64)
+    y = F.conv2d(x, w, None, (2, 1), 1)
+    g = torch.randn(*y.shape, dtype=torch.float64)
+    back = F.conv_transpose2d(g, w, None, (2, 1), 1)
+    assert back.shape == x.shape
+    assert abs(float((back * x).sum() - (y * g).sum())) < 1e-9
+
+
+def test_large_inputs_leave_the_interpreter_free(threads):
+    """Long loops run without the GIL; their results are made with it."""
+    x = torch.randn(8, 16, 40, 40, requires_grad=True)
+    samples = torch.rand(8, 16, 2)
+    for pool in (
+        lambda x: F.max_pool2d(x, 3, 2, 1),
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[0],
+        lambda x: F.adaptive_max_pool2d(x, 7),
+        lambda x: F.fractional_max_pool2d(x, 2, 13, _random_samples=samples),
+        lambda x: F.avg_pool2d(x, 3, 2, 1),
+        lambda x: F.adaptive_avg_pool2d(x, 7),
+        lambda x: F.interpolate(x, size=31, mode="bicubic"),
+        lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+        lambda x: F.unfold(x, 3),
+    ):
+        whole = pool(x)
+        assert torch.equal(whole[:1], pool(x[:1]))
+        (gradient,) = torch.autograd.grad(whole.sum(), x)
+        assert gradient.shape == x.shape
+
+
+def test_max_pooling_finds_nan_and_ties():
+    nan = float("nan")
+    x = torch.tensor(
+        [[[1.0, nan, 3.0, 3.0], [2.0, 0.0, 3.0, nan], [-1.0, -1.0, 5.0, 4.0], [-1.0, -1.0, 5.0, 5.0]]]
+    )
+    x.requires_grad_()
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    assert indices.tolist() == [[[1, 7], [8, 10]]]
+    assert str(values.tolist()) == str([[[nan, nan], [-1.0, 5.0]]])
+    plain = F.max_pool2d(x, 2)
+    assert str(plain.tolist()) == str(values.tolist())
+    (one,) = torch.autograd.grad(values.sum(), x)
+    (other,) = torch.autograd.grad(plain.sum(), x)
+    assert one.tolist() == other.tolist()
+    assert sorted(one.reshape(-1).tolist()) == [0.0] * 12 + [1.0] * 4
+
+
+def test_absurd_sizes_are_refused():
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2)
+    huge = 2**40
+    for call in (
+        lambda: F.conv2d(x, w, padding=huge),
+        lambda: F.conv2d(x, w, stride=2**70),
+        lambda: F.conv2d(x, w, dilation=huge),
+        lambda: F.conv_transpose2d(x, w, stride=2**31 - 1, padding=0),
+        lambda: F.max_pool2d(x, 2, huge),
+        lambda: F.max_pool2d(x, huge),
+        lambda: F.avg_pool2d(x, huge),
+        lambda: F.unfold(x, 2, padding=huge),
+        lambda: F.fold(torch.ones(1, 4, 1), (huge, huge), 2),
+        lambda: F.pad(x, (huge, huge, huge, huge)),
+        lambda: F.pad(x, (huge, huge, huge, huge), mode="replicate"),
+        lambda: F.interpolate(x, size=huge),
+        lambda: F.adaptive_avg_pool2d(x, huge),
+        lambda: F.adaptive_max_pool2d(x, huge),
+    ):
+        with pytest.raises((RuntimeError, OverflowError, MemoryError)):
+            call()
+
+
+def test_indices_outside_are_refused():
+    x = torch.ones(1, 1, 2, 2)
+    for bad in (16, -1, 2**62):
+        where = torch.tensor([[[[0, 1], [2, bad]]]])
+        with pytest.raises(RuntimeError, match="Found an invalid max index"):
+            F.max_unpool2d(x, where, 2)
