@@ -162,3 +162,21 @@ for _name, _gates in _weights.items():
     )
     _state = (x(2, 3), x(2, 3)) if _name == "lstm" else x(2, 3)
     op(f"{_name}_cell", [call(x(2, 2), _state, *_parameters), call(x(2, 2), _state, *_parameters[:2])], **RNN)
+
+# torch's gradient holds for log_probs that sum to one: finite differences do not keep to that.
+op(
+    "nn.functional.ctc_loss",
+    [
+        call(x(4, 2, 3, low=-3, high=-0.5), index(1, 2, 2, 1, shape=(2, 2)), (4, 3), (2, 1), nograd=True),
+        call(x(4, 3, low=-3, high=-0.5), index(1, 2), (4,), (2,), reduction="sum", nograd=True),
+    ],
+    covers=("ctc_loss_backward",),
+    second=False,
+    **NORM | {"dtypes": "s", "grad": "", "tolerance": 8, "layouts": ("strided",)},
+)
+op(
+    "ctc_loss",
+    [call(x(4, 1, 3, low=-3, high=-0.5), index(1, 2), (4,), (2,), 0, 0, True, nograd=True)],
+    second=False,
+    **NORM | {"dtypes": "s", "grad": "", "tolerance": 8, "layouts": ()},
+)

@@ -3,6 +3,8 @@
 from rushlight.nn import attention, functional, init, modules, parameter, utils
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
+from rushlight.nn.adaptive import *
+from rushlight.nn.adaptive import __all__ as _adaptive
 from rushlight.nn.batchnorm import *
 from rushlight.nn.batchnorm import __all__ as _batchnorm
 from rushlight.nn.channelshuffle import *
@@ -71,6 +73,7 @@ __all__ = [
     *_multihead,
     *_transformer,
     *_rnn,
+    *_adaptive,
     *_sparse,
     *_channelshuffle,
     *_conv,

@@ -4,6 +4,7 @@ import sys
 
 from rushlight.nn import (
     activation,
+    adaptive,
     batchnorm,
     channelshuffle,
     container,
@@ -53,6 +54,7 @@ _FAMILIES = (
     multihead,
     transformer,
     rnn,
+    adaptive,
     sparse,
 )
 for _family in _FAMILIES:

@@ -60,6 +60,9 @@ from rushlight.nn.functional.conv import (
     fold,
     unfold,
 )
+from rushlight.nn.functional.ctc import (
+    ctc_loss,
+)
 from rushlight.nn.functional.distance import (
     cosine_embedding_loss,
     cosine_similarity,
@@ -178,6 +181,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",

@@ -1,0 +1,142 @@
+"""Connectionist temporal classification."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import function
+from rushlight.ops._rules import derivative
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+
+def _second(
+    g_out,
+    g,
+    log_probs,
+    loss,
+    log_alpha,
+    targets,
+    input_lengths,
+    target_lengths,
+    starts,
+    blank,
+    zero_infinity,
+    needs,
+):
+    """The gradient is linear in g; as in torch, there is no derivative with respect to log_probs."""
+    if any(needs[1:]):
+        raise RuntimeError("the derivative for '_ctc_loss_backward' is not implemented.")
+    lengths = (input_lengths, target_lengths, starts)
+    ones = g.detach().new_ones(g.shape)
+    unit = ops.ctc_loss_backward(ones, log_probs, loss, log_alpha, targets, *lengths, blank, zero_infinity)
+    return (g_out * unit).sum((0, 2)), None, None, None
+
+
+def _gradient(
+    g, log_probs, loss, log_alpha, targets, input_lengths, target_lengths, starts, blank, zero_infinity
+):
+    lengths = (input_lengths, target_lengths, starts)
+    return ops.ctc_loss_backward(
+        g, log_probs, loss.detach(), log_alpha.detach(), targets, *lengths, blank, zero_infinity
+    )
+
+
+derivative("ctc_loss", log_probs=_gradient)
+derivative("ctc_loss_backward", _second)
+
+
+def _lengths(value, name):
+    """A tuple of ints from a tensor, a sequence or a number."""
+    if isinstance(value, Tensor):
+        if value.is_floating_point() or value.is_complex():
+            raise RuntimeError(f"{name} must be integral")
+        value = value.tolist()
+    return (value,) if isinstance(value, int) else tuple(int(v) for v in value)
+
+
+def _check(log_probs, targets, input_lengths, target_lengths):
+    where = "(while checking arguments for ctc_loss_allocate_outputs)"
+    steps, batch = log_probs.shape[:2]
+    if len(input_lengths) != batch:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if len(target_lengths) != batch:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    for length in target_lengths:
+        if length < 0:
+            raise RuntimeError(
+                f"Expected target_lengths to have value at least 0, but got value {length} {where}"
+            )
+    if targets.dim() == 1:
+        if targets.shape[0] != sum(target_lengths):
+            raise RuntimeError(
+                f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size "
+                f"{targets.shape[0]} for argument #2 'targets' {where}"
+            )
+    elif targets.dim() == 2:
+        if targets.shape[0] != batch:
+            raise RuntimeError(
+                f"Expected tensor to have size {batch} at dimension 0, but got size {targets.shape[0]} for "
+                f"argument #2 'targets' {where}"
+            )
+        longest = max(target_lengths, default=0)
+        if targets.shape[1] < longest:
+            raise RuntimeError(
+                f"Expected tensor to have size at least {longest} at dimension 1, but got size "
+                f"{targets.shape[1]} for argument #2 'targets' {where}"
+            )
+    else:
+        raise RuntimeError(
+            f"Expected 1- or 2-dimensional targets, but got {targets.dim()}-dimensional ones {where}"
+        )
+    for length in input_lengths:
+        if length < 0:
+            raise RuntimeError(
+                f"Expected input_lengths to have value at least 0, but got value {length} {where}"
+            )
+        if length > steps:
+            raise RuntimeError(
+                f"Expected input_lengths to have value at most {steps}, but got value {length} {where}"
+            )
+
+
+@function
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    """Minus the log likelihood of label sequences over all their alignments with the input.
+
+    log_probs is (time, batch, classes) or (time, classes). targets are labels, one row per sequence or all in
+    a row; reduction is 0 for none, 1 for the mean (of losses divided by target lengths), 2 for the sum.
+
+    >>> probabilities = rushlight.full((2, 1, 2), 0.5)
+    >>> rushlight.ctc_loss(probabilities.log(), rushlight.tensor([[1]]), [2], [1]).exp()
+    tensor(1.3333)
+    """
+    if not isinstance(log_probs, Tensor):
+        raise TypeError(
+            f"ctc_loss(): argument 'log_probs' (position 1) must be Tensor, not {type(log_probs).__name__}"
+        )
+    batched = log_probs.dim() == 3
+    x = log_probs if batched or log_probs.dim() != 2 else log_probs.unsqueeze(1)
+    if x.dim() != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {x.dim()}-dimensional tensor for argument #1 "
+            "'log_probs' (while checking arguments for ctc_loss_allocate_outputs)"
+        )
+    if not batched and targets.dim() == 1:
+        targets = targets.unsqueeze(0)
+    inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
+    _check(x, targets, inputs, lengths)
+    if targets.dim() == 2:
+        starts = tuple(n * targets.shape[1] for n in range(len(lengths)))
+    else:
+        starts = tuple(sum(lengths[:n]) for n in range(len(lengths)))
+    flat = targets.detach().reshape(-1).to(_C.int64)
+    loss = ops.ctc_loss(x, flat, inputs, lengths, starts, blank, bool(zero_infinity))[0]
+    if zero_infinity:
+        loss = loss.masked_fill(loss.detach() == float("inf"), 0.0)
+    if reduction == 1:
+        divisor = loss.new_tensor([max(length, 1) for length in lengths])
+        return (loss / divisor).mean()
+    if reduction == 2:
+        return loss.sum()
+    return loss if batched else loss.squeeze(0)
