@@ -101,11 +101,23 @@ def is_tensor(obj: object) -> bool:
 from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
+
+
+class OutOfMemoryError(RuntimeError):
+    """Raised when the memory of a device is exhausted."""
+
+
+class AcceleratorError(RuntimeError):
+    """Raised when an accelerator fails."""
+
+
 legacy_contiguous_format = contiguous_format
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
+    "accelerator",
     "amp",
+    "backends",
     "compiler",
     "cpu",
     "cuda",
@@ -124,9 +136,11 @@ _LAZY = {
     "storage",
     "testing",
     "utils",
+    "version",
 }
 # Names that live in such a submodule.
 _LAZY_NAMES = {
+    "GradScaler": "amp",
     "autocast": "amp",
     "clear_autocast_cache": "amp.autocast_mode",
     "get_autocast_cpu_dtype": "amp.autocast_mode",
@@ -151,6 +165,10 @@ _LAZY_NAMES |= dict.fromkeys(
     ),
     "_functional_names",
 )  # fmt: skip
+
+_LAZY_NAMES |= dict.fromkeys(
+    ("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"), "_symbols"
+)
 
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from rushlight import OutOfMemoryError  # noqa: F401  (torch has it here, too)
+
 
 def is_available() -> bool:
     """Whether a GPU can be used."""

@@ -130,6 +130,23 @@ plain(
     tolerance=4.0,
 )
 
+plain(
+    "segment_reduce",
+    [
+        *(call(x(5, 2, distinct=True), how, lengths=index(1, 0, 4), nograd=how in ("max", "min", "mean"))
+          for how in ("sum", "mean", "prod", "max", "min")),
+        *(call(x(5, distinct=True), how, offsets=index(0, 2, 5)) for how in ("sum", "mean", "prod", "max")),
+        call(x(2, 4, 2), "sum", lengths=index(1, 3, 2, 2, shape=(2, 2)), axis=1),
+        call(x(5, 2, distinct=True), "max", lengths=index(1, 0, 4), initial=0.5),
+        call(x(5), "sum", lengths=index(1, 2), unsafe=True),
+    ],
+    dtypes="f",
+    grad="f",
+    second=False,
+    strict=False,
+    tolerance=4.0,
+)  # fmt: skip
+
 # Histograms
 op(
     "histc",

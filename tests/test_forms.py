@@ -195,3 +195,22 @@ def test_embedding_bag_scales_gradients_by_frequency():
     bags = rushlight.tensor([[0, 2], [2, 3]])
     rushlight.nn.functional.embedding_bag(bags, table, mode="sum", scale_grad_by_freq=True).sum().backward()
     assert table.grad.tolist() == [[1, 1], [0, 0], [1, 1], [1, 1]]
+
+
+def test_backends_can_be_asked_and_set():
+    from rushlight.backends import cudnn
+
+    assert not rushlight.backends.mps.is_available() and not rushlight.accelerator.is_available()
+    with cudnn.flags(benchmark=True, deterministic=True):
+        assert rushlight.backends.cudnn.benchmark
+    assert not cudnn.benchmark
+    with pytest.raises(AttributeError, match="Unknown attribute allow_tf33"):
+        rushlight.backends.cuda.matmul.allow_tf33 = True
+    assert rushlight.version.cuda is None and issubclass(rushlight.cuda.OutOfMemoryError, RuntimeError)
+    assert rushlight.accelerator.current_accelerator() is None
+    assert rushlight.sym_max(1, 2.0) == 2.0 and rushlight.sym_not(True) is False
+
+
+def test_names_that_live_elsewhere_can_be_imported():
+    for name in rushlight._LAZY_NAMES:
+        assert getattr(rushlight, name) is not None, name

@@ -30,6 +30,7 @@ from rushlight.ops import (
     rnn,
     scaling,
     scan,
+    segment,
     shape,
     sort,
     special,

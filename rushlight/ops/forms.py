@@ -209,6 +209,19 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     return result if out is None else write_out(out, result)
 
 
+@function
+def embedding_renorm_(input, indices, max_norm, norm_type):
+    """Shortens those of the rows at `indices` whose norm exceeds max_norm, in place.
+
+    >>> rushlight.embedding_renorm_(rushlight.tensor([[3., 4.]]), rushlight.tensor([0]), 1., 2.)
+    tensor([[0.6000, 0.8000]])
+    """
+    from rushlight.nn.functional.sparse import _shorten_rows
+
+    _shorten_rows(input, indices, max_norm, norm_type)
+    return input
+
+
 @method
 def fill_diagonal_(self, fill_value, wrap=False):
     """Writes a number to the main diagonal; wrap starts it again below in tall matrices.

@@ -120,6 +120,8 @@ def sum_to_size(self, *size):
     if not size:
         raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
     wanted = dims(size)
+    if not wanted:
+        return self.sum()
     extra = self.dim() - len(wanted)
     fits = extra >= 0 and all(n in (1, m) for n, m in zip(wanted, self.shape[extra:]))
     if not fits:

@@ -1,0 +1,80 @@
+"""Reductions of the segments that a dimension is divided into."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, function, wrap_dim
+
+ops = _C.ops
+
+# What a segment without elements gives.
+_EMPTY = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
+
+
+@function
+def segment_reduce(
+    data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
+):
+    """The sum, mean, prod, max or min of every segment along `axis`, given their lengths or where they begin.
+
+    `initial` is what every segment starts with. The dimensions before `axis` are batches, and `lengths` (or
+    `offsets`) has one row for each.
+
+    >>> rushlight.segment_reduce(rushlight.tensor([1., 2., 3.]), "sum", lengths=rushlight.tensor([1, 2]))
+    tensor([1., 5.])
+    """
+    if reduce not in _EMPTY:
+        raise RuntimeError(f"unsupported reduction given! {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if data.numel() == 0:
+        raise RuntimeError("Expected data.numel() > 0 to be true, but got false.")
+    axis = wrap_dim(axis, data.dim())
+    if lengths is None:
+        lengths = offsets.narrow(-1, 1, offsets.size(-1) - 1) - offsets.narrow(-1, 0, offsets.size(-1) - 1)
+    if lengths.dim() - 1 != axis:
+        raise RuntimeError(
+            "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
+        )
+    if bool(ops.lt(lengths, 0).any()):
+        raise RuntimeError("lengths contains negative value!")
+    n, segments = data.size(axis), lengths.size(-1)
+    totals = lengths.sum(-1)
+    if bool(ops.gt(totals, n).any()) or (not unsafe and bool(ops.ne(totals, n).any())):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) "
+            "when !unsafe."
+        )
+    rows = lengths.reshape(-1, segments).tolist()
+    place, kept = [], []  # the segment of every element, and which elements are in one
+    for batch, row in enumerate(rows):
+        at = batch * n
+        for segment, length in enumerate(row):
+            place += [batch * segments + segment] * length
+            kept += range(at, at + length)
+            at += length
+    rest = data.shape[axis + 1 :]
+    flat = data.reshape(-1, math.prod(rest))
+    index = _C.from_data(place, _C.int64, None)
+    flat = flat.index_select(0, _C.from_data(kept, _C.int64, None))
+    start = _EMPTY[reduce] if reduce != "mean" else 0.0
+    base = _C.full((len(rows) * segments, flat.size(1)), start, data.dtype, data.device)
+    sizes = lengths.reshape(-1, 1)
+    if reduce in ("sum", "mean"):
+        result = base.index_add(0, index, flat) + (0.0 if initial is None else initial)
+        if reduce == "mean":
+            result = result / sizes.to(data.dtype)
+            if initial is not None:
+                result = ops.where(ops.eq(sizes, 0), float(initial), result)
+    else:
+        name = {"prod": "prod", "max": "amax", "min": "amin"}[reduce]
+        result = FUNCTIONS["index_reduce"](base, 0, index, flat, name)
+        if initial is not None:
+            number = base.new_full((), float(initial))
+            join = {"prod": ops.mul, "max": ops.maximum, "min": ops.minimum}[reduce]
+            result = join(result, number)
+    return result.reshape(*lengths.shape, *rest)

@@ -1,0 +1,10 @@
+"""What this was built with."""
+
+import rushlight
+
+__version__ = rushlight.__version__
+cuda = None
+hip = None
+rocm = None
+xpu = None
+debug = False
