@@ -450,5 +450,14 @@ class Wishart(ExponentialFamily):
             + nu * p / 2
         )
 
+    @property
+    def _natural_params(self) -> tuple:
+        return 0.5 * self.df, -0.5 * self.precision_matrix
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        p = y.shape[-1]
+        log_det = rushlight.linalg.slogdet(-2 * y).logabsdet
+        return x * (p * math.log(2) - log_det) + rushlight.mvlgamma(x, p)
+
 
 __all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]

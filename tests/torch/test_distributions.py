@@ -8,6 +8,8 @@ from comparing import assert_same
 import rushlight
 import rushlight.distributions as ours
 
+pytestmark = pytest.mark.filterwarnings("ignore:Singular sample detected")
+
 P, Q, S = [0.2, 0.7], [0.4, 0.6], [0.5, 2.0]
 MATRIX = [[2.0, 0.3], [0.3, 1.0]]
 TRIL = [[1.5, 0.0], [0.3, 1.0]]
@@ -33,7 +35,7 @@ CASES = [
     ("HalfNormal", {"scale": S}),
     ("InverseGamma", {"concentration": [3.0, 4.0], "rate": S}),
     ("Kumaraswamy", {"concentration1": [1.5, 2.0], "concentration0": [1.2, 3.0]}),
-    ("LKJCholesky", {"dim": 3, "concentration": 1.5}),
+    ("LKJCholesky", {"dim": 3, "concentration": [1.5]}),
     ("Laplace", {"loc": [0.0, 1.0], "scale": S}),
     ("LogNormal", {"loc": [0.0, 1.0], "scale": S}),
     ("LogisticNormal", {"loc": [0.0, 1.0], "scale": S}),
