@@ -1,0 +1,70 @@
+"""The examples train: on a small setting each one's loss falls, and its pictures are pictures."""
+
+import importlib
+import math
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+# Steps, and what part of the first losses the last ones are at most.
+SETTINGS = {
+    "regression": (60, None),
+    "digits_cnn": (120, 0.8),
+    "char_gpt": (60, 0.8),
+    "vae": (60, 0.8),
+    "forecast_lstm": (60, 0.8),
+    "pinn": (150, 0.8),
+    "policy_gradient": (3, None),
+    "accumulation": (60, 0.5),
+    "custom_function": (100, 0.8),
+}
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if (
+            getattr(sys.modules[name], "__file__", None)
+            and EXAMPLES in Path(sys.modules[name].__file__).parents
+        ):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_losses_fall(example, name):
+    steps, most = SETTINGS[name]
+    losses = example(name).train(steps)
+    assert all(math.isfinite(loss) for loss in losses)
+    tenth = len(losses) // 10
+    if most is not None:
+        assert sum(losses[-tenth:]) < most * sum(losses[:tenth])
+
+
+def test_results(example):
+    regression = example("regression")
+    _, slope, intercept = regression.linear(200)
+    assert abs(slope - 3) < 0.1 and abs(intercept + 1) < 0.1
+    assert regression.logistic(200)[1] > 0.9
+    accumulation = example("accumulation")
+    for one, other in zip(accumulation.fit(20, 1), accumulation.fit(20, 8)):
+        assert abs(one - other) < 1e-5
+
+
+def test_pictures(example, tmp_path):
+    picture = example("picture")
+    curves = picture.save_curves(
+        tmp_path / "a.svg", {"one": [1.0, 0.1, 0.01], "two": [2.0, 3.0]}, "Title", log=True
+    )
+    text = curves.read_text()
+    assert text.startswith("<svg") and text.count("<polyline") == 2 and "Title" in text
+    images = [[[0.0, 1.0], [0.5, 2.0]]] * 3
+    data = picture.save_grey(tmp_path / "a.png", picture.grid(images, 2), scale=2).read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and data[16:24] == bytes([0, 0, 0, 12, 0, 0, 0, 12])
+    start = data.index(b"IDAT") + 4
+    assert len(zlib.decompress(data[start:-16])) == 12 * 13
