@@ -139,7 +139,6 @@ PyObject* svd_forward(const Primitive&, PyObject* const* args, Tensor*) {
     } else {
       TensorRef copy = column_major_copy(a), infos = infos_like(a);
       int m = lapack_int(m64), n = lapack_int(n64);
-      bool finite = true;
       with_lapack(a->dtype, [&](auto tag, auto& l) {
         using T = typename decltype(tag)::type;
         T *data = copy->template data_as<T>(), *to_u = u->template data_as<T>(),
@@ -154,7 +153,10 @@ PyObject* svd_forward(const Primitive&, PyObject* const* args, Tensor*) {
                      Scratch scratch{memory};
                      T* matrix = data + i * m * n;
                      if (!is_finite(matrix, int64_t(m) * n)) {
-                       info[i] = -4;  // gesdd says so for NaN and may never end for infinity
+                       // gesdd says -4 for NaN, does not converge for infinity, and may never end.
+                       bool nan = false;
+                       for (int64_t j = 0; j < int64_t(m) * n; j++) nan |= matrix[j] != matrix[j];
+                       info[i] = nan ? -4 : std::max(int(k) - 1, 1);
                        return;
                      }
                      info[i] = svd<T>(
@@ -164,8 +166,8 @@ PyObject* svd_forward(const Primitive&, PyObject* const* args, Tensor*) {
       });
       int64_t failed = first_failure(infos.get());
       if (failed >= 0) {
-        finite = infos->data_as<int>()[failed] >= 0;
-        if (finite) fail_to_converge(name, infos.get(), failed, "singular values");
+        if (infos->data_as<int>()[failed] >= 0)
+          fail_to_converge(name, infos.get(), failed, "singular values");
         fail(LinAlgError, failure_prefix(name, infos.get(), failed) +
                               "The algorithm failed to converge because the input matrix contained "
                               "non-finite values.");

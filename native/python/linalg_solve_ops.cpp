@@ -46,12 +46,6 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
   // B is a batch of vectors if it is one vector or has the shape of A without its last dimension.
   bool vector =
       b->ndim == 1 || (a->ndim - 1 == b->ndim && std::equal(b->geometry, b->geometry + b->ndim, a->geometry));
-  if (vector && !left) {
-    failf(PyExc_RuntimeError,
-          "%s: Vector broadcasting of the left hand side is not supported for left=False. In this case "
-          "linalg.solve is equivalent to B / A.squeeze(-1)",
-          caller);
-  }
   TensorRef right = share(b);
   if (vector) {
     Shape sizes = with_batch(b->sizes(), {1}), strides = with_batch(b->strides(), {1});
@@ -64,6 +58,12 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "%s: Incompatible shapes of A and B for the equation %s (%lldx%lld and %lldx%lld)", caller,
           left ? "AX = B" : "XA = B", (long long)rows(a), (long long)cols(a), (long long)rows(right.get()),
           (long long)cols(right.get()));
+  }
+  if (vector && !left) {
+    failf(PyExc_RuntimeError,
+          "%s: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+          "linalg.solve is equivalent to B / A.squeeze(-1)",
+          caller);
   }
   check_kernel("linalg_solve_cpu", a->dtype);
   Shape batch = broadcast_batches(a, right.get());

@@ -226,8 +226,6 @@ def orthogonal_(tensor, gain=1, generator=None):
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
-    if not hasattr(rushlight.linalg, "qr"):
-        raise NotImplementedError("orthogonal_ needs linalg.qr, which Rushlight does not have yet")
     rows = tensor.size(0)
     cols = tensor.numel() // rows
     drawn = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)

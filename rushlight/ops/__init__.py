@@ -20,6 +20,7 @@ from rushlight.ops import (
     linalg_rules,
     linalg_spectral,
     loss,
+    lowrank,
     math,
     matmul,
     norm,
@@ -33,6 +34,7 @@ from rushlight.ops import (
     segment,
     shape,
     sort,
+    stft,
     special,
     windows,
 )

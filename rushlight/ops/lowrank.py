@@ -1,0 +1,176 @@
+"""Few singular values or eigenpairs of large matrices: svd_lowrank, pca_lowrank, lobpcg."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight._dtype_info import finfo
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.ops._public import FUNCTIONS, function
+from rushlight.ops.linalg import records, require_tensor
+
+ops = _C.ops
+
+
+def _basis(A, q, niter):
+    """Orthonormal columns that nearly span the q largest singular directions (Halko et al. 2009)."""
+    R = FUNCTIONS["randn"](A.shape[-1], q, dtype=A.dtype, device=A.device)
+    Q = ops.linalg_qr(A @ R, "reduced")[0]
+    for _ in range(niter):
+        Q = ops.linalg_qr(A.mH @ Q, "reduced")[0]
+        Q = ops.linalg_qr(A @ Q, "reduced")[0]
+    return Q
+
+
+@function
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """U, S and V of a matrix of rank about q, from q random directions and niter power iterations.
+
+    >>> U, S, V = rushlight.svd_lowrank(rushlight.ones(20, 10), q=2)
+    >>> S.shape
+    torch.Size([2])
+    """
+    require_tensor("svd_lowrank", A=A)
+    q = 6 if q is None else q
+    niter = 2 if niter is None else niter
+    if M is not None:
+        A = A - M.expand(A.shape)
+    wide = A.shape[-2] < A.shape[-1]
+    if wide:
+        A = A.mH
+    Q = _basis(A, q, niter)
+    U, S, Vh = ops.linalg_svd(Q.mH @ A, False, True)
+    U, V = Q @ U, Vh.mH
+    return (V, S, U) if wide else (U, S, V)
+
+
+@function
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components: svd_lowrank of the rows of A, their mean subtracted if `center`.
+
+    >>> U, S, V = rushlight.pca_lowrank(rushlight.eye(20, 10), q=2)
+    >>> V.shape
+    torch.Size([10, 2])
+    """
+    require_tensor("pca_lowrank", A=A)
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not (q >= 0 and q <= min(m, n)):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if not niter >= 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if center:
+        A = A - A.mean(dim=-2, keepdim=True)
+    return svd_lowrank(A, q, niter=niter)
+
+
+# ---- LOBPCG
+
+
+def _orthonormal(S, B):
+    """Columns that span those of S, orthonormal in the inner product of B; dependent ones are dropped."""
+    gram = S.mH @ (S if B is None else B @ S)
+    scale = gram.diagonal().real.clamp_min(finfo(S.dtype).tiny).rsqrt().to(S.dtype)
+    values, vectors = ops.linalg_eigh(scale.unsqueeze(-1) * gram * scale, False, True)
+    kept = values > values[-1] * finfo(S.dtype).eps * 10
+    vectors, values = vectors[:, kept], values[kept]
+    return (S * scale) @ (vectors * values.rsqrt().to(S.dtype))
+
+
+def _pairs(A, B, S, k, largest):
+    """The best k eigenpairs in the span of S, whose columns are orthonormal (Rayleigh-Ritz)."""
+    values, vectors = ops.linalg_eigh(S.mH @ (A @ S), False, True)
+    if largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[:k], vectors[:, :k]
+
+
+def _lobpcg(A, B, X, iK, k, niter, tol, largest):
+    n = X.shape[-1]
+    X = _orthonormal(X, B)
+    values, C = _pairs(A, B, X, n, largest)
+    X, P = X @ C, None
+    norm = ops.vector_norm(A, 2, None, False, None)
+    for _ in range(niter):
+        R = A @ X - (X if B is None else B @ X) * values.to(X.dtype)
+        error = ops.vector_norm(R, 2, 0, False, None) / (norm * ops.vector_norm(X, 2, 0, False, None))
+        if bool((error[:k] < tol).all()):
+            break
+        W = R if iK is None else iK @ R
+        parts = [W] if P is None else [W, P]
+        # Twice: what is left after the first projection is small, and rounding has turned it.
+        rest = FUNCTIONS["cat"](parts, 1)
+        for _ in range(2):
+            rest = rest - X @ (X.mH @ (rest if B is None else B @ rest))
+        rest = _orthonormal(rest, B)
+        S = FUNCTIONS["cat"]((X, rest), 1)
+        values, C = _pairs(A, B, S, n, largest)
+        P = rest @ C[n:]
+        X = X @ C[:n] + P
+    return values[:k], X[:, :k]
+
+
+@function
+def lobpcg(
+    A,
+    k=None,
+    B=None,
+    X=None,
+    n=None,
+    iK=None,
+    niter=None,
+    tol=None,
+    largest=None,
+    method=None,
+    tracker=None,
+    ortho_iparams=None,
+    ortho_fparams=None,
+    ortho_bparams=None,
+):
+    """The k largest (or smallest) eigenvalues of Hermitian A, or of the pencil (A, B), and their vectors.
+
+    The locally optimal block preconditioned conjugate gradient method (Knyazev 2001), with the blocks kept
+    orthonormal. iK is a preconditioner, X the first guess.
+
+    >>> values, vectors = rushlight.lobpcg(rushlight.arange(9.0).diag(), k=1)
+    >>> values.round()
+    tensor([8.])
+    """
+    require_tensor("lobpcg", A=A)
+    for name, value in (("tracker", tracker), ("ortho_iparams", ortho_iparams),
+                        ("ortho_fparams", ortho_fparams), ("ortho_bparams", ortho_bparams)):  # fmt: skip
+        if value is not None:
+            raise NotImplementedError(f"lobpcg(): {name} is not implemented")
+    if any(x is not None and records(x) for x in (A, B)):
+        raise NotImplementedError("lobpcg(): the derivative is not implemented; linalg.eigh has one")
+    m = A.shape[-1]
+    if A.ndim < 2 or A.shape[-2] != m:
+        raise AssertionError(f"A must be square, got shape {A.shape}")
+    if B is not None and B.shape != A.shape:
+        raise AssertionError(f"B shape mismatch: got {B.shape}, expected {A.shape}")
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    n = (k if n is None else n) if X is None else X.shape[-1]
+    if m < 3 * n:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the "
+            f"number of requested eigenpairs (={n})"
+        )
+    largest = True if largest is None else largest
+    tol = finfo(A.dtype).eps ** 0.5 if tol is None else tol
+    niter = 1000 if niter is None or niter < 0 else niter
+    if X is None:
+        X = FUNCTIONS["randn"](*A.shape[:-1], n, dtype=A.dtype, device=A.device)
+    elif tuple(X.shape) != (*A.shape[:-1], n):
+        raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(*A.shape[:-1], n)}")
+    with no_grad():
+        if A.ndim == 2:
+            return _lobpcg(A, B, X, iK, k, niter, tol, largest)
+        count = A.shape[:-2].numel()
+        blocks = [None if x is None else x.reshape(count, *x.shape[-2:]) for x in (A, B, X, iK)]
+        found = [
+            _lobpcg(*[None if x is None else x[i] for x in blocks], k, niter, tol, largest)
+            for i in range(count)
+        ]
+        values = FUNCTIONS["stack"]([value for value, _ in found]).reshape(*A.shape[:-2], k)
+        vectors = FUNCTIONS["stack"]([vector for _, vector in found]).reshape(*A.shape[:-2], m, k)
+        return values, vectors

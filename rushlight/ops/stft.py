@@ -1,0 +1,260 @@
+"""Short-time Fourier transforms: stft() cuts a signal into windows and transforms each, istft() adds them up
+again. Composed of unfold, the transforms of fft.py and unfold's adjoint, so differentiable as they are."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight._warn import warn
+from rushlight.ops import fft
+from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name
+from rushlight.ops.shape import _unfold_backward
+
+ops = _C.ops
+_warned: set[str] = set()
+
+_NO_WINDOW = (
+    "A window was not provided. A rectangular window will be applied{}To suppress this warning and use a "
+    "rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+)
+
+
+def _warn_once(text):
+    """As torch's TORCH_WARN_ONCE."""
+    if text not in _warned:
+        _warned.add(text)
+        warn(text)
+
+
+def _given(value):
+    return "None" if value is None else str(int(value))
+
+
+def _window_text(window):
+    return "None" if window is None else f"torch.{type_name(window.dtype)}Tensor{{{list(window.shape)}}}"
+
+
+def _window(window, n_fft, win_length, dtype, device):
+    """The window, or ones, with zeros on both sides up to n_fft."""
+    if window is None:
+        window = FUNCTIONS["ones"]((win_length,), dtype=dtype, device=device)
+    left = (n_fft - win_length) // 2
+    if win_length == n_fft:
+        return window
+    zeros = window.new_zeros
+    return FUNCTIONS["cat"]((zeros(left), window, zeros(n_fft - win_length - left)), 0)
+
+
+@public
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    """The transforms of windows of n_fft points that begin every hop_length points.
+
+    The result is complex, of shape (..., frequencies, windows). With `center` the signal is padded so that
+    the first window lies around its first point.
+
+    >>> signal, window = rushlight.ones(16), rushlight.ones(8)
+    >>> rushlight.stft(signal, 8, window=window, return_complex=True).shape
+    torch.Size([5, 9])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"stft(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if center:
+        if align_to_window is not None:
+            raise RuntimeError("stft align_to_window should only be set when center = false")
+        from rushlight.nn.functional import pad
+
+        shape = (1,) * (3 - input.ndim) + tuple(input.shape)
+        padded = pad(input.reshape(shape), (n_fft // 2, n_fft // 2), pad_mode)
+        input = padded.reshape(padded.shape[-input.ndim :] if input.ndim else padded.shape[-1:])
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    if window is None:
+        _warn_once(
+            _NO_WINDOW.format(
+                ",which is known to cause spectral leakage. Other windows such as torch.hann_window or "
+                "torch.hamming_window are recommended to reduce spectral leakage."
+            )
+        )
+
+    def require(holds, message):
+        if not holds:
+            raise RuntimeError(
+                f"stft(torch.{type_name(input.dtype)}Tensor{list(input.shape)}, n_fft={n_fft}, "
+                f"hop_length={hop_length}, win_length={win_length}, window={_window_text(window)}, "
+                f"normalized={int(normalized)}, onesided={_given(onesided)}, "
+                f"return_complex={_given(return_complex)}, align_to_window={_given(align_to_window)}) : "
+                f"{message}"
+            )
+
+    complex_result = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
+    if return_complex is None:
+        if not complex_result:
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will further "
+                "require that return_complex=True in a future PyTorch release."
+            )
+        return_complex = True
+    elif not return_complex:
+        _warn_once(
+            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+            "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
+            "still call torch.view_as_real on the complex output to recover the old return format."
+        )
+    require(
+        input.dtype.is_floating_point or input.dtype.is_complex,
+        "expected a tensor of floating point or complex values",
+    )
+    require(input.ndim in (1, 2), "expected a 1D or 2D tensor")
+    if not center and align_to_window:
+        left = (n_fft - win_length) // 2
+        parts = [input.new_zeros((*input.shape[:-1], n)) for n in (left, n_fft - win_length - left)]
+        input = FUNCTIONS["cat"]((parts[0], input, parts[1]), -1)
+    length = input.shape[-1]
+    require(0 < n_fft <= length, f"expected 0 < n_fft < {length}, but got n_fft={n_fft}")
+    require(hop_length > 0, f"expected hop_length > 0, but got hop_length={hop_length}")
+    require(0 < win_length <= n_fft, f"expected 0 < win_length <= n_fft, but got win_length={win_length}")
+    require(
+        window is None or (window.ndim == 1 and window.shape[0] == win_length),
+        f"expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
+        f"{list(window.shape) if window is not None else []}",
+    )
+    frames = ops.unfold(input, input.ndim - 1, n_fft, hop_length)
+    if window is not None or win_length < n_fft:
+        frames = frames * _window(window, n_fft, win_length, input.dtype, input.device)
+    norm = "ortho" if normalized else None
+    last = (frames.ndim - 1,)
+    if onesided is None:
+        onesided = not complex_result
+    if onesided:
+        if complex_result:
+            raise RuntimeError("Cannot have onesided output if window or input is complex")
+        result = fft.half_spectrum(fft.promoted(frames, False), last, norm, True)
+    else:
+        result = fft.transform(fft.promoted(frames, False), last, norm, True)
+    result = result.mT
+    return result if return_complex else ops.view_as_real(result)
+
+
+def _overlap_added(frames, hop_length, total):
+    """The sum of frames that begin every hop_length points."""
+    shape = (*frames.shape[:-2], total)
+    return _unfold_backward(frames, shape, len(shape) - 1, frames.shape[-1], hop_length)
+
+
+@public
+def istft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
+    """The signal whose stft() is nearest to `input`, cut or padded to `length`.
+
+    >>> signal, window = rushlight.arange(16.0), rushlight.ones(8)
+    >>> spectrum = rushlight.stft(signal, 8, window=window, return_complex=True)
+    >>> (rushlight.istft(spectrum, 8, window=window) - signal).abs().max() < 1e-5
+    tensor(True)
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"istft(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    if window is None:
+        _warn_once(
+            _NO_WINDOW.format(".Please provide the same window used by stft to make the inversion lossless.")
+        )
+    if not input.dtype.is_complex:
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with "
+            "return_complex=True."
+        )
+
+    def describe():
+        return (
+            f"istft(CPU{type_name(input.dtype)}Type{list(input.shape)}, n_fft={n_fft}, "
+            f"hop_length={hop_length}, win_length={win_length}, window={_window_text(window)}, "
+            f"center={int(center)}, normalized={int(normalized)}, onesided={_given(onesided)}, "
+            f"length={_given(length)}, return_complex={int(return_complex)})"
+        )
+
+    def require(holds, message):
+        if not holds:
+            raise RuntimeError(f"{describe()} : {message}")
+
+    if input.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
+    frequencies, count = input.shape[-2:]
+    require(input.numel() != 0, "input tensor cannot be empty.")
+    require(input.ndim in (2, 3), f"expected a tensor with 3 or 4 dimensions, but got {input.ndim + 1}")
+    half = frequencies != n_fft if onesided is None else onesided
+    wanted = n_fft // 2 + 1 if half else n_fft
+    words = ("n_fft / 2 + 1", "True") if half else ("n_fft", "False")
+    require(
+        frequencies == wanted,
+        f"expected the frequency dimension (3rd to the last) of the input tensor to match {words[0]} when "
+        f"onesided={words[1]}, but got {frequencies}",
+    )
+    require(0 < hop_length <= win_length, "expected 0 < hop_length <= win_length")
+    require(0 < win_length <= n_fft, "expected 0 < win_length <= n_fft")
+    require(
+        window is None or (window.ndim == 1 and window.shape[0] == win_length),
+        "Invalid window shape. window has to be 1D and length of `win_length`",
+    )
+    if return_complex and half:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    if not return_complex and window is not None and window.dtype.is_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    real = input.real.dtype
+    norm = "ortho" if normalized else None
+    spectrum = input.mT
+    last = (spectrum.ndim - 1,)
+    if return_complex:
+        frames = fft.transform(spectrum, last, norm, False)
+    else:
+        if not half:
+            spectrum = spectrum.narrow(-1, 0, n_fft // 2 + 1)
+        frames = fft.from_half(spectrum, last, norm, False, n_fft)
+    window = _window(window, n_fft, win_length, frames.dtype if return_complex else real, input.device)
+    total = n_fft + hop_length * (count - 1)
+    signal = _overlap_added(frames * window, hop_length, total)
+    weights = window.square().expand(count, n_fft)
+    envelope = _overlap_added(weights, hop_length, total)
+    start = n_fft // 2 if center else 0
+    if length is not None:
+        end = start + length
+    else:
+        end = total - n_fft // 2 if center else total
+    stop = min(end, total)
+    signal, envelope = signal[..., start:stop], envelope[start:stop]
+    if not envelope.numel():
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    if not bool(envelope.detach().abs().min() > 1e-11):
+        raise RuntimeError(f"{describe()} window overlap add min: 1\n[ CPUBoolType{{}} ]")
+    signal = signal / envelope
+    if end > total:
+        warn(
+            "The length of signal is shorter than the length parameter. Result is being padded with zeros in "
+            "the tail. Please check your center and hop_length settings."
+        )
+        signal = FUNCTIONS["cat"]((signal, signal.new_zeros((*signal.shape[:-1], end - total))), -1)
+    return signal

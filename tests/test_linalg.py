@@ -1,0 +1,191 @@
+"""Linear algebra and Fourier transforms beyond the table: failures, special matrices, large ones, threads."""
+
+import math
+
+import pytest
+
+import rushlight as torch
+from rushlight import linalg
+
+
+def random(*shape, dtype=torch.float64, seed=0):
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=dtype)
+
+
+def close(a, b, tolerance=1e-9):
+    return a.shape == b.shape and bool(((a - b).abs() <= tolerance * (1 + b.abs())).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("shape", [(70, 70), (3, 20, 20), (90, 40), (40, 90)])
+def test_factors_multiply_to_the_matrix(shape, dtype):
+    A = random(*shape, dtype=dtype)
+    Q, R = linalg.qr(A)
+    assert close(Q @ R, A) and close(
+        Q.mH @ Q, torch.eye(Q.shape[-1], dtype=dtype).expand(*Q.shape[:-2], -1, -1)
+    )
+    U, S, Vh = linalg.svd(A, full_matrices=False)
+    assert close((U * S.unsqueeze(-2)) @ Vh, A) and bool((S.diff(dim=-1) <= 0).all())
+    P, L, U = linalg.lu(A)
+    assert close(P @ L @ U, A)
+    assert close(linalg.pinv(A) @ A @ linalg.pinv(A), linalg.pinv(A))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_eigenvectors_diagonalise(dtype):
+    A = random(2, 30, 30, dtype=dtype)
+    values, V = linalg.eig(A)
+    assert close(A.to(V.dtype) @ V, V * values.unsqueeze(-2))
+    H = A + A.mH
+    values, V = linalg.eigh(H)
+    assert close((V * values.unsqueeze(-2)) @ V.mH, H)
+    assert close(linalg.eigh(H.triu(), "U")[0], values)
+
+
+def test_failures_name_the_matrix():
+    batch = torch.stack((torch.eye(2), torch.zeros(2, 2)))
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.inv: \(Batch element 1\): The diagonal element"):
+        linalg.inv(batch)
+    with pytest.raises(linalg.LinAlgError, match="leading minor of order 2 is not positive-definite"):
+        linalg.cholesky(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    with pytest.raises(RuntimeError, match="The solver failed because the input matrix is singular"):
+        linalg.solve(torch.zeros(2, 2), torch.ones(2))
+    with pytest.raises(linalg.LinAlgError, match="contained non-finite values"):
+        linalg.svd(torch.full((2, 2), math.nan))
+    with pytest.raises(RuntimeError, match="should not contain infs or NaNs"):
+        linalg.eig(torch.full((2, 2), math.inf))
+    assert linalg.inv_ex(batch).info.tolist() == [0, 1]
+    assert issubclass(linalg.LinAlgError, RuntimeError)
+
+
+def test_pivots_from_elsewhere_are_refused():
+    LU, pivots = linalg.lu_factor(random(3, 3))
+    for bad in (0, 4, -1):
+        with pytest.raises(RuntimeError, match="Did you properly pass the result of lu_factor"):
+            linalg.lu_solve(LU, torch.full_like(pivots, bad), torch.ones(3, 1, dtype=LU.dtype))
+        with pytest.raises(RuntimeError, match="Did you properly pass the result of lu_factor"):
+            torch.lu_unpack(LU, torch.full_like(pivots, bad))
+        with pytest.raises(RuntimeError, match="ldl_factor"):
+            linalg.ldl_solve(LU, torch.full_like(pivots, bad), torch.ones(3, 1, dtype=LU.dtype))
+
+
+def test_the_gradient_of_a_singular_determinant_is_its_adjugate():
+    A = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)
+    linalg.det(A).backward()
+    assert close(A.grad, torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64))
+    A = torch.diag(torch.tensor([0.0, 2.0, 3.0], dtype=torch.float64)).requires_grad_()
+    linalg.det(A).backward()
+    assert close(A.grad, torch.diag(torch.tensor([6.0, 0.0, 0.0], dtype=torch.float64)))
+
+
+def test_a_loss_that_depends_on_the_phase_is_refused():
+    A = random(3, 3, dtype=torch.complex128).requires_grad_()
+    for name, loss in {
+        "svd_backward": lambda: linalg.svd(A)[0].real.sum(),
+        "linalg_eig_backward": lambda: linalg.eig(A)[1].real.sum(),
+        "linalg_eigh_backward": lambda: linalg.eigh(A + A.mH)[1].real.sum(),
+    }.items():
+        with pytest.raises(RuntimeError, match=f"{name}: .*up to multiplication by e"):
+            loss().backward()
+
+
+def test_what_has_no_derivative_says_so():
+    A = random(3, 2).requires_grad_()
+    with pytest.raises(RuntimeError, match="not differentiable when mode='complete'"):
+        linalg.qr(A, "complete")[0].sum().backward()
+    with pytest.raises(RuntimeError, match="depends on Q, which is not computed when mode='r'"):
+        linalg.qr(A, "r")[1].sum().backward()
+    with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not implemented"):
+        torch.geqrf(A)[0].sum().backward()
+    with pytest.raises(NotImplementedError):
+        torch.lobpcg((A.mT @ A).expand(1, 2, 2), k=1)
+
+
+def test_out_and_names():
+    A = random(2, 2)
+    result = torch.empty(0, dtype=torch.float64)
+    assert linalg.inv(A, out=result) is result and close(result @ A, torch.eye(2, dtype=torch.float64))
+    L, info = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int32)
+    named = linalg.cholesky_ex(A @ A.mT, out=(L, info))
+    assert named.L is L and named.info is info
+    assert repr(linalg.slogdet(torch.eye(1))).startswith("torch.return_types.linalg_slogdet(\nsign=")
+
+
+def test_low_rank():
+    torch.manual_seed(0)
+    A = random(30, 4) @ random(4, 20, seed=1)
+    for M in (A, A.mT):
+        U, S, V = torch.svd_lowrank(M, 4)
+        assert close((U * S) @ V.mT, M)
+    U, S, V = torch.pca_lowrank(A, 4)
+    assert close((U * S) @ V.mT, A - A.mean(0))
+    H = A @ A.mT
+    exact = linalg.eigvalsh(H)
+    values, vectors = torch.lobpcg(H, k=2)
+    assert close(values, exact[-2:].flip(0), 1e-6) and close(H @ vectors, vectors * values, 1e-3)
+    B = torch.diag(torch.arange(1.0, 31.0, dtype=torch.float64))
+    values, vectors = torch.lobpcg(H, k=3, B=B)
+    assert close(H @ vectors, B @ vectors * values, 1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("size", [1e-3, 0.1, 0.7, 1.7, 4.0, 30.0])
+def test_exponentials_of_all_sizes(dtype, size):
+    """exp(A) exp(-A) is the identity, and a diagonal one is known."""
+    A = random(6, 6, dtype=dtype)
+    A = (A - A.mH) * (size / 6)
+    product = torch.matrix_exp(A) @ torch.matrix_exp(-A)
+    assert close(product, torch.eye(6, dtype=dtype), 1e-4 if torch.finfo(dtype).eps > 1e-10 else 1e-12)
+    d = torch.linspace(-1, 1, 6, dtype=torch.float64).to(dtype) * size
+    tolerance = 2e-4 if torch.finfo(dtype).eps > 1e-10 else 1e-12
+    assert close(torch.matrix_exp(torch.diag(d)).diagonal(), d.exp(), tolerance)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 30, 97, 128, 1009])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_transforms_of_any_length(n, dtype):
+    x = random(3, n, dtype=dtype)
+    tolerance = 1e-4 if dtype == torch.complex64 else 1e-11
+    k = torch.arange(n, dtype=torch.float64)
+    matrix = torch.exp(-2j * math.pi * (k.unsqueeze(1) * k % n) / n).to(torch.complex128)
+    expected = (x.to(torch.complex128) @ matrix).to(dtype)
+    assert close(torch.fft.fft(x), expected, tolerance)
+    assert close(torch.fft.ifft(torch.fft.fft(x)), x, tolerance)
+    assert close(torch.fft.fft(x.real), torch.fft.fft(x.real.to(dtype)), tolerance)
+    assert close(torch.fft.irfft(torch.fft.rfft(x.real), n), x.real, tolerance)
+    assert close(torch.fft.hfft(torch.fft.ihfft(x.real), n), x.real, tolerance)
+
+
+def test_threads_give_the_same():
+    before = torch.get_num_threads()
+    A = random(64, 8, 8)
+    x = random(400, 512)
+    try:
+        results = []
+        for threads in (1, 4):
+            torch.set_num_threads(threads)
+            results.append((linalg.inv(A), linalg.svdvals(A), torch.fft.rfft(x), torch.fft.fft(x, dim=0)))
+    finally:
+        torch.set_num_threads(before)
+    for one, many in zip(*results):
+        assert one.tolist() == many.tolist()
+
+
+def test_frequencies():
+    assert torch.fft.fftfreq(5, 0.5).tolist() == pytest.approx([0, 0.4, 0.8, -0.8, -0.4])
+    assert torch.fft.rfftfreq(4).tolist() == [0, 0.25, 0.5]
+    assert torch.fft.fftfreq(0).shape == (0,)
+    with pytest.raises(RuntimeError, match="requires a floating point or complex dtype"):
+        torch.fft.fftfreq(3, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match=r"Invalid number of data points \(0\) specified"):
+        torch.fft.fft(torch.zeros(3, 0))
+    with pytest.raises(RuntimeError, match="Unsupported dtype Half"):
+        torch.fft.fft(torch.zeros(3, dtype=torch.float16))
+
+
+def test_a_signal_survives_its_windows():
+    signal, window = random(2, 50), torch.hann_window(16, dtype=torch.float64)
+    spectrum = torch.stft(signal, 16, window=window, return_complex=True)
+    assert close(torch.istft(spectrum, 16, window=window, length=50), signal)
+    assert close(signal.stft(16, window=window, return_complex=True), spectrum)
