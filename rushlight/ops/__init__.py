@@ -34,8 +34,8 @@ from rushlight.ops import (
     segment,
     shape,
     sort,
-    stft,
     special,
+    stft,
     windows,
 )
 

@@ -37,8 +37,8 @@ def outcome(lib, expression):
             return None, error
 
 
-SQUARE = ("cholesky", "inv", "eigh", "eigvalsh", "eig", "eigvals", "det", "slogdet", "ldl_factor", "matrix_exp",
-          "cholesky_ex", "inv_ex")  # fmt: skip
+SQUARE = ("cholesky", "inv", "eigh", "eigvalsh", "eig", "eigvals", "det", "slogdet", "ldl_factor",
+          "matrix_exp", "cholesky_ex", "inv_ex")  # fmt: skip
 ANY = ("qr", "svd", "svdvals", "lu", "lu_factor", "pinv", "matrix_rank", "cond")
 EXPRESSIONS = [f"L.{name}({argument})" for name in SQUARE for argument in ("R", "V", "ints", "half", "Z[:0]")]
 EXPRESSIONS += [f"L.{name}({argument})" for name in ANY for argument in ("V", "ints", "half", "R[:0]")]
