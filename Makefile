@@ -4,7 +4,7 @@
 #   make test        the test suite                     make lint    ruff, mypy, clang-format
 #   make test-torch  the suite's comparisons with torch make format  rewrite in the project's style
 #   make bench       ratios against torch 2.13          make clean   remove what the build made
-#   make asan        the suite under ASan and UBSan
+#   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md
 #
 # VENV=path uses (or makes) another virtual environment; TESTS=... and ARGS=... select tests and pass options.
 
@@ -31,7 +31,7 @@ CXX_SOURCES = $(shell find native -path native/third_party -prune -o \( -name '*
 PYTEST := $(BIN)/pytest
 INSTALLED := $(VENV)/.rushlight-installed
 
-.PHONY: demo test test-torch bench asan lint format dev clean
+.PHONY: demo test test-torch bench asan coverage lint format dev clean
 
 demo: $(INSTALLED)
 	@$(PY) examples/tour.py
@@ -44,6 +44,9 @@ test-torch: $(INSTALLED) $(VENV)/.rushlight-torch
 
 bench: $(INSTALLED) $(VENV)/.rushlight-torch
 	$(PY) benchmarks/run.py $(ARGS)
+
+coverage: $(INSTALLED)
+	$(PY) tools/coverage.py
 
 # Python itself is not built with ASan, so its run time is loaded first; libstdc++ comes with it because ASan
 # looks for __cxa_throw when it starts. PYTHONMALLOC=malloc lets ASan see every Python object.

@@ -23,6 +23,27 @@ def _sum_bias(g):
     return g.sum((0, *range(2, g.ndim)))
 
 
+# An output_padding of a whole stride or more makes room for further windows behind those that there were.
+def _first(windows, x_shape):
+    for d in range(2, len(x_shape)):
+        if windows.shape[d] != x_shape[d]:
+            windows = ops.slice(windows, d, 0, x_shape[d], 1)
+    return windows
+
+
+def _as_long(x, g, weight_shape, stride, padding, dilation):
+    stride, padding, dilation = (
+        (n,) * (x.ndim - 2) if isinstance(n, int) else n if len(n) > 1 else tuple(n) * (x.ndim - 2)
+        for n in (stride, padding, dilation)
+    )
+    for d in range(2, x.ndim):
+        reach = dilation[d - 2] * (weight_shape[d] - 1) + 1
+        count = (g.shape[d] + 2 * padding[d - 2] - reach) // stride[d - 2] + 1
+        if count > x.shape[d]:
+            x = ops.slice_backward(x, (*x.shape[:d], count, *x.shape[d + 1 :]), d, 0, x.shape[d], 1)
+    return x
+
+
 derivative(
     "convolution",
     x=lambda g, x_shape, weight, stride, padding, dilation, groups: ops.conv_input_gradient(
@@ -56,14 +77,15 @@ derivative(
 derivative(
     "conv_transpose",
     node="ConvolutionBackward0",
-    x=lambda g, weight, stride, padding, dilation, groups: ops.convolution(
-        g, _conj(weight), None, stride, padding, dilation, groups
+    x=lambda g, x_shape, weight, stride, padding, dilation, groups: _first(
+        ops.convolution(g, _conj(weight), None, stride, padding, dilation, groups), x_shape
     ),
     weight=lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
-        g, _conj(x), weight_shape, stride, padding, dilation, groups
+        g, _as_long(_conj(x), g, weight_shape, stride, padding, dilation), weight_shape, stride, padding,
+        dilation, groups,
     ),
     bias=_sum_bias,
-)
+)  # fmt: skip
 derivative(
     "im2col",
     node="Im2ColBackward0",
