@@ -213,10 +213,6 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
 
 
 def _reduce_ex(self, protocol):
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support pickling; detach() it first"
-        )
     plain = self.detach()
     dense = plain.contiguous()
     return (

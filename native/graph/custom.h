@@ -37,6 +37,9 @@ struct FunctionNode : Node {
   bool accessed;        // saved_tensors was read (clear_saved_tensors_on_access)
 };
 
+// Source::operation of a storage whose tensor was cut off its history by detach_().
+constexpr uint32_t DETACHED = UINT32_MAX;
+
 inline FunctionNode* as_function(Node* node) { return static_cast<FunctionNode*>(node); }
 
 // node.cpp

@@ -306,6 +306,12 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
   if (is_tensor(saved.object)) {
     Tensor* alias = as_tensor(saved.object);
     check_version(node, alias, saved, out);
+    if (out < 0 && alias->grad_fn && alias->storage->written.operation == DETACHED) {
+      fail_at(PyExc_RuntimeError,
+              "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+              "supported, please use out-of-place `.detach()` instead",
+              {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
+    }
     if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
     if (!modes.grad) return share(saved.object);
     TensorRef value = new_alias(alias);

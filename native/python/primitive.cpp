@@ -505,7 +505,7 @@ std::string camel_case(std::string_view name) {
       up = true;
     } else {
       result += up ? char(std::toupper(c)) : c;
-      up = false;
+      up = std::isdigit(c);  // Log1PBackward0
     }
   }
   return result;

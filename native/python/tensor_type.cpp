@@ -181,6 +181,7 @@ int set_grad_fn(PyObject* self, PyObject* value, void*) {
            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.");
     }
+    if (t->grad_fn) t->storage->written.operation = DETACHED;
     Py_CLEAR(t->grad_fn);
     t->output_nr = 0;
     return 0;
@@ -204,6 +205,11 @@ PyObject* get_is_inference(PyObject* self, PyObject*) {
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     if (!value || !PyBool_Check(value)) fail(PyExc_RuntimeError, "requires_grad must be a bool");
+    Tensor* t = self_tensor(self);
+    if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
+    if (t->grad_fn && value == Py_True) {
+      fail(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables.");
+    }
     set_requires_grad(self_tensor(self), value == Py_True);
     return 0;
   });
@@ -220,7 +226,7 @@ PyObject* get_grad(PyObject* self, void*) {
         "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, "
         "make sure "
         "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
-        "informations.";
+        "information.";
     if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) return nullptr;
   }
   return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);

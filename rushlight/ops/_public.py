@@ -64,9 +64,11 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
-        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the "
-                           "arguments "
-                           "requires grad.")  # fmt: skip
+        function = sys._getframe(1).f_code.co_name
+        raise RuntimeError(
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one "
+            "of the arguments requires grad."
+        )
     if _C.tangent(result) is not None:
         name = sys._getframe(1).f_code.co_name
         raise NotImplementedError(

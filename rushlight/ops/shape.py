@@ -91,7 +91,7 @@ derivative("contiguous_copy", x=lambda g: g, node="CloneBackward0")
 derivative("to_dtype", x=lambda g: g, node="ToCopyBackward0")
 derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
 derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
-derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="CopyBackwards")
+derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="torch::autograd::CopyBackwards")
 derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum())
 
 
