@@ -84,3 +84,35 @@ def test_edges_in_every_place():
     gy, gx = torch.autograd.grad(edge, [graph.get_gradient_edge(y), x])
     assert gy.tolist() == [6, 6]
     assert gx.tolist() == [18, 18]
+
+
+def test_index_tensors_are_saved_values_too():
+    x = torch.ones(3, 3, requires_grad=True)
+    index = torch.zeros(2, dtype=torch.int64).add_(1)
+    x[:, index].sum().backward()
+    assert x.grad.tolist() == [[0, 2, 0]] * 3
+    y = x[:, index]
+    index.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    packed = []
+    with graph.saved_tensors_hooks(lambda t: packed.append(t.clone()) or len(packed) - 1, packed.__getitem__):
+        y = x[:, index]
+    index.sub_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [[0, 2, 2]] * 3
+    raw = x[:, index].grad_fn._raw_saved_indices
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        raw[0].register_hooks(lambda t: t, lambda t: t)
+    raw[1].register_hooks(lambda t: t, lambda t: t)
+
+
+def test_a_saved_tensor_detached_in_place_is_refused():
+    a = torch.ones(2, requires_grad=True).clone()
+    b, c = a.sin(), a.exp()
+    out = c + 1
+    a.detach_()
+    c.detach_()  # as the output of exp that it is, it may be
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        b.sum().backward()
+    out.sum().backward()

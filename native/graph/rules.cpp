@@ -322,10 +322,13 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     }
     return Ref<PyObject>(value.release_object());
   }
-  PyObject* first = PyTuple_CheckExact(saved.object) && PyTuple_GET_SIZE(saved.object)
-                        ? PyTuple_GET_ITEM(saved.object, 0)
-                        : nullptr;
-  if (!first || !(is_tensor(first) || is_packed(first))) return share(saved.object);
+  // A tuple of tensors, some of them perhaps packed or None.
+  PyObject* first = nullptr;
+  for (Py_ssize_t k = 0; PyTuple_CheckExact(saved.object) && k < PyTuple_GET_SIZE(saved.object); k++) {
+    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
+    if (!first || !is_tensor(first)) first = is_tensor(one) || is_packed(one) ? one : first;
+  }
+  if (!first) return share(saved.object);
   uint32_t versions = 0;
   bool packed = false;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {

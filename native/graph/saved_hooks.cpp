@@ -23,6 +23,7 @@ struct Packed {
 struct SavedTensor {
   PyObject_HEAD Node* node;
   int at, out;
+  int sub;  // which element of a list of tensors, -1: it is no list
 };
 
 PyTypeObject* PackedType = nullptr;
@@ -90,20 +91,32 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
            "calling "
            "backward.");
     }
-    if (saved.object == Py_None) {
-      fail(PyExc_RuntimeError, "None is a special value and calling register_hooks on None is not allowed");
+    PyObject* value = handle->sub < 0 ? saved.object : PyTuple_GET_ITEM(saved.object, handle->sub);
+    if (value == Py_None) {
+      fail(PyExc_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
     }
-    if (is_packed(saved.object)) {
+    if (is_packed(value)) {
       fail(PyExc_RuntimeError,
            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
            "of "
            "hooks is allowed at a time.");
     }
-    if (!is_tensor(saved.object)) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
+    if (!is_tensor(value)) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
     // Whether it can still be read; a value changed since is not to be packed as if it were the saved one.
     unpack(handle->node, handle->at, handle->out);
-    Ref<PyObject> packed = pack(as_tensor(saved.object), handle->out < 0, pack_hook, unpack_hook);
-    Py_SETREF(saved.object, packed.release());
+    Ref<PyObject> packed = pack(as_tensor(value), handle->out < 0, pack_hook, unpack_hook);
+    if (handle->sub < 0) {
+      Py_SETREF(saved.object, packed.release());
+      Py_RETURN_NONE;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(saved.object);
+    Ref<PyObject> list = checked(PyTuple_New(n));
+    for (Py_ssize_t k = 0; k < n; k++) {
+      PyObject* one = k == handle->sub ? packed.get() : PyTuple_GET_ITEM(saved.object, k);
+      PyTuple_SET_ITEM(list.get(), k, Py_NewRef(one));
+    }
+    saved.version -= as_tensor(value)->storage->version;  // of a list it is the sum
+    Py_SETREF(saved.object, list.release());
     Py_RETURN_NONE;
   });
 }
@@ -120,14 +133,21 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "O!ii", NodeType, &o, &at, &out)) return nullptr;
     auto* node = reinterpret_cast<Node*>(o);
     if (at < 0 || at >= node->saved_count) fail(PyExc_IndexError, "no such saved value");
-    if (!node->saved[at].object) unpack(node, at, out);
-    auto* handle = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
-    if (!handle) return nullptr;
-    Py_INCREF(o);
-    handle->node = node;
-    handle->at = at;
-    handle->out = out;
-    return reinterpret_cast<PyObject*>(handle);
+    auto handle = [&](int sub) {
+      auto* made = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
+      if (!made) throw PythonError{};
+      Py_INCREF(o);
+      made->node = node;
+      made->at = at;
+      made->out = out;
+      made->sub = sub;
+      return reinterpret_cast<PyObject*>(made);
+    };
+    PyObject* value = node->saved[at].object;
+    if (!value || !PyTuple_CheckExact(value)) return handle(-1);
+    Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(value)));
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) PyTuple_SET_ITEM(list.get(), k, handle(int(k)));
+    return list.release();
   });
 }
 
@@ -236,8 +256,7 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
   if (t->storage->version != version) {
     fail(PyExc_RuntimeError,
          "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-         "can "
-         "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+         "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
          "issue if you need to perform in-place operations on the input to a pack hook.");
   }
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));

@@ -100,6 +100,8 @@ Saved save_tensor(Tensor* t, bool keep_history) {
 
 namespace {
 
+Saved save_list(PyObject* list);
+
 Saved save_value(PyObject* o, bool copy) {
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
@@ -109,6 +111,10 @@ Saved save_value(PyObject* o, bool copy) {
     kept->output_nr = t->output_nr;
     if (t->grad_fn) Py_INCREF(t->grad_fn->object());
     return save_tensor(kept.get(), true);
+  }
+  // An attribute may hold tensors too: the indices of x[:, index].
+  for (Py_ssize_t k = 0; PyTuple_CheckExact(o) && k < PyTuple_GET_SIZE(o); k++) {
+    if (is_tensor(PyTuple_GET_ITEM(o, k))) return save_list(o);
   }
   return {Py_NewRef(o), 0, 0};
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ __all__ = [
 
 Node = _C.Node
 Tensor = _C.Tensor
+_C._autograd = types.SimpleNamespace(SavedTensor=_C.SavedTensor)
 
 
 class GradientEdge(NamedTuple):
@@ -281,7 +283,12 @@ _TORCH_NAMES = {
     "self": ("x", "a", "input"),
     "other": ("b", "y"),
     "result": ("out",),
-    "exponent": ("b", "exponent"),
+    "exponent": ("b", "s"),
+    "alpha": ("s",),
+    "threshold": ("s",),
+    "negative_slope": ("s",),
+    "min": ("s",),
+    "max": ("t",),
     "mat1": ("a", "x"),
     "mat2": ("b",),
     "tensors": ("tensors",),
@@ -294,6 +301,10 @@ _TORCH_NAMES = {
 }
 
 
+# Where torch keeps a tuple of dimensions and a primitive one dimension.
+_DIM_TUPLES = ("SumBackward1", "MeanBackward1", "VarBackward0", "StdBackward0", "LogsumexpBackward0")
+
+
 def _saved_attribute(node: Node, attribute: str) -> Any:
     """`grad_fn._saved_self` and `grad_fn._raw_saved_self`."""
     raw = attribute.startswith("_raw_saved_")
@@ -301,12 +312,28 @@ def _saved_attribute(node: Node, attribute: str) -> Any:
     primitive = node._primitive
     candidates = (name, *_TORCH_NAMES.get(name, ()))
     for found, slot, out in node._saved_names():
+        if found in candidates and raw:
+            return _C.raw_saved(node, slot, out)
         if found in candidates:
-            return _C.raw_saved(node, slot, out) if raw else node._unpack(slot, out)
+            return _as_torch_keeps(node, name, node._unpack(slot, out))
+    if not raw and name in ("self_sym_sizes", "self_sizes", "self_sym_numel") and node.next_functions:
+        source, number = node.next_functions[0]
+        if source is not None:
+            shape = source._outputs()[number][0]
+            return shape.numel() if name == "self_sym_numel" else tuple(shape)
     known = () if primitive is None else (*primitive.args, *primitive.outputs)
     if not raw and any(candidate in known for candidate in candidates):
         return None
-    raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+    if not raw and name == "alpha" and node.name() in ("AddBackward0", "SubBackward0"):
+        return 1
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+
+
+def _as_torch_keeps(node: Node, name: str, value: Any) -> Any:
+    if name == "dim" and node.name() in _DIM_TUPLES and isinstance(value, int):
+        return (value,)
+    # A Size compares and prints like the tuple torch has there, but is not one.
+    return tuple(value) if isinstance(value, tuple) else value
 
 
 # ---- writing to what was saved

@@ -66,8 +66,8 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
     if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
         function = sys._getframe(1).f_code.co_name
         raise RuntimeError(
-            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one "
-            "of the arguments requires grad."
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but "
+            "one of the arguments requires grad."
         )
     if _C.tangent(result) is not None:
         name = sys._getframe(1).f_code.co_name
