@@ -246,7 +246,7 @@ ELSEWHERE = {
     "randn randn_like randperm",
     "test_index.py": "broadcast_shapes tril_indices triu_indices",
     "test_forms.py": "chalf empty_permuted get_device is_distributed is_inference is_signed is_storage "
-    "put range",
+    "can_cast promote_types put range result_type",
     "test_windows.py": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "test_nn.py": "dropout3d feature_alpha_dropout gumbel_softmax",
 }

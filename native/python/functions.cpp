@@ -1,6 +1,8 @@
 #include "functions.h"
 
 #include <cstddef>
+#include <string_view>
+#include <vector>
 
 #include "../graph/modes.h"
 #include "primitive.h"
@@ -45,8 +47,8 @@ struct Synonym {
   const char *theirs, *ours;
   PyObject *theirs_name = nullptr, *ours_name = nullptr;
 };
-Synonym synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
-                      {"a", "input"},  {"x1", "input"},         {"x2", "other"}};
+Synonym synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},    {"a", "input"},
+                      {"x1", "input"}, {"x2", "other"},         {"axis0", "dim0"}, {"axis1", "dim1"}};
 
 // Whether the Python function names such a parameter.
 bool has_parameter(PyObject* function, PyObject* name) {
@@ -90,6 +92,53 @@ Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
   return result;
 }
 
+// A function of `*size` takes the sizes as one keyword, too: x.view(size=(2, 3)). Where the keyword is that
+// name, or -1. A parameter called `dims_` is `dims` to the caller.
+Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kwnames) {
+  if (!PyFunction_Check(function)) return -1;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  if (!(code->co_flags & CO_VARARGS) || positional != code->co_argcount) return -1;
+  Ref<PyObject> names(PyCode_GetVarnames(code));
+  if (!names) {
+    PyErr_Clear();
+    return -1;
+  }
+  const char* own =
+      PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), code->co_argcount + code->co_kwonlyargcount));
+  if (!own) {
+    PyErr_Clear();
+    return -1;
+  }
+  std::string_view wanted = own;
+  if (wanted.ends_with('_')) wanted.remove_suffix(1);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    const char* given = PyUnicode_AsUTF8(name);
+    if (!given) {
+      PyErr_Clear();
+      return -1;
+    }
+    if (wanted == given && !has_parameter(function, name)) return i;
+  }
+  return -1;
+}
+
+// The call with keyword number `at` moved behind the positional arguments.
+PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
+                          Py_ssize_t at) {
+  Py_ssize_t keywords = PyTuple_GET_SIZE(kwnames);
+  std::vector<PyObject*> moved(args, args + positional);
+  moved.push_back(args[positional + at]);
+  Ref<PyObject> names(PyTuple_New(keywords - 1));
+  if (!names) return nullptr;
+  for (Py_ssize_t i = 0, k = 0; i < keywords; i++) {
+    if (i == at) continue;
+    moved.push_back(args[positional + i]);
+    PyTuple_SET_ITEM(names.get(), k++, Py_NewRef(PyTuple_GET_ITEM(kwnames, i)));
+  }
+  return PyObject_Vectorcall(function, moved.data(), size_t(positional) + 1, names.get());
+}
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
   if (modes.torch_function) {
@@ -112,6 +161,8 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
   if (kwnames) {
     Ref<PyObject> names = translated(f->wrapped, kwnames);
     if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);
+    if (at >= 0) return call_with_whole(f->wrapped, args, positional, kwnames, at);
   }
   return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
 }

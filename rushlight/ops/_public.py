@@ -175,14 +175,26 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
         )
 
 
-def in_place(name: str, primitive: _C.Primitive | None = None) -> None:
-    """Gives Tensor the method `<name>_` that runs the primitive in place with the same positional "
-    "arguments."""
+def in_place(name: str, primitive: _C.Primitive | None = None, second: str = "other") -> None:
+    """Gives Tensor the method `<name>_` that runs the primitive in place on the tensor alone, or with one
+    more operand, called `second`."""
     primitive = primitive or getattr(_C.ops, name)
     run = _C.in_place
 
-    def method(self, *args):
-        return run(primitive, self, *args)
+    if len(primitive.args) == 1:
+
+        def method(self):
+            return run(primitive, self)
+
+    elif second == "values":
+
+        def method(self, values):
+            return run(primitive, self, values)
+
+    else:
+
+        def method(self, other):
+            return run(primitive, self, other)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."

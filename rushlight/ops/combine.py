@@ -304,8 +304,9 @@ def combinations(input, r=2, with_replacement=False):
 
 
 @public
-def tensor_split(input, indices_or_sections, dim=0):
+def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None):
     """Views of pieces along a dimension: near-equal sections, or cut before positions."""
+    indices_or_sections = _cuts("tensor_split", indices_or_sections, sections, indices)
     if input.dim() == 0:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -323,6 +324,14 @@ def tensor_split(input, indices_or_sections, dim=0):
     else:
         cuts = list(indices_or_sections)
     return tuple(ops.slice(input, dim, a, b, 1) for a, b in zip([0, *cuts], [*cuts, length], strict=True))
+
+
+def _cuts(name, *given):
+    """The one of `indices_or_sections`, `sections` and `indices` that was given."""
+    found = [value for value in given if value is not None]
+    if len(found) != 1:
+        raise TypeError(f"{name}() received an invalid combination of arguments")
+    return found[0]
 
 
 def _split_along(name, input, indices_or_sections, dim, least):
@@ -350,20 +359,23 @@ def _split_along(name, input, indices_or_sections, dim, least):
 
 
 @public
-def hsplit(input, indices_or_sections):
+def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Splits column by column (a vector: element by element)."""
+    indices_or_sections = _cuts("hsplit", indices_or_sections, sections, indices)
     return _split_along("hsplit", input, indices_or_sections, 0 if input.dim() == 1 else 1, 1)
 
 
 @public
-def vsplit(input, indices_or_sections):
+def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Splits row by row."""
+    indices_or_sections = _cuts("vsplit", indices_or_sections, sections, indices)
     return _split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
 @public
-def dsplit(input, indices_or_sections):
+def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Splits along the third dimension."""
+    indices_or_sections = _cuts("dsplit", indices_or_sections, sections, indices)
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 
 

@@ -18,7 +18,46 @@ for _name in (
     "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy", "zero",
 ):  # fmt: skip
     FUNCTIONS[f"{_name}_"] = getattr(Tensor, f"{_name}_")
-FUNCTIONS["put"] = Tensor.put
+
+
+@function
+def put(input, index, source, accumulate=False):
+    """A copy with the elements at flat positions replaced, or added to.
+
+    >>> rushlight.put(rushlight.zeros(3), rushlight.tensor([1]), rushlight.tensor([5.]))
+    tensor([0., 5., 0.])
+    """
+    return Tensor.put(input, index, source, accumulate)
+
+
+@function
+def result_type(tensor, other):
+    """The dtype of arithmetic on the two, which may be numbers.
+
+    >>> rushlight.result_type(rushlight.ones(1, dtype=rushlight.int32), 1.0)
+    torch.float32
+    """
+    return _C.result_type(tensor, other)
+
+
+@function
+def can_cast(from_, to):
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`.
+
+    >>> rushlight.can_cast(rushlight.float32, rushlight.int32)
+    False
+    """
+    return _C.can_cast(from_, to)
+
+
+@function
+def promote_types(type1, type2):
+    """The smallest dtype that holds both.
+
+    >>> rushlight.promote_types(rushlight.int32, rushlight.float16)
+    torch.float16
+    """
+    return _C.promote_types(type1, type2)
 
 
 @function

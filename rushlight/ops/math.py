@@ -192,7 +192,7 @@ def heaviside(input, values, *, out=None):
     return write_out(out, result, exact="heaviside is not yet implemented for tensors with different dtypes.")
 
 
-in_place("heaviside")
+in_place("heaviside", second="values")
 
 
 @public

@@ -311,16 +311,31 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     return finish(ops.baddbmm(input, batch1, batch2, _number(beta), _number(alpha)), out)
 
 
-def _in_place_sum(name):
-    primitive = getattr(ops, name)
-
-    def method(self, a, b, *, beta=1, alpha=1):
-        return _C.in_place(primitive, self, a, b, _number(beta), _number(alpha))
-
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"In-place version of :meth:`{name}`."
-    setattr(Tensor, f"{name}_", _C.Function(method))
+@public(namespace=False)
+def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+    """In-place version of addmm."""
+    return _C.in_place(ops.addmm, self, mat1, mat2, _number(beta), _number(alpha))
 
 
-for _name in ("addmm", "addmv", "addr", "addbmm", "baddbmm"):
-    _in_place_sum(_name)
+@public(namespace=False)
+def addmv_(self, mat, vec, *, beta=1, alpha=1):
+    """In-place version of addmv."""
+    return _C.in_place(ops.addmv, self, mat, vec, _number(beta), _number(alpha))
+
+
+@public(namespace=False)
+def addr_(self, vec1, vec2, *, beta=1, alpha=1):
+    """In-place version of addr."""
+    return _C.in_place(ops.addr, self, vec1, vec2, _number(beta), _number(alpha))
+
+
+@public(namespace=False)
+def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    """In-place version of addbmm."""
+    return _C.in_place(ops.addbmm, self, batch1, batch2, _number(beta), _number(alpha))
+
+
+@public(namespace=False)
+def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    """In-place version of baddbmm."""
+    return _C.in_place(ops.baddbmm, self, batch1, batch2, _number(beta), _number(alpha))

@@ -396,12 +396,16 @@ def unbind(input, dim=0):
 
 
 @public
-def split(tensor, split_size_or_sections, dim=0):
+def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
     """Views of pieces along a dimension: of one size (the last may be smaller), or of the sizes listed.
 
     >>> [p.tolist() for p in rushlight.arange(5).split(2)]
     [[0, 1], [2, 3], [4]]
     """
+    if split_size_or_sections is None:
+        if split_size is None:
+            raise TypeError('split() missing 1 required positional arguments: "split_size"')
+        split_size_or_sections = split_size
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, tensor.dim())
