@@ -91,6 +91,23 @@ PyObject* view_as(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
   return new_view(t, sizes, strides, offset).release_object();
 }
 
+// can_view(x, size): whether view(x, size) needs no copy. Sizes that do not fit are left to view to refuse.
+PyObject* can_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "can_view() takes a tensor and sizes");
+    Tensor* t = as_tensor(args[0]);
+    Shape shape;
+    read_sizes(args[1], shape, "reshape", "shape");
+    infer_sizes(shape, t);
+    int64_t strides[MAX_DIMS];
+    return PyBool_FromLong(view_strides(t, shape, strides));
+  });
+}
+
+PyMethodDef view_functions[] = {
+    {"can_view", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(can_view)), METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
 PyObject* view_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   Shape shape;
@@ -682,7 +699,8 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   return result.release_object();
 }
 
-ModuleInit init([](PyObject*) {
+ModuleInit init([](PyObject* module) {
+  PyModule_AddFunctions(module, view_functions);
   constexpr auto VIEW = Primitive::VIEW;
   define("view(x; size)", view_forward, VIEW);
   define("expand(x; size)", expand_forward, VIEW);

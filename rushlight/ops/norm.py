@@ -342,6 +342,8 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     if running_mean is not None:
         _check_running(x, running_mean, weight, "running_mean")
         _check_running(x, running_var, weight, "running_var")
+    if x.dim() < 2 and not x.numel():
+        return x + 0, x.new_empty(0), x.new_empty(0)
     if not training:
         return ops.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
     if eps <= 0:
@@ -374,8 +376,8 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     """
     out, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
-        empty = mean.detach().new_empty(0)
-        return out, empty, empty.clone()
+        empty = _statistics((mean.new_empty(0), mean.new_empty(0)), input, weight)
+        return out, *empty
     return out, *_statistics((mean, rstd), input, weight)
 
 

@@ -3,6 +3,7 @@
 import math
 
 import rushlight
+from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
@@ -100,12 +101,50 @@ def scaled_dot_product_attention(
     tensor([[2.]])
     """
     _check_attention(query, key, value, attn_mask)
+    dtype = query.dtype
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = _share_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
+    half = query.dtype in (rushlight.float16, rushlight.bfloat16)
+    if half:  # scores and weights would lose digits
+        query, key, value = query.float(), key.float(), value.float()
+    if attn_mask is not None and attn_mask.dtype != rushlight.bool:
+        attn_mask = attn_mask.to(query.dtype)
+    if dropout_p == 0 and _is_plain(query, key, value, attn_mask, is_causal):
+        result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
+    else:
+        result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
+    return result.to(dtype) if half else result
+
+
+# Weights of up to this many elements are kept for the gradient: computing them anew takes 1.5 times as long.
+_KEPT = 1 << 24
+
+
+def _is_plain(query, key, value, mask, is_causal):
+    """Whether the fused primitive computes this: as many heads of each, and a mask without gradient.
+
+    Without any mask, and with a gradient to come, it is only worth it for the memory it saves.
+    """
+    if query.dtype not in (rushlight.float32, rushlight.float64) or query.is_meta:
+        return False
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        return False
+    if key.size(-1) != query.size(-1) or value.size(-2) != key.size(-2):
+        return False
+    if mask is not None:
+        return not mask.requires_grad and mask.dim() <= query.dim()
+    recorded = rushlight.is_grad_enabled() and (
+        query.requires_grad or key.requires_grad or value.requires_grad
+    )
+    return is_causal or not recorded or query.shape[:-1].numel() * key.size(-2) > _KEPT
+
+
+def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
+    """Attention in differentiable operations."""
     scores = rushlight.matmul(query * scale, key.mT)
     added, nowhere = _added_mask(query, key, attn_mask, is_causal)
     if added is not None:

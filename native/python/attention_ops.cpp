@@ -1,0 +1,237 @@
+// softmax(scale * q @ k^T + mask) @ v without ever holding the whole matrix of weights, and its gradient.
+//
+// The queries of one head are taken ROWS at a time: their products with the keys fill a small buffer, which
+// becomes the weights where it is and is multiplied by the values. The gradient computes the weights anew,
+// block by block; so nothing is saved but the inputs. With a causal mask, keys behind the block are not
+// touched at all.
+#include <limits>
+#include <vector>
+
+#include "../kernels/matmul.h"
+#include "../kernels/reduce.h"
+#include "../tensor/iterate.h"
+#include "../tensor/parallel.h"
+#include "arguments.h"
+
+namespace rl {
+namespace {
+
+constexpr const char* NAME = "scaled_dot_product_attention";
+constexpr int64_t ROWS = 64;
+
+// A tensor as one matrix per head, rows of contiguous elements.
+struct Heads {
+  TensorRef t;
+  int64_t rows, columns;
+
+  explicit Heads(Tensor* x) : t(share(x)) {
+    if (x->ndim < 2) fail(PyExc_RuntimeError, "scaled_dot_product_attention: at least 2 dimensions expected");
+    int last = x->ndim - 1;
+    if (x->stride(last) != 1 || x->stride(last - 1) < x->size(last)) t = contiguous(x);
+    rows = x->size(last - 1), columns = x->size(last);
+  }
+  int64_t offset(int64_t head) const {
+    int64_t at = 0;
+    for (int d = t->ndim - 3; d >= 0; d--) {
+      at += head % t->size(d) * t->stride(d);
+      head /= t->size(d);
+    }
+    return at;
+  }
+  Matrix matrix(int64_t head, int64_t first, int64_t count) const {
+    int64_t step = std::max<int64_t>(t->stride(t->ndim - 2), 1);
+    return {t->data() + (offset(head) + first * step) * t->itemsize(), count, columns, step, 1};
+  }
+};
+
+struct Attention {
+  Heads q, k, v;
+  Tensor* mask;
+  DType dtype;
+  int64_t heads = 1, L, S;
+  double scale;
+  bool causal;
+  int64_t mask_strides[MAX_DIMS];
+  LineKernel softmax, softmax_backward;
+
+  // arguments: q, k, v, mask; scale, causal
+  explicit Attention(PyObject* const* args)
+      : q(tensor_argument(NAME, args[0])),
+        k(tensor_argument(NAME, args[1])),
+        v(tensor_argument(NAME, args[2])) {
+    mask = args[3] == Py_None ? nullptr : tensor_argument(NAME, args[3]);
+    dtype = q.t->dtype;
+    if (dtype != DType::f32 && dtype != DType::f64) fail_not_implemented(NAME, dtype);
+    L = q.rows, S = k.rows;
+    bool fits = k.t->dtype == dtype && v.t->dtype == dtype && k.columns == q.columns && v.rows == S &&
+                k.t->ndim == q.t->ndim && v.t->ndim == q.t->ndim && !q.t->is_meta() && !k.t->is_meta() &&
+                !v.t->is_meta();
+    for (int d = 0; fits && d < q.t->ndim - 2; d++) {
+      fits = k.t->size(d) == q.t->size(d) && v.t->size(d) == q.t->size(d);
+      heads *= q.t->size(d);
+    }
+    if (!fits)
+      fail(PyExc_RuntimeError, "scaled_dot_product_attention: query, key and value do not fit each other");
+    if (mask) {
+      if ((mask->dtype != dtype && mask->dtype != DType::b1) || mask->ndim > q.t->ndim || mask->is_meta()) {
+        fail(PyExc_RuntimeError, "scaled_dot_product_attention: the mask does not fit");
+      }
+      Shape full;
+      full.assign(q.t->sizes());
+      full.sizes[full.ndim - 1] = S;
+      Shape joined = full;
+      broadcast_into(joined, mask->sizes());
+      if (!std::equal(joined.sizes, joined.sizes + joined.ndim, full.sizes)) {
+        fail(PyExc_RuntimeError, "scaled_dot_product_attention: the mask does not fit");
+      }
+      broadcast_strides(mask, full, mask_strides);
+    }
+    scale = PyFloat_AsDouble(args[4]);
+    if (scale == -1 && PyErr_Occurred()) throw PythonError{};
+    causal = bool_argument(NAME, "causal", args[5]);
+    softmax = RL_CHOOSE(softmax_kernel, LineOp::softmax, dtype);
+    softmax_backward = RL_CHOOSE(softmax_kernel, LineOp::softmax_backward, dtype);
+  }
+  int64_t blocks() const { return (L + ROWS - 1) / ROWS; }
+  // How many keys the queries before `end` may look at.
+  int64_t keys(int64_t end) const { return causal ? std::min(end, S) : S; }
+  double work() const { return double(heads) * double(L) * double(S) * double(q.columns + v.columns); }
+  int64_t mask_offset(int64_t head) const {
+    int64_t at = 0;
+    for (int d = q.t->ndim - 3; d >= 0; d--) {
+      at += head % q.t->size(d) * mask_strides[d];
+      head /= q.t->size(d);
+    }
+    return at;
+  }
+  void product(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) const {
+    float alpha_f = float(alpha), beta_f = float(beta);
+    if (dtype == DType::f64) gemm(dtype, c, a, b, &alpha, &beta);
+    else gemm(dtype, c, a, b, &alpha_f, &beta_f);
+  }
+
+  // The weights of queries first..first + count on n keys; rows of n in `p`.
+  template <class T>
+  void weights(T* p, int64_t head, int64_t first, int64_t count, int64_t n) const {
+    constexpr T none = -std::numeric_limits<T>::infinity();
+    product({p, count, n, n, 1}, q.matrix(head, first, count), k.matrix(head, 0, n).transposed(), scale, 0);
+    int64_t across = 0, down = 0, start = 0;
+    if (mask) {
+      down = mask_strides[q.t->ndim - 2], across = mask_strides[q.t->ndim - 1];
+      start = mask_offset(head);
+    }
+    int64_t ready = 0;  // rows from `ready` on wait for softmax
+    auto normalise = [&](int64_t end) {
+      void* data[] = {p + ready * n, p + ready * n};
+      int64_t step[] = {1, 1}, line[] = {n, n};
+      if (end > ready) softmax(data, step, line, n, end - ready);
+      ready = end;
+    };
+    for (int64_t r = 0; r < count; r++) {
+      T* row = p + r * n;
+      int64_t from = start + (first + r) * down;
+      if (mask && mask->dtype == DType::b1) {
+        const bool* allowed = mask->data_as<bool>() + from;
+        for (int64_t j = 0; j < n; j++) row[j] = allowed[j * across] ? row[j] : none;
+      } else if (mask) {
+        const T* added = mask->data_as<T>() + from;
+        for (int64_t j = 0; j < n; j++) row[j] += added[j * across];
+      }
+      if (causal) {
+        for (int64_t j = first + r + 1; j < n; j++) row[j] = none;
+      }
+      if (!mask) continue;
+      bool nowhere = true;
+      for (int64_t j = 0; nowhere && j < n; j++) nowhere = row[j] == none;
+      if (nowhere) {  // may look nowhere: sees nothing
+        normalise(r);
+        std::fill_n(row, n, T(0));
+        ready = r + 1;
+      }
+    }
+    normalise(count);
+  }
+};
+
+template <class T>
+void forward(const Attention& a, Tensor* out) {
+  int64_t width = a.v.columns,
+          grain = std::max<int64_t>(1, int64_t(4e5 / (double(ROWS) * double(a.S) * double(width + 1) + 1)));
+  parallel_for(a.heads * a.blocks(), grain, [&](int64_t begin, int64_t end) {
+    std::vector<T> p(size_t(ROWS * a.S));
+    for (int64_t i = begin; i < end; i++) {
+      int64_t head = i / a.blocks(), first = i % a.blocks() * ROWS, count = std::min(ROWS, a.L - first);
+      int64_t n = a.keys(first + count);
+      T* to = out->data_as<T>() + (head * a.L + first) * width;
+      a.weights(p.data(), head, first, count, n);
+      a.product({to, count, width, width, 1}, {p.data(), count, n, n, 1}, a.v.matrix(head, 0, n), 1, 0);
+    }
+  });
+}
+
+template <class T>
+void backward(const Attention& a, const Heads& g, Tensor* dq, Tensor* dk, Tensor* dv) {
+  int64_t E = a.q.columns, W = a.v.columns;
+  parallel_for(a.heads, 1, [&](int64_t begin, int64_t end) {
+    std::vector<T> p(size_t(ROWS * a.S)), d(size_t(ROWS * a.S));
+    for (int64_t head = begin; head < end; head++) {
+      T *to_k = dk->data_as<T>() + head * a.S * E, *to_v = dv->data_as<T>() + head * a.S * W;
+      for (int64_t first = 0; first < a.L; first += ROWS) {
+        int64_t count = std::min(ROWS, a.L - first), n = a.keys(first + count);
+        if (!n) continue;
+        a.weights(p.data(), head, first, count, n);
+        Matrix weights{p.data(), count, n, n, 1}, ds{d.data(), count, n, n, 1},
+            up = g.matrix(head, first, count);
+        a.product(ds, up, a.v.matrix(head, 0, n).transposed(), 1, 0);
+        void* data[] = {d.data(), d.data(), p.data()};
+        int64_t step[] = {1, 1, 1}, line[] = {n, n, n};
+        a.softmax_backward(data, step, line, n, count);
+        a.product({dq->data_as<T>() + (head * a.L + first) * E, count, E, E, 1}, ds, a.k.matrix(head, 0, n),
+                  a.scale, 0);
+        a.product({to_k, n, E, E, 1}, ds.transposed(), a.q.matrix(head, first, count), a.scale, 1);
+        a.product({to_v, n, W, W, 1}, weights.transposed(), up, 1, 1);
+      }
+    }
+  });
+}
+
+// attention(q, k, v, mask; scale, causal)
+PyObject* attention_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Attention a(args);
+  Shape shape;
+  shape.assign(a.q.t->sizes());
+  shape.sizes[shape.ndim - 1] = a.v.columns;
+  TensorRef out = a.S ? new_tensor(shape, a.dtype) : zeros(shape, a.dtype);
+  if (out->numel && a.S) {
+    MaybeNoGil released(is_long_product(a.work()) ? INT64_MAX : 0);
+    if (a.dtype == DType::f64) forward<double>(a, out.get());
+    else forward<float>(a, out.get());
+  }
+  return out.release_object();
+}
+
+// attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv
+PyObject* attention_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Attention a(args + 1);
+  Heads g(tensor_argument(NAME, args[0]));
+  bool fits = g.t->dtype == a.dtype && g.t->ndim == a.q.t->ndim && g.rows == a.L &&
+              g.columns == a.v.columns && !g.t->is_meta();
+  for (int d = 0; fits && d < g.t->ndim - 2; d++) fits = g.t->size(d) == a.q.t->size(d);
+  if (!fits) fail(PyExc_RuntimeError, "scaled_dot_product_attention: the gradient does not fit");
+  TensorRef dq = zeros(a.q.t->sizes(), a.dtype), dk = zeros(a.k.t->sizes(), a.dtype),
+            dv = zeros(a.v.t->sizes(), a.dtype);
+  {
+    MaybeNoGil released(is_long_product(a.work()) ? INT64_MAX : 0);
+    if (a.dtype == DType::f64) backward<double>(a, g, dq.get(), dk.get(), dv.get());
+    else backward<float>(a, g, dq.get(), dk.get(), dv.get());
+  }
+  return checked(PyTuple_Pack(3, dq->object(), dk->object(), dv->object())).release();
+}
+
+ModuleInit init([](PyObject*) {
+  define("attention(q, k, v, mask; scale, causal)", attention_forward);
+  define("attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv", attention_backward_forward);
+});
+
+}  // namespace
+}  // namespace rl
