@@ -121,7 +121,10 @@ def transform(x, dims, norm, forward):
 def half_spectrum(x, dims, norm, forward):
     """Of a real x, the first half of the spectrum along the last of dims."""
     scale = scale_of(norm, math.prod(x.shape[d] for d in dims), forward)
-    return ops.fft_r2c(x, dims, scale, forward, True)
+    if forward or len(dims) == 1:
+        return ops.fft_r2c(x, dims, scale, forward, True)
+    # Two steps leave the result in torch's order of memory.
+    return ops.fft_c2c(ops.fft_r2c(x, dims[-1:], scale, forward, True), dims[:-1], 1.0, forward)
 
 
 def from_half(x, dims, norm, forward, length):

@@ -6,7 +6,7 @@ import warnings
 
 from rushlight import _C
 from rushlight.ops import linalg
-from rushlight.ops._public import function, public, type_name
+from rushlight.ops._public import function, method, public, type_name
 from rushlight.ops.linalg import check_square, eye_like, finish, require_tensor, several, unpack_lu
 from rushlight.ops.linalg_rules import _hn, _mh, _nh
 from rushlight.ops.linalg_spectral import pinv
@@ -172,7 +172,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     return several("svd", (U, S, V), out)
 
 
-@public
+@function
 def lu(A, pivot=True, get_infos=False, *, out=None):
     """The compact LU and its pivots, and the infos if asked for.
 
@@ -192,6 +192,12 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
     if out is not None:
         return type(out)(finish(r, o) for r, o in zip(result, out, strict=True))
     return several("_lu_with_info", result) if get_infos else result
+
+
+@method(name="lu")
+def _lu_method(self, pivot=True, get_infos=False):
+    """rushlight.lu() as a plain tuple."""
+    return tuple(lu(self, pivot, get_infos))
 
 
 @public
