@@ -1,0 +1,82 @@
+"""weight_norm as torch had it first: the weight is computed by a hook before each forward."""
+
+import rushlight
+from rushlight.nn.parameter import Parameter, UninitializedParameter
+
+__all__ = ["WeightNorm", "norm_except_dim", "remove_weight_norm", "weight_norm"]
+
+
+def norm_except_dim(v, pow=2, dim=0):
+    """The norms over all dimensions but one (-1: over all), with the others kept at size one."""
+    if dim == -1:
+        return rushlight.linalg.vector_norm(v, pow)
+    others = [d for d in range(v.dim()) if d != dim]
+    return rushlight.linalg.vector_norm(v, pow, others, keepdim=True) if others else v.abs()
+
+
+class WeightNorm:
+    """The hook: sets `name` from `name_g` (length) and `name_v` (direction)."""
+
+    def __init__(self, name, dim):
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module):
+        """The weight of the two parts."""
+        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
+        return v * (g / norm_except_dim(v, 2, self.dim))
+
+    @staticmethod
+    def apply(module, name, dim):
+        """Puts the hook on a module."""
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, WeightNorm) and hook.name == name:
+                raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        hook = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the "
+                "dummy forward before applying weight normalization"
+            )
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, 2, hook.dim).data))
+        module.register_parameter(name + "_v", Parameter(weight.data))
+        setattr(module, name, hook.compute_weight(module))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def remove(self, module):
+        """Makes the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module, name="weight", dim=0):
+    """Splits a weight into a length (`weight_g`) and a direction (`weight_v`)."""
+    import warnings
+
+    warnings.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of "
+        "`torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module, name="weight"):
+    """Takes weight_norm off a module."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")
