@@ -89,7 +89,10 @@ void forward(DType dtype, const ConvShape& s, T* y, const T* x, const T* w, cons
 // For stride 1 the gradient of the input is the convolution of the gradient with the weights turned round.
 bool turns_round(const ConvShape& s) {
   for (int d = 0; d < 3; d++)
-    if (s.stride[d] != 1 || s.dilation[d] * (s.kernel[d] - 1) < s.padding[d]) return false;
+    // The last condition fails for a transposed convolution with output_padding.
+    if (s.stride[d] != 1 || s.dilation[d] * (s.kernel[d] - 1) < s.padding[d] ||
+        s.in[d] != s.out[d] + s.dilation[d] * (s.kernel[d] - 1) - 2 * s.padding[d])
+      return false;
   return !s.pointwise();
 }
 

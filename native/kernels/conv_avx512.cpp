@@ -475,6 +475,10 @@ void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, c
 
 bool conv_has_avx512(const ConvShape& s) {
   if (!has_avx512()) return false;
+  // No patch may leave the padded image: these loops do not look.
+  for (int d = 0; d < 3; d++)
+    if ((s.out[d] - 1) * s.stride[d] + s.dilation[d] * (s.kernel[d] - 1) >= s.in[d] + 2 * s.padding[d])
+      return false;
   double image = double(s.group_in());
   for (int d = 0; d < 3; d++) image *= double(s.in[d] + 2 * s.padding[d]);
   return image < 1e9 && s.pixels() < (int64_t(1) << 30) && s.stride[2] < (1 << 20);

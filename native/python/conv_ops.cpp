@@ -14,9 +14,9 @@ namespace {
 const char* c_type_name(DType t) {
   constexpr const char* names[] = {"unsigned char",
                                    "signed char",
-                                   "short",
+                                   "short int",
                                    "int",
-                                   "long",
+                                   "long int",
                                    "c10::Half",
                                    "float",
                                    "double",
@@ -50,6 +50,9 @@ struct Window {
     for (int d = 0; d < 3; d++) {
       if (padding[d] < 0) fail(PyExc_RuntimeError, "negative padding is not supported");
       if (stride[d] <= 0) fail(PyExc_RuntimeError, "non-positive stride is not supported");
+    }
+    for (int d = 0; d < 3; d++) {
+      if (dilation[d] < 0) fail(PyExc_RuntimeError, "dilation should be greater than zero");
     }
     for (int d = 0; d < 3; d++) {
       if (dilation[d] <= 0) {
@@ -186,7 +189,7 @@ const void* data_of(const TensorRef& t) { return t ? t->data() : nullptr; }
 
 // Runs a kernel into a new tensor of `sizes`; the kernel sees float instead of f16 and bf16.
 template <class F>
-PyObject* compute(Tensor* like, Sizes sizes, double work, F&& kernel) {
+PyObject* compute(Tensor* like, Sizes sizes, double work, bool channels_last, F&& kernel) {
   DType dtype = is_reduced(like->dtype) ? DType::f32 : like->dtype;
   TensorRef result = new_tensor(sizes, like->is_meta() ? like->dtype : dtype, like->device());
   if (like->is_meta() || result->numel == 0) {
@@ -197,7 +200,7 @@ PyObject* compute(Tensor* like, Sizes sizes, double work, F&& kernel) {
     MaybeNoGil released(work > 100000 ? INT64_MAX : 0);
     kernel(dtype, result->data());
   }
-  return cast(result.get(), like->dtype).release_object();
+  return laid_out(cast(result.get(), like->dtype), channels_last);
 }
 
 void result_sizes(Shape& sizes, int64_t batch, int64_t channels, const int64_t* spatial, int dims) {
@@ -221,9 +224,10 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   check_dtypes(x, weight, bias);
   Shape sizes;
   result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
-  if (x->is_meta()) return new_tensor(sizes, x->dtype, x->device()).release_object();
+  bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
+  if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef from = operand(x), w = operand(weight), b = operand(bias);
-  return compute(x, sizes, s.work(), [&](DType dtype, void* y) {
+  return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));
   });
 }
@@ -275,9 +279,10 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   check_dtypes(x, weight, bias);
   Shape sizes;
   result_sizes(sizes, s.batch, channels, s.in, dims);
-  if (x->is_meta()) return new_tensor(sizes, x->dtype, x->device()).release_object();
+  bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
+  if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef from = operand(x), w = operand(weight), b = operand(bias);
-  return compute(x, sizes, s.work(), [&](DType dtype, void* y) {
+  return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_input_gradient(dtype, s, y, data_of(from), data_of(w), data_of(b));
   });
 }
@@ -308,7 +313,7 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   check_dtypes(g, weight, nullptr);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
   TensorRef from = operand(g), w = operand(weight);
-  return compute(g, size, s.work(), [&](DType dtype, void* gx) {
+  return compute(g, size, s.work(), false, [&](DType dtype, void* gx) {
     conv_input_gradient(dtype, s, gx, data_of(from), data_of(w), nullptr);
   });
 }
@@ -330,7 +335,7 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   check_dtypes(x, g, nullptr);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
   TensorRef from = operand(x), gy = operand(g);
-  return compute(x, size, s.work(), [&](DType dtype, void* gw) {
+  return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {
     conv_weight_gradient(dtype, s, gw, data_of(gy), data_of(from));
   });
 }

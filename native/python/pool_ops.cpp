@@ -68,6 +68,14 @@ void check_input(const Entry& e, const Tensor* x) {
                  "input, but got:" +
                  sizes_text(x->sizes()));
       }
+      if (e.dims == 3) {
+        // torch says dimension 0 whichever it is.
+        failf(PyExc_RuntimeError,
+              "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have "
+              "positive "
+              "length, but input has a shape of %s and non-batch dimension 0 has length zero!",
+              sizes_text(x->sizes()).c_str());
+      }
       failf(PyExc_RuntimeError,
             "Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s",
             e.dims + 1, e.dims + 2, sizes_text(x->sizes()).c_str());
@@ -187,8 +195,10 @@ void check_dtype(const Tensor* x, const char* kernel, bool integers = true) {
     fail_not_implemented(kernel, x->dtype);
 }
 
-PyObject* both(const TensorRef& values, const TensorRef& indices) {
-  return checked(PyTuple_Pack(2, values->object(), indices->object())).release();
+PyObject* both(TensorRef values, TensorRef indices, bool channels_last = false) {
+  Ref<PyObject> one(laid_out(std::move(values), channels_last)),
+      other(laid_out(std::move(indices), channels_last));
+  return checked(PyTuple_Pack(2, one.get(), other.get())).release();
 }
 
 // max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode)
@@ -202,11 +212,12 @@ PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Windows windows = regular_windows(x, window, e);
   check_dtype(x, e.kernel, e.dims != 1);
   TensorRef result = new_tensor(pooled_sizes(x, windows, e.dims), x->dtype, x->device());
-  if (x->is_meta() || result->numel == 0) return result.release_object();
-  TensorRef from = contiguous(x);
-  MaybeNoGil released(x->numel);
-  max_pool(x->dtype, windows, plane_count(x, e.dims), result->data(), from->data());
-  return result.release_object();
+  if (!x->is_meta() && result->numel) {
+    TensorRef from = contiguous(x);
+    MaybeNoGil released(x->numel);
+    max_pool(x->dtype, windows, plane_count(x, e.dims), result->data(), from->data());
+  }
+  return laid_out(std::move(result), is_channels_last(x));
 }
 
 // max_pool2d_with_indices(x; kernel_size, stride, padding, dilation, ceil_mode) -> values, indices
@@ -228,7 +239,7 @@ PyObject* with_indices_forward(const Primitive& op, PyObject* const* args, Tenso
     max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
                      from->data());
   }
-  return both(values, indices);
+  return both(values, indices, is_channels_last(x));
 }
 
 // max_pool2d_gradient(grad, x; kernel_size, stride, padding, dilation, ceil_mode)
@@ -290,7 +301,7 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   check_dtype(x, e.kernel, false);
   TensorRef values = new_tensor(sizes, x->dtype, x->device()),
             indices = new_tensor(sizes, DType::i64, x->device());
-  if (x->is_meta() || values->numel == 0) return both(values, indices);
+  if (x->is_meta() || values->numel == 0) return both(values, indices, e.dims == 2 && is_channels_last(x));
   for (int d = 0; d < 3; d++) {
     reserve(windows, d);
     __int128 in = windows.in[d], out = windows.out[d];
@@ -305,7 +316,7 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     max_pool_indices(x->dtype, windows, plane_count(x, e.dims), values->data(), indices->data_as<int64_t>(),
                      from->data());
   }
-  return both(values, indices);
+  return both(values, indices, e.dims == 2 && is_channels_last(x));
 }
 
 // Where the windows of fractional pooling begin: evenly spread, shifted by a random number in [0, 1).
@@ -445,11 +456,12 @@ PyObject* scatter_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   PlaneMove move = plane_move(x, size.ndim, numel_of(size));
   TensorRef at = checked_indices(indices, move, volume);
   TensorRef result = new_tensor(sizes, x->dtype, x->device());
-  if (x->is_meta() || result->numel == 0) return result.release_object();
-  TensorRef from = contiguous(x);
-  MaybeNoGil released(result->numel);
-  scatter_planes(x->dtype, move, result->data(), from->data(), at->data_as<int64_t>(), add);
-  return result.release_object();
+  if (!x->is_meta() && result->numel) {
+    TensorRef from = contiguous(x);
+    MaybeNoGil released(result->numel);
+    scatter_planes(x->dtype, move, result->data(), from->data(), at->data_as<int64_t>(), add);
+  }
+  return laid_out(std::move(result), !add && size.ndim == 2 && x->ndim == 4 && is_channels_last(x));
 }
 
 // max_pool_gather(x, indices; dims): the elements of x at the indices

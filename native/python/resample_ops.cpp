@@ -7,7 +7,7 @@
 // stake.
 #include "../kernels/resample.h"
 #include "../tensor/iterate.h"
-#include "arguments.h"
+#include "window.h"
 
 namespace rl {
 namespace {
@@ -17,6 +17,7 @@ struct Entry {
   int dims;
   bool integers, complex, half;  // which dtypes torch takes besides float and double
   bool bytes, boolean;
+  bool keeps_layout = true;  // channels last stay last
 };
 
 PyObject* item(PyObject* spec, Py_ssize_t i) {
@@ -241,10 +242,12 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     taps[d] = wide ? taps_of<double>(args[2], at, dims, in, out) : taps_of<float>(args[2], at, dims, in, out);
     if (adjoint) taps[d] = taps[d].transposed();
   }
-  TensorRef from = contiguous(x);
-  MaybeNoGil released(std::max(x->numel, result->numel));
-  resample(x->dtype, taps, planes, result->data(), from->data());
-  return result.release_object();
+  {
+    TensorRef from = contiguous(x);
+    MaybeNoGil released(std::max(x->numel, result->numel));
+    resample(x->dtype, taps, planes, result->data(), from->data());
+  }
+  return laid_out(std::move(result), !adjoint && e.keeps_layout && is_channels_last(x));
 }
 
 // constant_pad_nd(x; pad, value): pad lists the last dimension first; negative numbers cut off.
@@ -283,16 +286,17 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
   alignas(16) char element[16];
   store_checked(value, x->dtype, element);
   TensorRef result = new_tensor(sizes, x->dtype, x->device());
-  if (x->is_meta() || result->numel == 0) return result.release_object();
+  bool last = is_channels_last(x);
+  if (x->is_meta() || result->numel == 0) return laid_out(std::move(result), last);
   Sizes part(kept, size_t(x->ndim));
   bool whole = std::equal(part.begin(), part.end(), result->geometry);
   if (!whole) fill(result.get(), element);
-  if (numel_of(part) == 0) return result.release_object();
+  if (numel_of(part) == 0) return laid_out(std::move(result), last);
   for (int d = 0; d < x->ndim; d++) to += starts[d] * result->stride(d);
   TensorRef inside = new_alias(result.get(), part, result->strides(), to);
   TensorRef source = new_alias(x, part, x->strides(), from);
   copy_into(inside.get(), source.get());
-  return result.release_object();
+  return laid_out(std::move(result), last);
 }
 
 ModuleInit init([](PyObject*) {
@@ -322,13 +326,13 @@ ModuleInit init([](PyObject*) {
   add("upsample_nearest_exact3d", &nearests[2]);
   static const Entry averages[] = {{"avg_pool2d", 1, false, false, true, false, false},
                                    {"avg_pool2d", 2, false, false, true, false, false},
-                                   {"avg_pool3d_out_frame", 3, false, false, false, false, false}};
+                                   {"avg_pool3d_out_frame", 3, false, false, false, false, false, false}};
   add("avg_pool1d", &averages[0]);
   add("avg_pool2d", &averages[1]);
   add("avg_pool3d", &averages[2]);
   static const Entry adaptives[] = {{"adaptive_avg_pool2d", 1, false, false, true, false, false},
                                     {"adaptive_avg_pool2d", 2, false, false, true, false, false},
-                                    {"adaptive_avg_pool3d_cpu", 3, false, false, true, false, false}};
+                                    {"adaptive_avg_pool3d_cpu", 3, false, false, true, false, false, false}};
   add("adaptive_avg_pool1d", &adaptives[0]);
   add("adaptive_avg_pool2d", &adaptives[1]);
   add("adaptive_avg_pool3d", &adaptives[2]);
@@ -338,9 +342,9 @@ ModuleInit init([](PyObject*) {
   static const Entry replications[] = {{"replication_pad1d", 1, true, true, true, true, false},
                                        {"replication_pad2d", 2, true, true, true, true, false},
                                        {"replication_pad3d", 3, true, true, true, true, false}};
-  static const Entry circulars[] = {{"circular_pad", 1, true, true, true, true, true},
-                                    {"circular_pad", 2, true, true, true, true, true},
-                                    {"circular_pad", 3, true, true, true, true, true}};
+  static const Entry circulars[] = {{"circular_pad", 1, true, true, true, true, true, false},
+                                    {"circular_pad", 2, true, true, true, true, true, false},
+                                    {"circular_pad", 3, true, true, true, true, true, false}};
   static const char* names[][3] = {{"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"},
                                    {"replication_pad1d", "replication_pad2d", "replication_pad3d"},
                                    {"circular_pad1d", "circular_pad2d", "circular_pad3d"}};

@@ -37,6 +37,35 @@ inline bool read_triple(PyObject* o, int dims, int64_t unused, Triple& out, cons
   return true;
 }
 
+// Whether images or volumes lie channels last in memory, by torch's rule (which leaves doubt to the usual
+// order).
+inline bool is_channels_last(const Tensor* x) {
+  if (x->ndim != 4 && x->ndim != 5) return false;
+  static constexpr int orders[2][5] = {{1, 3, 2, 0, -1}, {1, 4, 3, 2, 0}};
+  int64_t least = 0;
+  if (x->stride(1) == 0) return false;
+  for (int i = 0; i < x->ndim; i++) {
+    int d = orders[x->ndim - 4][i];
+    if (x->size(d) == 0 || x->stride(d) < least || (d == 0 && least == x->stride(1))) return false;
+    least = x->stride(d) * (x->size(d) > 1 ? x->size(d) : 1);
+  }
+  return true;
+}
+
+// The result itself, or the same with channels last.
+inline PyObject* laid_out(TensorRef result, bool channels_last) {
+  if (!channels_last || (result->ndim != 4 && result->ndim != 5) || result->numel == 0)
+    return result.release_object();
+  int64_t strides[5], step = result->size(1);
+  strides[1] = 1;
+  for (int d = result->ndim - 1; d >= 2; d--) strides[d] = step, step *= result->size(d);
+  strides[0] = step;
+  TensorRef moved =
+      new_strided(result->sizes(), {strides, size_t(result->ndim)}, result->dtype, result->device());
+  if (!result->is_meta()) copy_into(moved.get(), result.get());
+  return moved.release_object();
+}
+
 // "(5 x 5)" of the last `dims` numbers, or with other signs around and between them.
 inline std::string sizes_between(const int64_t* sizes, int dims, const char* separator) {
   std::string text;

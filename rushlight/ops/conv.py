@@ -23,25 +23,31 @@ def _sum_bias(g):
     return g.sum((0, *range(2, g.ndim)))
 
 
-# An output_padding of a whole stride or more makes room for further windows behind those that there were.
-def _first(windows, x_shape):
-    for d in range(2, len(x_shape)):
-        if windows.shape[d] != x_shape[d]:
-            windows = ops.slice(windows, d, 0, x_shape[d], 1)
-    return windows
+# The output of a transposed convolution that is padded by a stride or more has room for further windows of
+# the convolution that is its derivative. They belong to no input.
+def _transposed_input(g, x_shape, weight, stride, padding, dilation, groups):
+    result = ops.convolution(g, _conj(weight), None, stride, padding, dilation, groups)
+    for d, size in enumerate(x_shape):
+        if result.shape[d] != size:
+            result = result.narrow(d, 0, size)
+    return result
 
 
-def _as_long(x, g, weight_shape, stride, padding, dilation):
-    stride, padding, dilation = (
-        (n,) * (x.ndim - 2) if isinstance(n, int) else n if len(n) > 1 else tuple(n) * (x.ndim - 2)
-        for n in (stride, padding, dilation)
+def _transposed_weight(g, x, weight_shape, stride, padding, dilation, groups):
+    dims = x.ndim - 2
+    steps = zip(
+        g.shape[2:],
+        weight_shape[2:],
+        _each(stride, dims),
+        _each(padding, dims),
+        _each(dilation, dims),
+        strict=True,
     )
-    for d in range(2, x.ndim):
-        reach = dilation[d - 2] * (weight_shape[d] - 1) + 1
-        count = (g.shape[d] + 2 * padding[d - 2] - reach) // stride[d - 2] + 1
-        if count > x.shape[d]:
-            x = ops.slice_backward(x, (*x.shape[:d], count, *x.shape[d + 1 :]), d, 0, x.shape[d], 1)
-    return x
+    windows = [(n + 2 * pad - dilated * (k - 1) - 1) // step + 1 for n, k, step, pad, dilated in steps]
+    if windows != list(x.shape[2:]):
+        missing = [n for own, all_ in zip(x.shape[:1:-1], reversed(windows)) for n in (0, all_ - own)]
+        x = ops.constant_pad_nd(x, missing, 0)
+    return ops.conv_weight_gradient(g, _conj(x), weight_shape, stride, padding, dilation, groups)
 
 
 derivative(
@@ -77,15 +83,10 @@ derivative(
 derivative(
     "conv_transpose",
     node="ConvolutionBackward0",
-    x=lambda g, x_shape, weight, stride, padding, dilation, groups: _first(
-        ops.convolution(g, _conj(weight), None, stride, padding, dilation, groups), x_shape
-    ),
-    weight=lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv_weight_gradient(
-        g, _as_long(_conj(x), g, weight_shape, stride, padding, dilation), weight_shape, stride, padding,
-        dilation, groups,
-    ),
+    x=_transposed_input,
+    weight=_transposed_weight,
     bias=_sum_bias,
-)  # fmt: skip
+)
 derivative(
     "im2col",
     node="Im2ColBackward0",
@@ -117,7 +118,7 @@ def _refuse(name, args, kwargs):
     )
 
 
-def _check_shapes(name, dims, input, weight, numbers):
+def _check_shapes(name, dims, input, weight, numbers, same=False):
     """What is wrong with a call whose input or weight does not have the usual number of dimensions."""
     if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
         _refuse(name, (input, weight), {})
@@ -129,7 +130,13 @@ def _check_shapes(name, dims, input, weight, numbers):
         )
     if weight.ndim != dims + 2:
         if weight.ndim < 3:
-            raise RuntimeError(f"weight should have at least three dimensions, but got {weight.ndim}")
+            raise RuntimeError("weight should have at least three dimensions")
+        if same:
+            raise RuntimeError(
+                f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
+                f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size "
+                f"{list(input.shape)} instead"
+            )
         for what, value in numbers.items():
             value = list(value) if isinstance(value, (tuple, list)) else [value] * dims
             if len(value) not in (1, weight.ndim - 2):
@@ -167,7 +174,8 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
 
 def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):
     """The convolution of a call that is out of the ordinary: without a batch, or with named padding."""
-    _check_shapes(name, dims, input, weight, {"stride": stride, "dilation": dilation})
+    numbers = {"stride": stride, "dilation": dilation}
+    _check_shapes(name, dims, input, weight, numbers, same=padding.__class__ is str and padding == "same")
     if input.ndim == dims + 1:
         return _conv(name, dims, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(
             0

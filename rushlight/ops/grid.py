@@ -162,13 +162,10 @@ def _check(input, grid, mode, dims):
 
 def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, dims=0):
     _check(input, grid, interpolation_mode, dims)
-    dtype = input.dtype
-    if dtype in (_C.float16, _C.bfloat16):
-        input, grid = input.float(), grid.float()
     n, c, *sizes = input.shape
     result_shape = (n, c, *grid.shape[1:-1])
     if 0 in result_shape:
-        return (input.new_zeros(result_shape) + (input.sum() * 0 + grid.sum() * 0)).to(dtype)
+        return input.new_zeros(result_shape) + (input.sum() * 0 + grid.sum() * 0)
     flat = input.reshape(n, c, -1)
     places = [_places(point, size, align_corners) for point, size in zip(_points(grid), sizes, strict=True)]
     if interpolation_mode == BICUBIC:
@@ -179,8 +176,7 @@ def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, 
             for place, size in zip(places, sizes, strict=True)
         ]
         result = (_nearest if interpolation_mode == NEAREST else _linear)(flat, sizes, places)
-    result = result.reshape(result_shape)
-    return result if result.dtype == dtype else result.to(dtype)
+    return result.reshape(result_shape)
 
 
 def _points(grid):

@@ -13,6 +13,7 @@ from rushlight import _C
 from ._public import Tensor, function
 from ._rules import derivative
 from ._tangents import LINEAR
+from .matmul import finish
 
 ops = _C.ops
 _NUMBER = {1: "one", 2: "two", 3: "three"}
@@ -140,7 +141,15 @@ def max_pool1d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1
     >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
-    return ops.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    # As torch, which pools lines as images of one row.
+    name = "max_pool1d"
+    if isinstance(input, Tensor) and input.ndim not in (2, 3):
+        _check_dims(name, 1, input)
+    (k,) = numbers(name, "kernel_size", kernel_size, 1)
+    s = k if stride is None or stride in ((), []) else numbers(name, "stride", stride, 1, omitted=True)[0]
+    (p,), (d,) = numbers(name, "padding", padding, 1), numbers(name, "dilation", dilation, 1)
+    both = ops.max_pool2d_with_indices(input.unsqueeze(-2), (1, k), (1, s), (0, p), (1, d), ceil_mode)
+    return both[0].squeeze(-2), both[1].squeeze(-2)
 
 
 # ---- averages
@@ -199,6 +208,11 @@ def _avg_pool(
         if ceil_mode and (out - 1) * s >= length + p:
             out -= 1
         size.append(out)
+    if 0 in shape[n - dims - 1 :] and dims == 3:
+        raise RuntimeError(
+            "avg_pool3d(): Expected input's non-batch dimensions to have positive length, but input has a "
+            f"shape of {list(shape)} and non-batch dimension 0 has length zero!"
+        )
     if 0 in shape[n - dims - 1 :]:
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for "
@@ -246,15 +260,12 @@ def _check_dims(name, dims, input):
             "(while "
             f"checking arguments for {name})"
         )
-    if input.ndim <= dims:
+    if input.ndim <= dims and dims == 2:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
             f"{-dims - 1})"
         )
-    raise RuntimeError(
-        f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input, but got "
-        f"{list(input.shape)}"
-    )
+    raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
 
 
 @function
@@ -269,7 +280,15 @@ def avg_pool1d(input, kernel_size, stride=(), padding=0, ceil_mode=False, count_
 
 
 def avg_pool2d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+    *,
+    out=None,
 ):
     """The mean of the elements under a window that slides over height and width.
 
@@ -278,13 +297,22 @@ def avg_pool2d(
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
-    return _avg_pool(
+    result = _avg_pool(
         "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
+    return finish(result, out)
 
 
 def avg_pool3d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+    *,
+    out=None,
 ):
     """The mean of the elements under a window that slides over depth, height and width.
 
@@ -292,9 +320,10 @@ def avg_pool3d(
     >>> torch.nn.functional.avg_pool3d(torch.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
-    return _avg_pool(
+    result = _avg_pool(
         "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
+    return finish(result, out)
 
 
 # ---- adaptive pooling
@@ -304,6 +333,8 @@ def sizes_like(output_size, input, dims):
     """output_size for each dimension, None meaning that of the input."""
     if not isinstance(output_size, (tuple, list)):
         return (output_size,) * dims
+    if dims > 1 and input.ndim <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     rest = input.shape[-dims:]
     return tuple(
         own if wanted is None else wanted for wanted, own in zip(output_size, rest, strict=False)
@@ -330,6 +361,8 @@ def _adaptive_avg_pool(dims, input, output_size):
     flat = "adaptive_avg_pool2d" if dims == 1 else name
     if any(n < 0 for n in size):
         shown = ", ".join(map(str, (1, *size) if dims == 1 else size))
+        if dims == 3:
+            shown = "{}, {},{}".format(*size)  # as torch spaces it
         raise RuntimeError(
             f"{flat}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
         )
@@ -390,7 +423,15 @@ def adaptive_max_pool1d(input, output_size):
     """
     if isinstance(input, Tensor) and input.ndim not in (2, 3):
         _check_dims("adaptive_max_pool1d", 1, input)
-    return ops.adaptive_max_pool1d(input, sizes_like(output_size, input, 1))
+    size = sizes_like(output_size, input, 1)
+    if len(size) != 1:
+        raise RuntimeError(
+            f"adaptive_max_pool1d() argument 'output_size' should contain one int (got {len(size)})"
+        )
+    if size[0] < 0:
+        shape = [*input.shape[:-1], 1, size[0]]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {size[0]}: {shape}")
+    return ops.adaptive_max_pool1d(input, size)
 
 
 # ---- the root of a mean of powers

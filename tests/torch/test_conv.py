@@ -346,6 +346,53 @@ F.upsample_bilinear(r(1,3,5,5),scale_factor=2)
 F.upsample_nearest(r(1,3,5,5),scale_factor=2)
 """
 
+MORE = """
+F.conv2d(r(1,1,4,4),r(1,1,2,2),r(1),dilation=(-1,))
+F.conv2d(r(1,1,4,2).double(),r(1,1,2,5).double(),r(1).double(),dilation=(-1,))
+F.conv2d(r(1,1,4,4),r(1,1,2,2),r(1),dilation=(0,1))
+F.conv2d(r(1,1,4,3),r(1,2,2),r(1),padding='same')
+F.conv1d(r(1,1,4),r(1,2),r(1))
+F.conv1d(r(1,1,4),r(1,2),r(1),padding='same')
+F.conv3d(r(1,1,3,4,5),r(1,1,4,3),r(1),padding='same')
+F.conv1d(r(1,1,4).long(),r(1,1,2).long(),r(1).double())
+F.conv1d(r(1,1,4).short(),r(1,1,2).short(),r(1).double())
+F.conv1d(r(1,1,4).byte(),r(1,1,2).byte(),r(1).double())
+F.max_pool1d(r(0,1,49),kernel_size=2, stride=50, padding=-1, return_indices=True)
+F.max_pool1d(r(0,1,49),kernel_size=2, stride=50, padding=4, return_indices=True)
+F.max_pool1d(r(2,1,49),kernel_size=2, stride=0, return_indices=True)
+F.max_pool1d(r(2,1,49),kernel_size=0, return_indices=True)
+F.max_pool1d(r(2,1,49),kernel_size=60, return_indices=True)
+F.max_pool1d(r(2,0,49),kernel_size=6, return_indices=True)
+F.max_pool1d(r(49),kernel_size=6, return_indices=True)
+F.max_pool1d(r(2,1,49).long(),kernel_size=6, return_indices=True)
+F.max_pool1d(r(2,1,49).bool(),kernel_size=6, return_indices=True)
+F.adaptive_avg_pool2d(r(2,2),(2,2))
+F.adaptive_avg_pool3d(r(2,2,2),(2,2,2))
+F.adaptive_max_pool2d(r(2,2),(2,2))
+F.adaptive_max_pool3d(r(2,2,2),(2,2,2))
+F.adaptive_max_pool1d(r(2),(2,))
+F.adaptive_avg_pool1d(r(2),(2,))
+F.max_pool3d(r(0,1,2,10),kernel_size=1)
+F.max_pool3d(r(2,1,0,1,2),kernel_size=1)
+F.max_pool3d(r(2,1,1,0,2),kernel_size=1)
+F.max_pool3d(r(2,0,1,1,2),kernel_size=1)
+F.max_pool3d(r(1,2,0,1),kernel_size=1)
+F.max_pool3d(r(0,2,2,2,1),kernel_size=1)
+F.avg_pool3d(r(0,1,49),2,50)
+F.avg_pool3d(r(0,1,4,4),2)
+F.avg_pool3d(r(2,1,0,4,4),2)
+F.avg_pool3d(r(2,1,2,4,4,4),2)
+F.adaptive_max_pool1d(r(1,2,3),())
+F.adaptive_max_pool1d(r(1,2,3),(-1,))
+F.adaptive_avg_pool1d(r(1,2,3),())
+F.adaptive_avg_pool1d(r(1,2,3),-1)
+F.adaptive_avg_pool3d(r(1,1,1,1,1),(-1,0,2))
+F.conv_transpose2d(r(2,2,4,4),r(2,2,2,2),stride=1, output_padding=(2, 3), dilation=4)
+F.conv_transpose2d(r(1,16,40,40),r(16,16,2,2),stride=1, output_padding=(2, 3), dilation=4).sum()
+F.avg_pool2d(r(1,3,9,9).long(),3,out=torch.zeros(1,dtype=torch.float64))
+F.avg_pool2d(r(1,3,9,9),3,out=torch.zeros(0))
+"""
+
 GRIDS = """
 F.grid_sample(r(1,3,4,4),r(1,2,2,2))
 F.grid_sample(r(1,3,4,4),r(1,2,2,3))
@@ -436,9 +483,8 @@ nn.Upsample(scale_factor=(2,3),mode='bicubic')(torch.arange(16.).reshape(1,1,4,4
 list(nn.Conv2d(2,3,3).state_dict())
 """
 
-TABLE = [
-    line for block in (CONVOLUTIONS, POOLING, RESIZING, GRIDS, LAYERS) for line in block.strip().split("\n")
-]
+BLOCKS = (CONVOLUTIONS, POOLING, RESIZING, MORE, GRIDS, LAYERS)
+TABLE = [line for block in BLOCKS for line in block.strip().split("\n")]
 
 
 @pytest.mark.parametrize("text", TABLE)

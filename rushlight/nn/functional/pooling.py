@@ -54,7 +54,7 @@ def max_pool1d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
     """max_pool1d, and where the maxima are."""
-    return ops.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @functional
@@ -82,7 +82,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     tensor([[3., 2.]])
     """
     if return_indices:
-        return ops.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return pool.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     return ops.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -121,8 +121,6 @@ def _adaptive_max_pool(dims, input, output_size):
     require_tensor(name, input)
     if dims == 1:
         return pool.adaptive_max_pool1d(input, output_size)
-    if not isinstance(output_size, (tuple, list)):
-        output_size = (output_size,) * dims
     return getattr(ops, name)(input, pool.sizes_like(output_size, input, dims))
 
 
