@@ -82,7 +82,11 @@ def from_array(data: Any) -> Tensor:
 
 @method
 def numpy(self, *, force=False):
-    """A NumPy array on this tensor's memory; force=True copies or detaches where it must."""
+    """A NumPy array on this tensor's memory; force=True copies or detaches where it must.
+
+    >>> rushlight.tensor([1, 2]).numpy()
+    array([1, 2], dtype=int64)
+    """
     if self.requires_grad and not force and _C.is_grad_enabled():
         raise RuntimeError(
             explain_operands(
@@ -133,7 +137,11 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 @function
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of an object with `__dlpack__`, or of a DLPack capsule."""
+    """A tensor on the memory of an object with `__dlpack__`, or of a DLPack capsule.
+
+    >>> rushlight.from_dlpack(rushlight.tensor([1, 2]))
+    tensor([1, 2])
+    """
     if hasattr(ext_tensor, "__dlpack__"):
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0))
@@ -148,7 +156,11 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
 
 @function
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A 1-dim tensor on the memory of a buffer, from `offset` bytes on."""
+    """A 1-dim tensor on the memory of a buffer, from `offset` bytes on.
+
+    >>> rushlight.frombuffer(bytearray(b"ab"), dtype=rushlight.uint8)
+    tensor([97, 98], dtype=torch.uint8)
+    """
     whole, writable = _C.from_buffer(memoryview(buffer).cast("B"))
     size, item = whole.numel(), dtype.itemsize
     if size == 0 or count == 0:

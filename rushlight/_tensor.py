@@ -62,7 +62,11 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
 
 @method
 def detach(self):
-    """A tensor on the same memory without history: gradients do not flow through it."""
+    """A tensor on the same memory without history: gradients do not flow through it.
+
+    >>> rushlight.ones(1, requires_grad=True).detach().requires_grad
+    False
+    """
     return _C.detach(self)
 
 
@@ -76,7 +80,11 @@ def detach_(self):
 
 @method
 def requires_grad_(self, requires_grad=True):
-    """Switches recording for this leaf on or off; returns the tensor itself."""
+    """Switches recording for this leaf on or off; returns the tensor itself.
+
+    >>> rushlight.ones(1).requires_grad_().requires_grad
+    True
+    """
     if requires_grad and not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             explain_operands(
@@ -121,13 +129,21 @@ def _is_view(self):
 
 @method
 def item(self):
-    """The value of a tensor of one element, as a Python number."""
+    """The value of a tensor of one element, as a Python number.
+
+    >>> rushlight.tensor(3).item()
+    3
+    """
     return _C.item(self)
 
 
 @method
 def tolist(self):
-    """The elements as nested lists; a number for a 0-dim tensor."""
+    """The elements as nested lists; a number for a 0-dim tensor.
+
+    >>> rushlight.tensor([[1, 2]]).tolist()
+    [[1, 2]]
+    """
     return _C.tolist(self)
 
 
@@ -325,13 +341,21 @@ for _name, _dtype in {
 
 @method
 def type_as(self, other):
-    """This tensor with the dtype of `other`."""
+    """This tensor with the dtype of `other`.
+
+    >>> rushlight.tensor([1]).type_as(rushlight.ones(1))
+    tensor([1.])
+    """
     return _to(self, other.dtype, None)
 
 
 @method
 def cpu(self, memory_format=None):
-    """This tensor in the computer's main memory."""
+    """This tensor in the computer's main memory.
+
+    >>> rushlight.ones(1).cpu().device
+    device(type='cpu')
+    """
     return arranged(_to(self, None, "cpu"), memory_format)
 
 
@@ -348,7 +372,11 @@ def _check_row_major(memory_format: Any) -> None:
 
 @method
 def resize_(self, *size, memory_format=None):
-    """Changes the sizes in place; new elements are uninitialised."""
+    """Changes the sizes in place; new elements are uninitialised.
+
+    >>> rushlight.ones(4).resize_(2).shape
+    torch.Size([2])
+    """
     _check_row_major(memory_format)
     from rushlight.ops._public import dims
 

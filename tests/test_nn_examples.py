@@ -31,6 +31,7 @@ def examples(module):
     return [test for test in found.values() if test.examples]
 
 
+@pytest.mark.filterwarnings("ignore")  # some of it is deprecated
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name, capsys):
     for test in examples(importlib.import_module(name)):

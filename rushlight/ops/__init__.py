@@ -5,6 +5,7 @@ from rushlight.ops import (
     attributes,
     calculus,
     combine,
+    complex_numbers,
     compose,
     contract,
     conv,

@@ -139,44 +139,74 @@ def _three_dims(t):
 
 @function
 def atleast_1d(*tensors):
-    """The tensors with at least one dimension."""
+    """The tensors with at least one dimension.
+
+    >>> rushlight.atleast_1d(rushlight.tensor(3)).shape
+    torch.Size([1])
+    """
     return _each(_one_dim, tensors)
 
 
 @function
 def atleast_2d(*tensors):
-    """The tensors with at least two dimensions."""
+    """The tensors with at least two dimensions.
+
+    >>> rushlight.atleast_2d(rushlight.ones(3)).shape
+    torch.Size([1, 3])
+    """
     return _each(_two_dims, tensors)
 
 
 @function
 def atleast_3d(*tensors):
-    """The tensors with at least three dimensions."""
+    """The tensors with at least three dimensions.
+
+    >>> rushlight.atleast_3d(rushlight.ones(3)).shape
+    torch.Size([1, 3, 1])
+    """
     return _each(_three_dims, tensors)
 
 
 @function
 def hstack(tensors, *, out=None):
-    """Joins tensors column by column (vectors end to end)."""
+    """Joins tensors column by column (vectors end to end).
+
+    >>> rushlight.hstack([rushlight.tensor([1]), rushlight.tensor([2, 3])])
+    tensor([1, 2, 3])
+    """
     tensors = [_one_dim(t) for t in _some(tensors, "hstack")]
     return cat(tensors, 0 if tensors[0].dim() == 1 else 1, out=out)
 
 
 @function(aliases=("row_stack",))
 def vstack(tensors, *, out=None):
-    """Joins tensors row by row (vectors become rows)."""
+    """Joins tensors row by row (vectors become rows).
+
+    >>> rushlight.vstack([rushlight.tensor([1, 2]), rushlight.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     return cat([_two_dims(t) for t in _some(tensors, "vstack")], 0, out=out)
 
 
 @function
 def dstack(tensors, *, out=None):
-    """Joins tensors along the third dimension."""
+    """Joins tensors along the third dimension.
+
+    >>> rushlight.dstack([rushlight.ones(2), rushlight.ones(2)]).shape
+    torch.Size([1, 2, 2])
+    """
     return cat([_three_dims(t) for t in _some(tensors, "dstack")], 2, out=out)
 
 
 @function
 def column_stack(tensors, *, out=None):
-    """Joins tensors column by column; vectors become columns."""
+    """Joins tensors column by column; vectors become columns.
+
+    >>> rushlight.column_stack([rushlight.tensor([1, 2]), rushlight.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     columns = [t.reshape(t.numel(), 1) if t.dim() <= 1 else t for t in _some(tensors, "column_stack")]
     return cat(columns, 1, out=out)
 
@@ -194,7 +224,11 @@ def block_diag(*tensors):
 
 @function
 def broadcast_tensors(*tensors):
-    """The tensors expanded to their common shape."""
+    """The tensors expanded to their common shape.
+
+    >>> [t.shape for t in rushlight.broadcast_tensors(rushlight.ones(2, 1), rushlight.ones(3))]
+    [torch.Size([2, 3]), torch.Size([2, 3])]
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tensors[0]
     shape = ()
@@ -238,7 +272,12 @@ def broadcast_shapes(*shapes):
 
 @function
 def meshgrid(*tensors, indexing=None):
-    """Coordinate grids from vectors: the i-th result varies along dimension i (indexing="ij")."""
+    """Coordinate grids from vectors: the i-th result varies along dimension i (indexing="ij").
+
+    >>> rushlight.meshgrid(rushlight.tensor([1, 2]), rushlight.tensor([3, 4]), indexing="ij")[0]
+    tensor([[1, 1],
+            [2, 2]])
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     if not tensors:
@@ -274,7 +313,11 @@ def _vector(t):
 
 @function
 def cartesian_prod(*tensors):
-    """All combinations of one element from each vector, one per row."""
+    """All combinations of one element from each vector, one per row.
+
+    >>> rushlight.cartesian_prod(rushlight.tensor([1, 2]), rushlight.tensor([3, 4])).tolist()
+    [[1, 3], [1, 4], [2, 3], [2, 4]]
+    """
     for t in tensors:
         _vector(t)
     if len(tensors) == 1:
@@ -305,7 +348,11 @@ def combinations(input, r=2, with_replacement=False):
 
 @public
 def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None):
-    """Views of pieces along a dimension: near-equal sections, or cut before positions."""
+    """Views of pieces along a dimension: near-equal sections, or cut before positions.
+
+    >>> [piece.tolist() for piece in rushlight.tensor_split(rushlight.arange(5), (1, 3))]
+    [[0], [1, 2], [3, 4]]
+    """
     indices_or_sections = _cuts("tensor_split", indices_or_sections, sections, indices)
     if input.dim() == 0:
         raise RuntimeError(
@@ -360,21 +407,33 @@ def _split_along(name, input, indices_or_sections, dim, least):
 
 @public
 def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
-    """Splits column by column (a vector: element by element)."""
+    """Splits column by column (a vector: element by element).
+
+    >>> [piece.tolist() for piece in rushlight.arange(4).hsplit(2)]
+    [[0, 1], [2, 3]]
+    """
     indices_or_sections = _cuts("hsplit", indices_or_sections, sections, indices)
     return _split_along("hsplit", input, indices_or_sections, 0 if input.dim() == 1 else 1, 1)
 
 
 @public
 def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
-    """Splits row by row."""
+    """Splits row by row.
+
+    >>> [piece.tolist() for piece in rushlight.tensor([[1], [2]]).vsplit(2)]
+    [[[1]], [[2]]]
+    """
     indices_or_sections = _cuts("vsplit", indices_or_sections, sections, indices)
     return _split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
 @public
 def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
-    """Splits along the third dimension."""
+    """Splits along the third dimension.
+
+    >>> [piece.shape for piece in rushlight.ones(1, 2, 4).dsplit(2)]
+    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
+    """
     indices_or_sections = _cuts("dsplit", indices_or_sections, sections, indices)
     return _split_along("dsplit", input, indices_or_sections, 2, 3)
 
@@ -384,7 +443,11 @@ def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
 
 @public
 def flip(input, *dims_, **keywords):
-    """A copy with the order of elements reversed along `dims`."""
+    """A copy with the order of elements reversed along `dims`.
+
+    >>> rushlight.flip(rushlight.arange(3), (0,))
+    tensor([2, 1, 0])
+    """
     chosen = keywords.pop("dims", None)
     if keywords or (chosen is None) == (not dims_):
         raise TypeError("flip() received an invalid combination of arguments")
@@ -393,7 +456,12 @@ def flip(input, *dims_, **keywords):
 
 @public
 def fliplr(input):
-    """A copy with the columns in reverse order."""
+    """A copy with the columns in reverse order.
+
+    >>> rushlight.fliplr(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if input.dim() < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return ops.flip(input, (1,))
@@ -401,7 +469,12 @@ def fliplr(input):
 
 @public
 def flipud(input):
-    """A copy with the rows in reverse order."""
+    """A copy with the rows in reverse order.
+
+    >>> rushlight.flipud(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if input.dim() < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return ops.flip(input, (0,))
@@ -427,7 +500,12 @@ def roll(input, shifts, dims=None):
 
 @public
 def rot90(input, k=1, dims=(0, 1)):
-    """A copy turned by k * 90 degrees in the plane of two dimensions, from the first towards the second."""
+    """A copy turned by k * 90 degrees in the plane of two dimensions, from the first towards the second.
+
+    >>> rushlight.rot90(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.dim() < 2:
@@ -462,7 +540,11 @@ def repeat(self, *repeats):
 
 @public
 def tile(input, *dims_):
-    """Like repeat, but missing leading repeats are 1."""
+    """Like repeat, but missing leading repeats are 1.
+
+    >>> rushlight.tile(rushlight.tensor([1, 2]), 2)
+    tensor([1, 2, 1, 2])
+    """
     repeats = dims(dims_)
     return ops.repeat(input, (1,) * (input.dim() - len(repeats)) + tuple(repeats))
 
@@ -523,14 +605,24 @@ def _positions(repeats, output_size):
 
 @public
 def tril(input, diagonal=0, *, out=None):
-    """The lower triangle of a matrix or batch of matrices, zeros above."""
+    """The lower triangle of a matrix or batch of matrices, zeros above.
+
+    >>> rushlight.tril(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 0],
+            [3, 4]])
+    """
     result = ops.tril(input, diagonal)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
 def triu(input, diagonal=0, *, out=None):
-    """The upper triangle of a matrix or batch of matrices, zeros below."""
+    """The upper triangle of a matrix or batch of matrices, zeros below.
+
+    >>> rushlight.triu(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 2],
+            [0, 4]])
+    """
     result = ops.triu(input, diagonal)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -560,13 +652,23 @@ def _triangle_indices(name, row, col, offset, dtype, device, kept):
 
 @function
 def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
-    """The coordinates of the lower triangle of a row x col matrix: row numbers, then column numbers."""
+    """The coordinates of the lower triangle of a row x col matrix: row numbers, then column numbers.
+
+    >>> rushlight.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
     return _triangle_indices("tril_indices", row, col, offset, dtype, device, ops.tril)
 
 
 @function
 def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None):
-    """The coordinates of the upper triangle of a row x col matrix: row numbers, then column numbers."""
+    """The coordinates of the upper triangle of a row x col matrix: row numbers, then column numbers.
+
+    >>> rushlight.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
     return _triangle_indices("triu_indices", row, col, offset, dtype, device, ops.triu)
 
 
@@ -609,7 +711,11 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 @function
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """Which of the intervals between sorted `boundaries` each value falls into."""
+    """Which of the intervals between sorted `boundaries` each value falls into.
+
+    >>> rushlight.bucketize(rushlight.tensor([0, 2, 5]), rushlight.tensor([1, 3]))
+    tensor([0, 1, 2])
+    """
     if boundaries.dim() != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

@@ -25,7 +25,11 @@ ops = _C.ops
 
 @public
 def equal(input, other):
-    """Whether two tensors have the same size and elements."""
+    """Whether two tensors have the same size and elements.
+
+    >>> rushlight.equal(rushlight.tensor([1, 2]), rushlight.tensor([1, 2]))
+    True
+    """
     if input.shape != other.shape:
         return False
     return bool(ops.eq(input, other).all())
@@ -33,7 +37,11 @@ def equal(input, other):
 
 @public
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether |input - other| <= atol + rtol * |other|, element by element."""
+    """Whether |input - other| <= atol + rtol * |other|, element by element.
+
+    >>> rushlight.isclose(rushlight.tensor([1.0, 2.0]), rushlight.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
     check_tensor(input, "isclose", "input", 1)
     check_tensor(other, "isclose", "other", 2)
     if input.dtype != other.dtype:
@@ -62,13 +70,21 @@ def _name(t):
 
 @public
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close, see isclose."""
+    """Whether all elements are close, see isclose.
+
+    >>> rushlight.allclose(rushlight.tensor([1.0]), rushlight.tensor([1.0 + 1e-9]))
+    True
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @public
 def isreal(input):
-    """Whether the imaginary part is zero."""
+    """Whether the imaginary part is zero.
+
+    >>> rushlight.isreal(rushlight.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
     if not input.is_complex():
         return _C.fill_fresh(_C.empty_like(input, _C.bool, input.device), True)
     return ops.eq(ops.imag(input), 0)
@@ -76,7 +92,11 @@ def isreal(input):
 
 @function
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each element is among the test elements."""
+    """Whether each element is among the test elements.
+
+    >>> rushlight.isin(rushlight.tensor([1, 2, 3]), rushlight.tensor([2, 3]))
+    tensor([False,  True,  True])
+    """
     if not isinstance(elements, Tensor):
         elements = _C.from_data(elements, None, None)
     if not isinstance(test_elements, Tensor):
@@ -88,7 +108,11 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
 
 @public
 def is_nonzero(input):
-    """Whether the one element is not zero."""
+    """Whether the one element is not zero.
+
+    >>> rushlight.is_nonzero(rushlight.tensor(0.5))
+    True
+    """
     if input.numel() != 1:
         what = "no values" if input.numel() == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
@@ -97,25 +121,41 @@ def is_nonzero(input):
 
 @public
 def is_same_size(input, other):
-    """Whether two tensors have the same size."""
+    """Whether two tensors have the same size.
+
+    >>> rushlight.is_same_size(rushlight.ones(2), rushlight.zeros(2))
+    True
+    """
     return input.shape == other.shape
 
 
 @function
 def numel(input):
-    """The number of elements."""
+    """The number of elements.
+
+    >>> rushlight.numel(rushlight.ones(2, 3))
+    6
+    """
     return input.numel()
 
 
 @function
 def is_floating_point(input):
-    """Whether the dtype is a floating-point one."""
+    """Whether the dtype is a floating-point one.
+
+    >>> rushlight.is_floating_point(rushlight.tensor(1))
+    False
+    """
     return input.is_floating_point()
 
 
 @function
 def is_complex(input):
-    """Whether the dtype is a complex one."""
+    """Whether the dtype is a complex one.
+
+    >>> rushlight.is_complex(rushlight.tensor(1j))
+    True
+    """
     return input.is_complex()
 
 
@@ -124,7 +164,11 @@ def is_complex(input):
 
 @public
 def logit(input, eps=None, *, out=None):
-    """log(x / (1 - x)), with x first moved into [eps, 1 - eps] if eps is given."""
+    """log(x / (1 - x)), with x first moved into [eps, 1 - eps] if eps is given.
+
+    >>> rushlight.logit(rushlight.tensor([0.5, 0.75]))
+    tensor([0.0000, 1.0986])
+    """
     result = _logit(input, eps)
     return result if out is None else write_out(out, result)
 
@@ -150,7 +194,11 @@ def logit_(self, eps=None):
 
 @public
 def trace(input):
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix.
+
+    >>> rushlight.trace(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor(5)
+    """
     if input.dim() != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.dim()))
     if input.dtype == _C.bool:
@@ -160,7 +208,11 @@ def trace(input):
 
 @public
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Matrices with the last dimension on their diagonal."""
+    """Matrices with the last dimension on their diagonal.
+
+    >>> rushlight.diag_embed(rushlight.ones(3, 2)).shape
+    torch.Size([3, 2, 2])
+    """
     n = input.dim() + 1
     d1, d2 = wrap_dim(dim1, n), wrap_dim(dim2, n)
     if d1 == d2:
@@ -174,7 +226,12 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 @public
 def diag(input, diagonal=0, *, out=None):
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    >>> rushlight.diag(rushlight.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
     if input.dim() == 1:
         result = diag_embed(input, diagonal)
     elif input.dim() == 2:
@@ -186,7 +243,12 @@ def diag(input, diagonal=0, *, out=None):
 
 @public
 def diagflat(input, offset=0):
-    """The matrix with all elements on its diagonal."""
+    """The matrix with all elements on its diagonal.
+
+    >>> rushlight.diagflat(rushlight.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
     return diag_embed(input.reshape(-1), offset)
 
 
@@ -195,7 +257,12 @@ def diagflat(input, offset=0):
 
 @public
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """The covariance matrix of the rows' variables."""
+    """The covariance matrix of the rows' variables.
+
+    >>> rushlight.cov(rushlight.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 6.0]]))
+    tensor([[1.0000, 2.5000],
+            [2.5000, 7.0000]])
+    """
     if input.dim() > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} "
@@ -265,7 +332,12 @@ def _check_weights(name, weights, count):
 
 @public
 def corrcoef(input):
-    """The matrix of correlation coefficients of the rows' variables."""
+    """The matrix of correlation coefficients of the rows' variables.
+
+    >>> rushlight.corrcoef(rushlight.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
     c = cov(input)
     if c.dim() == 0:
         return c / c
@@ -336,14 +408,22 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
 
 @public
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """The value below which a share q of the elements lies."""
+    """The value below which a share q of the elements lies.
+
+    >>> rushlight.quantile(rushlight.tensor([0.0, 1.0, 2.0, 3.0]), 0.5)
+    tensor(1.5000)
+    """
     result = _quantile(input, q, dim, keepdim, interpolation, False)
     return result if out is None else write_out(out, result)
 
 
 @public
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """quantile, ignoring NaN."""
+    """quantile, ignoring NaN.
+
+    >>> rushlight.nanquantile(rushlight.tensor([1.0, float("nan"), 3.0]), 0.5)
+    tensor(2.)
+    """
     result = _quantile(input, q, dim, keepdim, interpolation, True)
     return result if out is None else write_out(out, result)
 
@@ -353,7 +433,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
 @public
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The elements (or slices along dim) without those that equal their predecessor."""
+    """The elements (or slices along dim) without those that equal their predecessor.
+
+    >>> rushlight.unique_consecutive(rushlight.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
     x = input.reshape(-1) if dim is None else input
     d = 0 if dim is None else wrap_dim(dim, input.dim())
     n = x.size(d) if x.dim() else 1
@@ -382,7 +466,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 @public
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different elements (or slices along dim), sorted."""
+    """The different elements (or slices along dim), sorted.
+
+    >>> rushlight.unique(rushlight.tensor([3, 1, 3]))
+    tensor([1, 3])
+    """
     if dim is None:
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)
@@ -440,7 +528,11 @@ for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "se
 
 @function
 def detach(input):
-    """A tensor on the same memory without history."""
+    """A tensor on the same memory without history.
+
+    >>> rushlight.detach(rushlight.ones(2, requires_grad=True)).requires_grad
+    False
+    """
     return _C.detach(input)
 
 
@@ -470,7 +562,11 @@ for _view in ("squeeze", "unsqueeze", "transpose", "swapaxes", "swapdims", "t", 
 
 @method
 def untyped_storage(self):
-    """The bytes behind this tensor."""
+    """The bytes behind this tensor.
+
+    >>> rushlight.ones(2).untyped_storage().nbytes()
+    8
+    """
     from rushlight.storage import UntypedStorage
 
     return UntypedStorage._of(self)

@@ -110,7 +110,11 @@ def _from_foreign(data):
 
 @function
 def as_tensor(data, dtype=None, device=None):
-    """A tensor of `data`, sharing memory and history where that is possible."""
+    """A tensor of `data`, sharing memory and history where that is possible.
+
+    >>> rushlight.as_tensor([1, 2])
+    tensor([1, 2])
+    """
     if not isinstance(data, Tensor):
         made = _from_foreign(data)
         if made is None:
@@ -126,6 +130,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     copy=False insists on sharing.
 
     Unlike as_tensor, the history of a tensor is only kept with requires_grad=True.
+
+    >>> rushlight.asarray([1.0, 2.0])
+    tensor([1., 2.])
     """
     made = as_tensor(obj, dtype=dtype, device=device)
     shares = made is obj or not isinstance(obj, (list, tuple, int, float, complex, bool))
@@ -144,7 +151,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 @function
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A 0-dim tensor of a number, of the default dtype."""
+    """A 0-dim tensor of a number, of the default dtype.
+
+    >>> rushlight.scalar_tensor(3)
+    tensor(3.)
+    """
     _checked(layout, pin_memory)
     return _finish(_C.full((), s, dtype or _C.get_default_dtype(), _device(device)), requires_grad)
 
@@ -152,7 +163,11 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
 @function
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
           pin_memory=False, memory_format=None):  # fmt: skip
-    """A tensor of uninitialised memory."""
+    """A tensor of uninitialised memory.
+
+    >>> rushlight.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
     _checked(layout, pin_memory)
     t = empty_arranged(_size(args, "empty", size), memory_format, _kind(dtype, out), _device(device))
     return _finish(t, requires_grad, out)
@@ -162,7 +177,11 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 def empty_strided(
     size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """Uninitialised memory with the given strides."""
+    """Uninitialised memory with the given strides.
+
+    >>> rushlight.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     _checked(layout, pin_memory)
     return _finish(_C.empty_strided(tuple(size), tuple(stride), dtype, _device(device)), requires_grad)
 
@@ -189,7 +208,11 @@ def zeros(
 def ones(
     *args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """Ones."""
+    """Ones.
+
+    >>> rushlight.ones(2)
+    tensor([1., 1.])
+    """
     _checked(layout, pin_memory)
     t = _C.full(_size(args, "ones", size), 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
@@ -199,7 +222,11 @@ def ones(
 def full(
     size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """A tensor filled with one value."""
+    """A tensor filled with one value.
+
+    >>> rushlight.full((2,), 7)
+    tensor([7, 7])
+    """
     _checked(layout, pin_memory)
     return _finish(_C.full(tuple(size), fill_value, _kind(dtype, out), _device(device)), requires_grad, out)
 
@@ -239,7 +266,11 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
 @function
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
-    """`steps` numbers from start to end, both included, evenly spaced."""
+    """`steps` numbers from start to end, both included, evenly spaced.
+
+    >>> rushlight.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
     _checked(layout, pin_memory)
     start, end = _ends("linspace", start, end, steps)
     dtype = _kind(dtype, out)
@@ -282,7 +313,11 @@ _RANGES = tuple(
 @function
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
-    """`base` to the powers from start to end."""
+    """`base` to the powers from start to end.
+
+    >>> rushlight.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
     _checked(layout, pin_memory)
     start, end = _ends("logspace", start, end, steps)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
@@ -296,7 +331,12 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
 @function
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The identity matrix, or its n by m corner."""
+    """The identity matrix, or its n by m corner.
+
+    >>> rushlight.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     _checked(layout, pin_memory)
     m = n if m is None else m
     if n < 0 or m < 0:
@@ -326,41 +366,65 @@ def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory, 
 @function
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):  # fmt: skip
-    """Uninitialised memory with the sizes (and dense layout) of `input`."""
+    """Uninitialised memory with the sizes (and dense layout) of `input`.
+
+    >>> rushlight.empty_like(rushlight.ones(2, 3)).shape
+    torch.Size([2, 3])
+    """
     return _fill_like(input, None, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):  # fmt: skip
-    """Zeros with the sizes of `input`."""
+    """Zeros with the sizes of `input`.
+
+    >>> rushlight.zeros_like(rushlight.ones(2))
+    tensor([0., 0.])
+    """
     return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False,
               pin_memory=False, memory_format=None):  # fmt: skip
-    """Ones with the sizes of `input`."""
+    """Ones with the sizes of `input`.
+
+    >>> rushlight.ones_like(rushlight.zeros(2))
+    tensor([1., 1.])
+    """
     return _fill_like(input, 1, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @function
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False,
               pin_memory=False, memory_format=None):  # fmt: skip
-    """One value with the sizes of `input`."""
+    """One value with the sizes of `input`.
+
+    >>> rushlight.full_like(rushlight.ones(2), 7)
+    tensor([7., 7.])
+    """
     return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor of `data` with this tensor's dtype and device."""
+    """A tensor of `data` with this tensor's dtype and device.
+
+    >>> rushlight.ones(1).new_tensor([1, 2])
+    tensor([1., 2.])
+    """
     _checked(layout, pin_memory)
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
 @method
 def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Uninitialised memory with this tensor's dtype and device."""
+    """Uninitialised memory with this tensor's dtype and device.
+
+    >>> rushlight.ones(1).new_empty(2, 3).shape
+    torch.Size([2, 3])
+    """
     _checked(layout, pin_memory)
     return _finish(
         _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device), requires_grad
@@ -369,7 +433,11 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
 
 @method
 def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Zeros with this tensor's dtype and device."""
+    """Zeros with this tensor's dtype and device.
+
+    >>> rushlight.tensor([1]).new_zeros(2)
+    tensor([0, 0])
+    """
     _checked(layout, pin_memory)
     return _finish(
         _C.full(_size(size, "new_zeros"), 0, dtype or self.dtype, device or self.device), requires_grad
@@ -378,7 +446,11 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
 
 @method
 def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """Ones with this tensor's dtype and device."""
+    """Ones with this tensor's dtype and device.
+
+    >>> rushlight.tensor([1]).new_ones(2)
+    tensor([1, 1])
+    """
     _checked(layout, pin_memory)
     return _finish(
         _C.full(_size(size, "new_ones"), 1, dtype or self.dtype, device or self.device), requires_grad
@@ -389,7 +461,11 @@ def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=N
 def new_full(
     self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
 ):
-    """One value with this tensor's dtype and device."""
+    """One value with this tensor's dtype and device.
+
+    >>> rushlight.ones(1).new_full((2,), 7)
+    tensor([7., 7.])
+    """
     _checked(layout, pin_memory)
     return _finish(
         _C.full(tuple(size), fill_value, dtype or self.dtype, device or self.device), requires_grad

@@ -281,7 +281,11 @@ def _need_tensor(value, name, function_name, position):
 
 @public
 def scatter_add(input, dim, index, src, *, out=None):
-    """A copy of `input` with `src` added at `index` along `dim`; several sources may meet at one element."""
+    """A copy of `input` with `src` added at `index` along `dim`; several sources may meet at one element.
+
+    >>> rushlight.zeros(2).scatter_add(0, rushlight.tensor([0, 0, 1]), rushlight.ones(3))
+    tensor([2., 1.])
+    """
     _need_tensor(src, "src", "scatter_add", 3)
     result = ops.scatter_add(input, index, src, dim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
@@ -317,7 +321,11 @@ def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
 
 @public
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """Elements at `indices` along `dim`, broadcasting the other dimensions (argsort's results fit it)."""
+    """Elements at `indices` along `dim`, broadcasting the other dimensions (argsort's results fit it).
+
+    >>> rushlight.take_along_dim(rushlight.tensor([[3, 1]]), rushlight.tensor([[1, 0]]), 1)
+    tensor([[1, 3]])
+    """
     if indices.dtype != _C.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
@@ -377,7 +385,11 @@ def index_select(input, dim, index, *, out=None):
 
 @public
 def index_add(input, dim, index, source, *, alpha=1, out=None):
-    """A copy of `input` with alpha * source added to the slices at `index` along `dim`."""
+    """A copy of `input` with alpha * source added to the slices at `index` along `dim`.
+
+    >>> rushlight.zeros(3).index_add(0, rushlight.tensor([0, 0]), rushlight.ones(2))
+    tensor([2., 0., 0.])
+    """
     result = ops.index_add(input, index, source, dim, alpha)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -390,7 +402,11 @@ def index_add_(self, dim, index, source, *, alpha=1):
 
 @public
 def index_copy(input, dim, index, source, *, out=None):
-    """A copy of `input` with the slices at `index` along `dim` replaced by those of `source`."""
+    """A copy of `input` with the slices at `index` along `dim` replaced by those of `source`.
+
+    >>> rushlight.zeros(3).index_copy(0, rushlight.tensor([2]), rushlight.ones(1))
+    tensor([0., 0., 1.])
+    """
     result = ops.index_copy(input, index, source, dim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -403,7 +419,11 @@ def index_copy_(self, dim, index, source):
 
 @public
 def index_fill(input, dim, index, value):
-    """A copy of `input` with the slices at `index` along `dim` set to a number."""
+    """A copy of `input` with the slices at `index` along `dim` set to a number.
+
+    >>> rushlight.zeros(3).index_fill(0, rushlight.tensor([0, 2]), 5)
+    tensor([5., 0., 5.])
+    """
     return ops.index_fill(input, index, value, dim)
 
 
@@ -415,7 +435,11 @@ def index_fill_(self, dim, index, value):
 
 @public
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
-    """A copy of `input` with slices of `source` reduced ("prod", "mean"...) into those at `index`."""
+    """A copy of `input` with slices of `source` reduced ("prod", "mean"...) into those at `index`.
+
+    >>> rushlight.ones(2).index_reduce(0, rushlight.tensor([1, 1]), rushlight.tensor([3.0, 4.0]), "prod")
+    tensor([ 1., 12.])
+    """
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -467,7 +491,11 @@ def index_put_(self, indices, values, accumulate=False):
 
 @public
 def take(input, index, *, out=None):
-    """The elements at `index`, counted in row-major order."""
+    """The elements at `index`, counted in row-major order.
+
+    >>> rushlight.take(rushlight.tensor([[1, 2], [3, 4]]), rushlight.tensor([0, 3]))
+    tensor([1, 4])
+    """
     result = ops.take(input, index)
     return (
         result
@@ -485,7 +513,11 @@ def take(input, index, *, out=None):
 
 @method
 def put(self, index, source, accumulate=False):
-    """A copy of this tensor with `source` written (or added) at the elements `index`, in row-major order."""
+    """A copy of this tensor with `source` written (or added) at the elements `index`, in row-major order.
+
+    >>> rushlight.zeros(3).put(rushlight.tensor([1]), rushlight.tensor([5.0]))
+    tensor([0., 5., 0.])
+    """
     return ops.put(self, index, source, bool(accumulate))
 
 
@@ -500,7 +532,11 @@ def put_(self, index, source, accumulate=False):
 
 @public
 def masked_select(input, mask, *, out=None):
-    """The elements where `mask` is True, in one dimension."""
+    """The elements where `mask` is True, in one dimension.
+
+    >>> rushlight.masked_select(rushlight.tensor([1, 2, 3]), rushlight.tensor([True, False, True]))
+    tensor([1, 3])
+    """
     result = ops.masked_select(input, mask)
     return (
         result
@@ -529,7 +565,11 @@ def masked_fill_(self, mask, value):
 
 @public
 def masked_scatter(input, mask, source):
-    """A copy of `input` with the elements of `source`, in order, where `mask` is True."""
+    """A copy of `input` with the elements of `source`, in order, where `mask` is True.
+
+    >>> rushlight.zeros(3).masked_scatter(rushlight.tensor([True, False, True]), rushlight.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
     return ops.masked_scatter(input, mask, source)
 
 
@@ -562,7 +602,12 @@ def nonzero(input, *, as_tuple=False, out=None):
 
 @public
 def argwhere(input):
-    """The coordinates of the elements that are not zero, one row each."""
+    """The coordinates of the elements that are not zero, one row each.
+
+    >>> rushlight.argwhere(rushlight.tensor([[0, 5], [7, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
     return ops.nonzero(input)
 
 
@@ -571,7 +616,12 @@ def argwhere(input):
 
 @function
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """The rows of `weight` at `indices`."""
+    """The rows of `weight` at `indices`.
+
+    >>> rushlight.embedding(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]), rushlight.tensor([1, 1]))
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
     if sparse:
         raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
     return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
@@ -650,7 +700,12 @@ def _replaced(input, src, view):
 
 @public
 def select_scatter(input, src, dim, index):
-    """A copy of `input` with input.select(dim, index) replaced by `src`."""
+    """A copy of `input` with input.select(dim, index) replaced by `src`.
+
+    >>> rushlight.select_scatter(rushlight.zeros(2, 2), rushlight.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
     return _replaced(input, src, lambda x: ops.select(x, dim, index))
 
 
@@ -667,11 +722,20 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
 
 @public
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    """A copy of `input` with one of its diagonals replaced by `src`."""
+    """A copy of `input` with one of its diagonals replaced by `src`.
+
+    >>> rushlight.diagonal_scatter(rushlight.zeros(2, 2), rushlight.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return _replaced(input, src, lambda x: ops.diagonal(x, offset, dim1, dim2))
 
 
 @public
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
-    """A copy of `input` with the elements of an as_strided view replaced by `src`."""
+    """A copy of `input` with the elements of an as_strided view replaced by `src`.
+
+    >>> rushlight.as_strided_scatter(rushlight.zeros(4), rushlight.ones(2), (2,), (2,), 1)
+    tensor([0., 1., 0., 1.])
+    """
     return _replaced(input, src, lambda x: x.as_strided(size, stride, storage_offset))

@@ -78,6 +78,10 @@ def cholesky(input, upper=False, *, out=None):
     """The triangular factor of Hermitian positive-definite matrices.
 
     Deprecated, as in torch: use linalg.cholesky.
+
+    >>> rushlight.cholesky(rushlight.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]])
     """
     _warn(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future "
@@ -144,6 +148,9 @@ def qr(input, some=True, *, out=None):
     """Q and R; with some=False Q is square.
 
     Deprecated, as in torch: use linalg.qr.
+
+    >>> rushlight.qr(rushlight.eye(2))[1].shape
+    torch.Size([2, 2])
     """
     _warn(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch "
@@ -177,6 +184,10 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
     """The compact LU and its pivots, and the infos if asked for.
 
     Deprecated, as in torch: use linalg.lu_factor.
+
+    >>> rushlight.lu(rushlight.tensor([[2.0, 1.0], [1.0, 1.0]]))[0]
+    tensor([[2.0000, 1.0000],
+            [0.5000, 0.5000]])
     """
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
@@ -205,6 +216,10 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
     """X with A @ X = b, given the compact LU of A.
 
     Deprecated, as in torch: use linalg.lu_solve.
+
+    >>> rushlight.lu_solve(rushlight.ones(2, 1), *rushlight.lu(rushlight.eye(2)))
+    tensor([[1.],
+            [1.]])
     """
     _warn(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
@@ -243,6 +258,9 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
     """X with A @ X = b for triangular A (A.T for A if `transpose`), and a copy of A.
 
     Deprecated, as in torch: use linalg.solve_triangular.
+
+    >>> rushlight.triangular_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]]))[0]
+    tensor([[0.5000]])
     """
     require_tensor("triangular_solve", b=b, A=A)
     for which, x in (("b", b), ("A", A)):

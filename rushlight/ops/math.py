@@ -22,88 +22,100 @@ from rushlight.ops._public import (
 ops = _C.ops
 
 
-def _unary(name, doc, *aliases, primitive=None, method=True, inplace=True, module="rushlight", exact=""):
+def _example(doc, name, shown, *given):
+    """The docstring with a call on tensors of these elements, and the elements of the result."""
+    args = ", ".join(f"rushlight.tensor({numbers})" for numbers in given)
+    return f"{doc}\n\n    >>> rushlight.{name}({args})\n    tensor({shown})\n    "
+
+
+def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
     """Makes `name(input, *, out=None)`, its aliases, and the in-place methods; `exact` refuses an out= of
-    another dtype."""
-    op = getattr(ops, primitive or name)
+    another dtype. `given` and `shown` are the elements of an example."""
+    op = getattr(ops, name)
 
     def function(input, *, out=None):
         return op(input) if out is None else write_out(out, op(input), exact=exact)
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = module
-    function.__doc__ = doc
-    public(function, aliases=aliases, method=method)
+    function.__doc__ = _example(doc, name, shown, given)
+    public(function, aliases=aliases)
     if inplace:
         for each in (name, *aliases):
             in_place(each, op)
 
 
-_unary("neg", "The negative of every element.", "negative", exact=FOUND_DTYPE)
-_unary("abs", "The absolute value of every element.", "absolute", exact=FOUND_DTYPE)
-_unary("sign", "-1, 0 or 1 for every element.", exact=FOUND_DTYPE)
-_unary("sgn", "The sign of every element; x / |x| for complex ones.", exact=FOUND_DTYPE)
-_unary("exp", "e to the power of every element.")
-_unary("exp2", "2 to the power of every element.")
-_unary("expm1", "exp(x) - 1, exact also for small x.")
-_unary("log", "The natural logarithm.")
-_unary("log2", "The logarithm to base 2.")
-_unary("log10", "The logarithm to base 10.")
-_unary("log1p", "log(1 + x), exact also for small x.")
-_unary("sqrt", "The square root.")
-_unary("rsqrt", "One over the square root.")
-_unary("reciprocal", "1 / x.")
-_unary("square", "x * x.")
-_unary("sin", "The sine.")
-_unary("cos", "The cosine.")
-_unary("tan", "The tangent.")
-_unary("asin", "The inverse sine.", "arcsin")
-_unary("acos", "The inverse cosine.", "arccos")
-_unary("atan", "The inverse tangent.", "arctan")
-_unary("sinh", "The hyperbolic sine.")
-_unary("cosh", "The hyperbolic cosine.")
-_unary("tanh", "The hyperbolic tangent.")
-_unary("asinh", "The inverse hyperbolic sine.", "arcsinh")
-_unary("acosh", "The inverse hyperbolic cosine.", "arccosh")
-_unary("atanh", "The inverse hyperbolic tangent.", "arctanh")
-_unary("sigmoid", "1 / (1 + exp(-x)).")
-_unary("erf", "The error function.")
-_unary("erfc", "1 - erf(x).")
-_unary("erfinv", "The inverse of the error function.")
-_unary("lgamma", "The logarithm of the gamma function's absolute value.")
-_unary("digamma", "The derivative of lgamma.")
-_unary("i0", "The modified Bessel function of order 0.")
-_unary("sinc", "sin(pi x) / (pi x), 1 at 0.")
-_unary("floor", "The largest integer that is not above x.", exact=FOUND_DTYPE)
-_unary("ceil", "The smallest integer that is not below x.", exact=FOUND_DTYPE)
-_unary("trunc", "x without its fraction.", "fix", exact=FOUND_DTYPE)
-_unary("frac", "The fraction of x, with its sign.")
-_unary("deg2rad", "Degrees to radians.")
-_unary("rad2deg", "Radians to degrees.")
-for _name, _doc in (
-    ("isposinf", "Whether x is positive infinity."),
-    ("isneginf", "Whether x is negative infinity."),
-    ("signbit", "Whether the sign bit is set."),
-):
-    _unary(_name, _doc, inplace=False, exact=f"{_name} does not support non-boolean outputs.")
-_unary("logical_not", "Whether x is zero.")
-_unary("bitwise_not", "All bits inverted.", exact=FOUND_DTYPE)
+_unary("neg", "The negative of every element.", "[1, -2]", "[-1,  2]", "negative", exact=FOUND_DTYPE)
+_unary("abs", "The absolute value of every element.", "[1, -2]", "[1, 2]", "absolute", exact=FOUND_DTYPE)
+_unary("sign", "-1, 0 or 1 for every element.", "[3.0, -2.0]", "[ 1., -1.]", exact=FOUND_DTYPE)
+_unary(
+    "sgn",
+    "The sign of every element; x / |x| for complex ones.",
+    "[3.0, -2.0]",
+    "[ 1., -1.]",
+    exact=FOUND_DTYPE,
+)
+_unary("exp", "e to the power of every element.", "[0.0, 1.0]", "[1.0000, 2.7183]")
+_unary("exp2", "2 to the power of every element.", "[0.0, 1.0]", "[1., 2.]")
+_unary("expm1", "exp(x) - 1, exact also for small x.", "[0.0, 1.0]", "[0.0000, 1.7183]")
+_unary("log", "The natural logarithm.", "[1.0, 2.0]", "[0.0000, 0.6931]")
+_unary("log2", "The logarithm to base 2.", "[1.0, 8.0]", "[0., 3.]")
+_unary("log10", "The logarithm to base 10.", "[1.0, 100.0]", "[0., 2.]")
+_unary("log1p", "log(1 + x), exact also for small x.", "[0.0, 1.0]", "[0.0000, 0.6931]")
+_unary("sqrt", "The square root.", "[4.0, 9.0]", "[2., 3.]")
+_unary("rsqrt", "One over the square root.", "[4.0, 16.0]", "[0.5000, 0.2500]")
+_unary("reciprocal", "1 / x.", "[2.0, 4.0]", "[0.5000, 0.2500]")
+_unary("square", "x * x.", "[2.0, 3.0]", "[4., 9.]")
+_unary("sin", "The sine.", "[0.0, 1.0]", "[0.0000, 0.8415]")
+_unary("cos", "The cosine.", "[0.0, 1.0]", "[1.0000, 0.5403]")
+_unary("tan", "The tangent.", "[0.0, 1.0]", "[0.0000, 1.5574]")
+_unary("asin", "The inverse sine.", "[0.0, 0.5]", "[0.0000, 0.5236]", "arcsin")
+_unary("acos", "The inverse cosine.", "[0.0, 0.5]", "[1.5708, 1.0472]", "arccos")
+_unary("atan", "The inverse tangent.", "[0.0, 1.0]", "[0.0000, 0.7854]", "arctan")
+_unary("sinh", "The hyperbolic sine.", "[0.0, 1.0]", "[0.0000, 1.1752]")
+_unary("cosh", "The hyperbolic cosine.", "[0.0, 1.0]", "[1.0000, 1.5431]")
+_unary("tanh", "The hyperbolic tangent.", "[0.0, 1.0]", "[0.0000, 0.7616]")
+_unary("asinh", "The inverse hyperbolic sine.", "[0.0, 1.0]", "[0.0000, 0.8814]", "arcsinh")
+_unary("acosh", "The inverse hyperbolic cosine.", "[1.0, 2.0]", "[0.0000, 1.3170]", "arccosh")
+_unary("atanh", "The inverse hyperbolic tangent.", "[0.0, 0.5]", "[0.0000, 0.5493]", "arctanh")
+_unary("sigmoid", "1 / (1 + exp(-x)).", "[0.0, 1.0]", "[0.5000, 0.7311]")
+_unary("erf", "The error function.", "[0.0, 1.0]", "[0.0000, 0.8427]")
+_unary("erfc", "1 - erf(x).", "[0.0, 1.0]", "[1.0000, 0.1573]")
+_unary("erfinv", "The inverse of the error function.", "[0.0, 0.5]", "[0.0000, 0.4769]")
+_unary("lgamma", "The logarithm of the gamma function's absolute value.", "[1.0, 4.0]", "[0.0000, 1.7918]")
+_unary("digamma", "The derivative of lgamma.", "[1.0, 2.0]", "[-0.5772,  0.4228]")
+_unary("i0", "The modified Bessel function of order 0.", "[0.0, 1.0]", "[1.0000, 1.2661]")
+_unary("sinc", "sin(pi x) / (pi x), 1 at 0.", "[0.0, 0.5]", "[1.0000, 0.6366]")
+_unary("floor", "The largest integer that is not above x.", "[-1.5, 1.5]", "[-2.,  1.]", exact=FOUND_DTYPE)
+_unary("ceil", "The smallest integer that is not below x.", "[-1.5, 1.5]", "[-1.,  2.]", exact=FOUND_DTYPE)
+_unary("trunc", "x without its fraction.", "[-1.5, 1.5]", "[-1.,  1.]", "fix", exact=FOUND_DTYPE)
+_unary("frac", "The fraction of x, with its sign.", "[-1.5, 1.25]", "[-0.5000,  0.2500]")
+_unary("deg2rad", "Degrees to radians.", "[90.0, 180.0]", "[1.5708, 3.1416]")
+_unary("rad2deg", "Radians to degrees.", "[1.0, 3.0]", "[ 57.2958, 171.8873]")
+_BOOLEAN = "{} does not support non-boolean outputs."
+_unary("isposinf", "Whether x is positive infinity.", '[1.0, float("inf")]', "[False,  True]", inplace=False,
+       exact=_BOOLEAN.format("isposinf"))  # fmt: skip
+_unary("isneginf", "Whether x is negative infinity.", '[1.0, -float("inf")]', "[False,  True]", inplace=False,
+       exact=_BOOLEAN.format("isneginf"))  # fmt: skip
+_unary("signbit", "Whether the sign bit is set.", "[1.0, -0.0]", "[False,  True]", inplace=False,
+       exact=_BOOLEAN.format("signbit"))  # fmt: skip
+_unary("logical_not", "Whether x is zero.", "[0, 2]", "[ True, False]")
+_unary("bitwise_not", "All bits inverted.", "[0, 5]", "[-1, -6]", exact=FOUND_DTYPE)
 
 
-def _query(name, doc):
+def _query(name, doc, given, shown):
     op = getattr(ops, name)
 
     def function(input):
         return op(input)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = _example(doc, name, shown, given)
     public(function)
 
 
-_query("isnan", "Whether x is not a number.")
-_query("isinf", "Whether x is infinite.")
-_query("isfinite", "Whether x is neither infinite nor NaN.")
+_query("isnan", "Whether x is not a number.", '[1.0, float("nan")]', "[False,  True]")
+_query("isinf", "Whether x is infinite.", '[1.0, float("inf")]', "[False,  True]")
+_query("isfinite", "Whether x is neither infinite nor NaN.", '[1.0, float("inf")]', "[ True, False]")
 
 
 _NUMBERS = (
@@ -112,7 +124,7 @@ _NUMBERS = (
 )
 
 
-def _binary(name, doc, *aliases, numbers="right", inplace=True):
+def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=True):
     """Makes `name(input, other, *, out=None)`, its aliases, and the in-place methods. `numbers`: on which
     sides a number may stand for a tensor ("", "right", "both")."""
     op = getattr(ops, name)
@@ -138,43 +150,118 @@ def _binary(name, doc, *aliases, numbers="right", inplace=True):
             return op(input, other) if out is None else write_out(out, op(input, other))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = _example(doc, name, shown, left, right)
     public(function, aliases=aliases)
     if inplace:
         for each in (name, *aliases):
             in_place(each, op)
 
 
-_binary("mul", "input * other.", "multiply", numbers="both")
-_binary("remainder", "The remainder of the division, with the divisor's sign.", numbers="both")
-_binary("fmod", "The remainder of the division, with the dividend's sign.")
-_binary("floor_divide", "The quotient, rounded down.", numbers="both")
-_binary("maximum", "The larger of both; NaN if either is.", numbers="", inplace=False)
-_binary("minimum", "The smaller of both; NaN if either is.", numbers="", inplace=False)
-_binary("fmax", "The larger of both; a NaN is ignored.", numbers="", inplace=False)
-_binary("fmin", "The smaller of both; a NaN is ignored.", numbers="", inplace=False)
-_binary("atan2", "The angle of the point (other, input).", "arctan2", numbers="")
-_binary("hypot", "sqrt(input ** 2 + other ** 2).", numbers="")
-_binary("copysign", "The size of input with the sign of other.")
-_binary("nextafter", "The next number after input in the direction of other.", numbers="")
-_binary("logaddexp2", "log2(2 ** input + 2 ** other).", numbers="", inplace=False)
-_binary("xlogy", "input * log(other), 0 where input is 0.", numbers="both")
-_binary("gcd", "The greatest common divisor.", numbers="")
-_binary("lcm", "The least common multiple.", numbers="")
-_binary("bitwise_and", "The bits that both have.", numbers="both")
-_binary("bitwise_or", "The bits that either has.", numbers="both")
-_binary("bitwise_xor", "The bits that one of both has.", numbers="both")
-_binary("bitwise_left_shift", "The bits of input moved up by other.", numbers="both")
-_binary("bitwise_right_shift", "The bits of input moved down by other.", numbers="both")
-_binary("logical_and", "Whether both are nonzero.", numbers="")
-_binary("logical_or", "Whether one is nonzero.", numbers="")
-_binary("logical_xor", "Whether exactly one is nonzero.", numbers="")
-_binary("eq", "Whether both are equal.")
-_binary("ne", "Whether they differ.", "not_equal")
-_binary("lt", "Whether input is less.", "less")
-_binary("le", "Whether input is less or equal.", "less_equal")
-_binary("gt", "Whether input is greater.", "greater")
-_binary("ge", "Whether input is greater or equal.", "greater_equal")
+_binary("mul", "input * other.", "[1.0, 4.0]", "[2.0, 4.0]", "[ 2., 16.]", "multiply", numbers="both")
+_binary(
+    "remainder",
+    "The remainder of the division, with the divisor's sign.",
+    "[7, -7]",
+    "[3, 3]",
+    "[1, 2]",
+    numbers="both",
+)
+_binary("fmod", "The remainder of the division, with the dividend's sign.", "[7, -7]", "[3, 3]", "[ 1, -1]")
+_binary("floor_divide", "The quotient, rounded down.", "[7, -7]", "[2, 2]", "[ 3, -4]", numbers="both")
+_binary(
+    "maximum",
+    "The larger of both; NaN if either is.",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[2., 4.]",
+    numbers="",
+    inplace=False,
+)
+_binary(
+    "minimum",
+    "The smaller of both; NaN if either is.",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[1., 4.]",
+    numbers="",
+    inplace=False,
+)
+_binary(
+    "fmax",
+    "The larger of both; a NaN is ignored.",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[2., 4.]",
+    numbers="",
+    inplace=False,
+)
+_binary(
+    "fmin",
+    "The smaller of both; a NaN is ignored.",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[1., 4.]",
+    numbers="",
+    inplace=False,
+)
+_binary(
+    "atan2",
+    "The angle of the point (other, input).",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[0.4636, 0.7854]",
+    "arctan2",
+    numbers="",
+)
+_binary("hypot", "sqrt(input ** 2 + other ** 2).", "[3.0, 5.0]", "[4.0, 12.0]", "[ 5., 13.]", numbers="")
+_binary("copysign", "The size of input with the sign of other.", "[1.0, 2.0]", "[-3.0, 3.0]", "[-1.,  2.]")
+_binary(
+    "nextafter",
+    "The next number after input in the direction of other.",
+    "[1.0, 2.0]",
+    "[1.0, 2.0]",
+    "[1., 2.]",
+    numbers="",
+)
+_binary(
+    "logaddexp2",
+    "log2(2 ** input + 2 ** other).",
+    "[1.0, 4.0]",
+    "[2.0, 4.0]",
+    "[2.5850, 5.0000]",
+    numbers="",
+    inplace=False,
+)
+_binary(
+    "xlogy", "input * log(other), 0 where input is 0.", "[0.0, 2.0]", "[0.0, 1.0]", "[0., 0.]", numbers="both"
+)
+_binary("gcd", "The greatest common divisor.", "[12, 18]", "[8, 27]", "[4, 9]", numbers="")
+_binary("lcm", "The least common multiple.", "[4, 6]", "[6, 8]", "[12, 24]", numbers="")
+_binary("bitwise_and", "The bits that both have.", "[12, 10]", "[10, 3]", "[8, 2]", numbers="both")
+_binary("bitwise_or", "The bits that either has.", "[12, 10]", "[10, 3]", "[14, 11]", numbers="both")
+_binary("bitwise_xor", "The bits that one of both has.", "[12, 10]", "[10, 3]", "[6, 9]", numbers="both")
+_binary(
+    "bitwise_left_shift", "The bits of input moved up by other.", "[1, 2]", "[3, 1]", "[8, 4]", numbers="both"
+)
+_binary(
+    "bitwise_right_shift",
+    "The bits of input moved down by other.",
+    "[8, 4]",
+    "[3, 1]",
+    "[1, 2]",
+    numbers="both",
+)
+_binary("logical_and", "Whether both are nonzero.", "[0, 1]", "[1, 1]", "[False,  True]", numbers="")
+_binary("logical_or", "Whether one is nonzero.", "[0, 1]", "[0, 1]", "[False,  True]", numbers="")
+_binary("logical_xor", "Whether exactly one is nonzero.", "[0, 1]", "[1, 1]", "[ True, False]", numbers="")
+_binary("eq", "Whether both are equal.", "[1.0, 4.0]", "[2.0, 4.0]", "[False,  True]")
+_binary("ne", "Whether they differ.", "[1.0, 4.0]", "[2.0, 4.0]", "[ True, False]", "not_equal")
+_binary("lt", "Whether input is less.", "[1.0, 4.0]", "[2.0, 4.0]", "[ True, False]", "less")
+_binary("le", "Whether input is less or equal.", "[1.0, 4.0]", "[2.0, 4.0]", "[True, True]", "less_equal")
+_binary("gt", "Whether input is greater.", "[1.0, 4.0]", "[2.0, 4.0]", "[False, False]", "greater")
+_binary(
+    "ge", "Whether input is greater or equal.", "[1.0, 4.0]", "[2.0, 4.0]", "[False,  True]", "greater_equal"
+)
 
 
 @public
@@ -208,7 +295,11 @@ def add(input, other, *, alpha=1, out=None):
 
 @public(aliases=("subtract",))
 def sub(input, other, *, alpha=1, out=None):
-    """input - alpha * other."""
+    """input - alpha * other.
+
+    >>> rushlight.sub(rushlight.tensor([5, 6]), 2, alpha=2)
+    tensor([1, 2])
+    """
     result = input - other if alpha == 1 else _scaled(ops.sub_alpha, input, other, alpha)
     return result if out is None else write_out(out, result)
 
@@ -239,7 +330,11 @@ def sub_(self, other, *, alpha=1):
 
 @public
 def rsub(input, other, *, alpha=1):
-    """other - alpha * input."""
+    """other - alpha * input.
+
+    >>> rushlight.rsub(rushlight.tensor([1, 2]), 10)
+    tensor([9, 8])
+    """
     if not isinstance(input, Tensor):
         raise invalid_combination(
             "rsub", (input, other), "Tensor input, Tensor other, *, Number alpha = 1",
@@ -261,7 +356,11 @@ def _divider(rounding_mode):
 
 @public(aliases=("divide",))
 def div(input, other, *, rounding_mode=None, out=None):
-    """input / other, rounded down ('floor') or towards zero ('trunc') if so asked."""
+    """input / other, rounded down ('floor') or towards zero ('trunc') if so asked.
+
+    >>> rushlight.div(rushlight.tensor([7, -7]), 2, rounding_mode="floor")
+    tensor([ 3, -4])
+    """
     result = _divider(rounding_mode)(input, other)
     return result if out is None else write_out(out, result)
 
@@ -274,7 +373,11 @@ def div_(self, other, *, rounding_mode=None):
 
 @public
 def true_divide(input, other, *, out=None):
-    """input / other."""
+    """input / other.
+
+    >>> rushlight.true_divide(rushlight.tensor([1, 3]), 2)
+    tensor([0.5000, 1.5000])
+    """
     return div(input, other, out=out)
 
 
@@ -313,7 +416,11 @@ def pow_(self, exponent):
 
 @public
 def float_power(input, exponent, *, out=None):
-    """input to the power of exponent, computed in double precision."""
+    """input to the power of exponent, computed in double precision.
+
+    >>> rushlight.float_power(rushlight.tensor([2]), 0.5)
+    tensor([1.4142], dtype=torch.float64)
+    """
     _check_power("float_power", input, exponent)
     complex_ = any(
         isinstance(x, builtins.complex) or (isinstance(x, Tensor) and x.is_complex())
@@ -333,13 +440,17 @@ in_place_of(float_power, "float_power")
 
 @public
 def logaddexp(input, other, *, out=None):
-    """log(exp(input) + exp(other)), safe from overflow."""
+    """log(exp(input) + exp(other)), safe from overflow.
+
+    >>> rushlight.logaddexp(rushlight.tensor([0.0]), rushlight.tensor([0.0]))
+    tensor([0.6931])
+    """
     check_tensor(input, "logaddexp", "input", 1)
     check_tensor(other, "logaddexp", "other", 2)
     if input.is_complex() or other.is_complex():
-        larger = ops.ge(real(input), real(other))
+        larger = ops.ge(input.real, other.real)
         high, low = ops.where(larger, input, other), ops.where(larger, other, input)
-        infinite = ops.isinf(real(high))
+        infinite = ops.isinf(high.real)
         result = ops.where(infinite, high, high + ops.log1p(ops.exp(low - high)))
     else:
         result = ops.logaddexp(input, other)
@@ -348,13 +459,21 @@ def logaddexp(input, other, *, out=None):
 
 @public
 def positive(input):
-    """The tensor itself."""
+    """The tensor itself.
+
+    >>> rushlight.positive(rushlight.tensor([-1, 1]))
+    tensor([-1,  1])
+    """
     return +input
 
 
 @public
 def round(input, *, decimals=0, out=None):
-    """The nearest integer (the even one of two), or the nearest number with so many decimals."""
+    """The nearest integer (the even one of two), or the nearest number with so many decimals.
+
+    >>> rushlight.round(rushlight.tensor([0.5, 1.5, 2.25]), decimals=1)
+    tensor([0.5000, 1.5000, 2.2000])
+    """
     result = ops.round(input) if decimals == 0 else ops.round_decimals(input, *_decimals(decimals))
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
@@ -419,14 +538,22 @@ def _check_bound(name, input, bound, value):
 
 @public
 def clamp_min(input, min, *, out=None):
-    """Elements below `min` become `min`."""
+    """Elements below `min` become `min`.
+
+    >>> rushlight.clamp_min(rushlight.tensor([1, 5]), 3)
+    tensor([3, 5])
+    """
     _check_bound("clamp_min", input, "min", min)
     return clamp(input, min, None, out=out)
 
 
 @public
 def clamp_max(input, max, *, out=None):
-    """Elements above `max` become `max`."""
+    """Elements above `max` become `max`.
+
+    >>> rushlight.clamp_max(rushlight.tensor([1, 5]), 3)
+    tensor([1, 3])
+    """
     _check_bound("clamp_max", input, "max", max)
     return clamp(input, None, max, out=out)
 
@@ -445,7 +572,11 @@ def clamp_max_(self, max):
 
 @public
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
-    """NaN and the infinities replaced by numbers."""
+    """NaN and the infinities replaced by numbers.
+
+    >>> rushlight.nan_to_num(rushlight.tensor([float("nan"), 1.0]))
+    tensor([0., 1.])
+    """
     result = _nan_to_num(input, nan, posinf, neginf)
     return (
         result
@@ -478,7 +609,11 @@ in_place_of(nan_to_num, "nan_to_num")
 
 @public
 def lerp(input, end, weight, *, out=None):
-    """input + weight * (end - input)."""
+    """input + weight * (end - input).
+
+    >>> rushlight.lerp(rushlight.tensor([0.0]), rushlight.tensor([10.0]), 0.25)
+    tensor([2.5000])
+    """
     result = (
         ops.lerp(input, end, weight) if isinstance(weight, Tensor) else ops.lerp_scalar(input, end, weight)
     )
@@ -493,7 +628,11 @@ def lerp_(self, end, weight):
 
 @public
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """input + value * tensor1 * tensor2."""
+    """input + value * tensor1 * tensor2.
+
+    >>> rushlight.addcmul(rushlight.ones(2), rushlight.tensor([1.0, 2.0]), rushlight.ones(2), value=2)
+    tensor([3., 5.])
+    """
     result = ops.addcmul(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
 
@@ -506,7 +645,11 @@ def addcmul_(self, tensor1, tensor2, *, value=1):
 
 @public
 def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """input + value * tensor1 / tensor2."""
+    """input + value * tensor1 / tensor2.
+
+    >>> rushlight.addcdiv(rushlight.ones(2), rushlight.tensor([1.0, 2.0]), rushlight.tensor([2.0, 4.0]))
+    tensor([1.5000, 1.5000])
+    """
     _check_integer_addcdiv(tensor1, tensor2)
     result = ops.addcdiv(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
@@ -567,123 +710,12 @@ def _where(condition, input, other):
 
 @method(name="where")
 def _where_method(self, condition, other):
-    """Elements of this tensor where condition holds, of other elsewhere."""
+    """Elements of this tensor where condition holds, of other elsewhere.
+
+    >>> rushlight.tensor([1, 2]).where(rushlight.tensor([True, False]), 0)
+    tensor([1, 0])
+    """
     return _where(condition, self, other)
-
-
-# ---- complex numbers
-
-
-@public
-def conj(input):
-    """The complex conjugate; real tensors are returned as they are."""
-    return ops.conj(input) if input.is_complex() else input
-
-
-@public
-def conj_physical(input, *, out=None):
-    """The complex conjugate, computed at once."""
-    result = ops.conj(input) if input.is_complex() else input
-    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
-
-
-@method
-def conj_physical_(self):
-    """In-place version of conj_physical."""
-    return _C.in_place(ops.conj, self) if self.is_complex() else self
-
-
-@public
-def resolve_conj(input):
-    """The tensor itself: conjugation is never put off here."""
-    return input
-
-
-@public
-def resolve_neg(input):
-    """The tensor itself: negation is never put off here."""
-    return input
-
-
-@public
-def is_conj(input):
-    """Whether conjugation is put off; it never is."""
-    return False
-
-
-@public
-def is_neg(input):
-    """Whether negation is put off; it never is."""
-    return False
-
-
-@public
-def real(input):
-    """The real part, as a view; real tensors are returned as they are."""
-    return ops.select(ops.view_as_real(input), -1, 0) if input.is_complex() else input
-
-
-@public
-def imag(input):
-    """The imaginary part, as a view."""
-    if not input.is_complex():
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return ops.select(ops.view_as_real(input), -1, 1)
-
-
-@public
-def angle(input, *, out=None):
-    """The angle of every element in the complex plane."""
-    result = ops.angle(input)
-    return result if out is None else write_out(out, result)
-
-
-Tensor.real = property(lambda self: real(self), lambda self, value: real(self).copy_(value))
-Tensor.imag = property(lambda self: imag(self), lambda self, value: imag(self).copy_(value))
-
-
-@function
-def complex(real, imag, *, out=None):
-    """The complex numbers with the given real and imaginary parts."""
-    check_tensor(real, "complex", "real", 1)
-    check_tensor(imag, "complex", "imag", 2)
-    _check_parts(real, imag)
-    from rushlight.ops._public import FUNCTIONS
-
-    pair = FUNCTIONS["stack"](FUNCTIONS["broadcast_tensors"](real, imag), -1)
-    result = ops.view_as_complex(pair)
-    return (
-        result
-        if out is None
-        else write_out(
-            out,
-            result,
-            exact="Expected object of scalar type {result} but got scalar type {out} for argument 'out'",
-        )
-    )
-
-
-def _check_parts(a, b):
-    names = [type_name(t.dtype) for t in (a, b)]
-    if not all(t.dtype in (_C.float16, _C.float32, _C.float64) for t in (a, b)):
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
-        )
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
-        )
-    if a.dtype == _C.float16:
-        raise NotImplementedError("complex numbers of two halves (torch.complex32) are not implemented")
-
-
-@function
-def polar(abs, angle, *, out=None):
-    """The complex numbers with the given sizes and angles."""
-    check_tensor(abs, "polar", "abs", 1)
-    check_tensor(angle, "polar", "angle", 2)
-    _check_parts(abs, angle)
-    return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)
 
 
 # ---- activations of the main namespace
@@ -691,7 +723,11 @@ def polar(abs, angle, *, out=None):
 
 @public
 def relu(input):
-    """x where positive, 0 elsewhere."""
+    """x where positive, 0 elsewhere.
+
+    >>> rushlight.relu(rushlight.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return ops.relu(input)
 
 
@@ -700,5 +736,9 @@ in_place("relu")
 
 @function
 def threshold(input, threshold, value):
-    """x where above the threshold, `value` elsewhere."""
+    """x where above the threshold, `value` elsewhere.
+
+    >>> rushlight.threshold(rushlight.tensor([0.5, 2.0]), 1.0, 0.0)
+    tensor([0., 2.])
+    """
     return ops.threshold(input, threshold, value)

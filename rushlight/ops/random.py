@@ -215,7 +215,11 @@ def _drawn_like(
 @function
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
               pin_memory=False, memory_format=None):  # fmt: skip
-    """Uniform numbers in [0, 1) with the sizes of `input`."""
+    """Uniform numbers in [0, 1) with the sizes of `input`.
+
+    >>> rushlight.rand_like(rushlight.ones(2)).shape
+    torch.Size([2])
+    """
     return _drawn_like(ops.uniform, (0.0, 1.0, generator), input, "rand_like", dtype, layout, device,
                        requires_grad, pin_memory, memory_format)  # fmt: skip
 
@@ -223,7 +227,11 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
 @function
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
                pin_memory=False, memory_format=None):  # fmt: skip
-    """Normal numbers with the sizes of `input`."""
+    """Normal numbers with the sizes of `input`.
+
+    >>> rushlight.randn_like(rushlight.ones(2)).shape
+    torch.Size([2])
+    """
     return _drawn_like(ops.normal, (0.0, 1.0, generator), input, "randn_like", dtype, layout, device,
                        requires_grad, pin_memory, memory_format)  # fmt: skip
 
@@ -231,7 +239,11 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
 @function
 def randint_like(input, *args, generator=None, dtype=None, layout=None, device=None, requires_grad=False,
                  pin_memory=False, memory_format=None, **named):  # fmt: skip
-    """randint_like(input, low=0, high): integers with the sizes of `input`."""
+    """randint_like(input, low=0, high): integers with the sizes of `input`.
+
+    >>> rushlight.randint_like(rushlight.ones(2), 10).shape
+    torch.Size([2])
+    """
     low, high = _bounds("randint_like", args, named, ())
     return _drawn_like(ops.random, (low, high, generator), input, "randint_like", dtype, layout, device,
                        requires_grad, pin_memory, memory_format)  # fmt: skip
@@ -299,7 +311,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 @function
 def poisson(input, generator=None):
-    """Poisson numbers with the rates in `input`."""
+    """Poisson numbers with the rates in `input`.
+
+    >>> rushlight.poisson(rushlight.ones(3)).shape
+    torch.Size([3])
+    """
     return ops.poisson(input, generator)
 
 
@@ -319,7 +335,11 @@ def _sample_dirichlet(concentration, generator=None):
 
 @function
 def binomial(count, prob, generator=None):
-    """How many of `count` trials succeed, each with probability `prob`."""
+    """How many of `count` trials succeed, each with probability `prob`.
+
+    >>> rushlight.binomial(rushlight.tensor([10.0]), rushlight.tensor([1.0]))
+    tensor([10.])
+    """
     return ops.binomial(count, prob, generator)
 
 

@@ -243,14 +243,22 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @public
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The sum, with every NaN counted as zero."""
+    """The sum, with every NaN counted as zero.
+
+    >>> rushlight.nansum(rushlight.tensor([1.0, float("nan"), 3.0]))
+    tensor(4.)
+    """
     result = ops.nansum(input, dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
 
 
 @public
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The mean of the elements that are not NaN."""
+    """The mean of the elements that are not NaN.
+
+    >>> rushlight.nanmean(rushlight.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
     if not input.is_floating_point() and not input.is_complex():
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
@@ -311,7 +319,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
 @public
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
-    """The smallest element; with `dim`, the smallest along it and its index; with a tensor, minimum()."""
+    """The smallest element; with `dim`, the smallest along it and its index; with a tensor, minimum().
+
+    >>> rushlight.tensor([[1.0, 5.0], [3.0, 2.0]]).min(1).values
+    tensor([1., 2.])
+    """
     if not isinstance(input, Tensor):
         raise invalid_combination("min", (input,) if dim is None else (input, dim), *_EXTREME_FORMS)
     if dim is None and other is None:
@@ -330,21 +342,33 @@ _SAME_AS_INPUT = (
 
 @public
 def amax(input, dim=(), keepdim=False, *, out=None):
-    """The largest elements over any dimensions; those that are equal share the gradient evenly."""
+    """The largest elements over any dimensions; those that are equal share the gradient evenly.
+
+    >>> rushlight.tensor([[1, 5], [7, 3]]).amax(0)
+    tensor([7, 5])
+    """
     result = ops.amax(input, dim, keepdim)
     return result if out is None else write_out(out, result, exact=_SAME_AS_INPUT)
 
 
 @public
 def amin(input, dim=(), keepdim=False, *, out=None):
-    """The smallest elements over any dimensions; those that are equal share the gradient evenly."""
+    """The smallest elements over any dimensions; those that are equal share the gradient evenly.
+
+    >>> rushlight.tensor([[1, 5], [7, 3]]).amin((0, 1))
+    tensor(1)
+    """
     result = ops.amin(input, dim, keepdim)
     return result if out is None else write_out(out, result, exact=_SAME_AS_INPUT)
 
 
 @public
 def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """Smallest and largest elements at once, of everything or along `dim`."""
+    """Smallest and largest elements at once, of everything or along `dim`.
+
+    >>> rushlight.tensor([3, 1, 2]).aminmax().max
+    tensor(3)
+    """
     result = ops.aminmax(input, dim, keepdim)
     for place in () if out is None else out:
         if place.dtype != input.dtype:
@@ -365,7 +389,11 @@ def argmax(input, dim=None, keepdim=False, *, out=None):
 
 @public
 def argmin(input, dim=None, keepdim=False, *, out=None):
-    """Where the smallest element stands: its flat index, or that along `dim`. The first one of equals."""
+    """Where the smallest element stands: its flat index, or that along `dim`. The first one of equals.
+
+    >>> rushlight.tensor([3, 1, 2]).argmin()
+    tensor(1)
+    """
     result = ops.argmin(input, dim, keepdim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -381,21 +409,33 @@ def _write_truth(name, out, result):
 
 @public
 def any(input, dim=None, keepdim=False, *, out=None):
-    """Whether an element is not zero."""
+    """Whether an element is not zero.
+
+    >>> rushlight.tensor([[0, 0], [1, 0]]).any(1)
+    tensor([False,  True])
+    """
     result = ops.any(input, dim, keepdim)
     return result if out is None else _write_truth("any", out, result)
 
 
 @public
 def all(input, dim=None, keepdim=False, *, out=None):
-    """Whether no element is zero."""
+    """Whether no element is zero.
+
+    >>> rushlight.tensor([[1, 0], [1, 1]]).all(1)
+    tensor([False,  True])
+    """
     result = ops.all(input, dim, keepdim)
     return result if out is None else _write_truth("all", out, result)
 
 
 @public
 def count_nonzero(input, dim=None):
-    """How many elements are not zero."""
+    """How many elements are not zero.
+
+    >>> rushlight.count_nonzero(rushlight.tensor([0, 3, 0, 4]))
+    tensor(2)
+    """
     return ops.count_nonzero(input, dim)
 
 
@@ -429,7 +469,11 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 @public
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The standard deviation: the root of the variance."""
+    """The standard deviation: the root of the variance.
+
+    >>> rushlight.tensor([1.0, 2.0, 3.0]).std()
+    tensor(1.)
+    """
     dim, correction = _freedom("std", dim, unbiased, correction)
     result = ops.std(input, dim, correction, keepdim)
     return result if out is None else write_out(out, result)
@@ -437,14 +481,22 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 @function
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """Variance and mean, as a pair."""
+    """Variance and mean, as a pair.
+
+    >>> rushlight.var_mean(rushlight.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
     dim, correction = _freedom("var_mean", dim, unbiased, correction)
     return ops.var_mean(input, dim, correction, keepdim)
 
 
 @function
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """Standard deviation and mean, as a pair."""
+    """Standard deviation and mean, as a pair.
+
+    >>> rushlight.std_mean(rushlight.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
     dim, correction = _freedom("std_mean", dim, unbiased, correction)
     return ops.std_mean(input, dim, correction, keepdim)
 
@@ -453,7 +505,11 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of order `ord` of all elements, or over the dimensions `dim`, seen as one vector."""
+    """The norm of order `ord` of all elements, or over the dimensions `dim`, seen as one vector.
+
+    >>> rushlight.linalg.vector_norm(rushlight.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if isinstance(ord, Tensor):
         ord = ord.item()
     result = ops.vector_norm(x, ord, dim, keepdim, dtype)

@@ -382,5 +382,9 @@ def channel_shuffle(input, groups):
 
 @function
 def native_channel_shuffle(input, groups):
-    """channel_shuffle by torch's other name."""
+    """channel_shuffle by torch's other name.
+
+    >>> rushlight.native_channel_shuffle(rushlight.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
     return _channel_shuffle("native_channel_shuffle", input, groups)

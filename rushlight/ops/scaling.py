@@ -154,7 +154,11 @@ def vander(x, N=None, increasing=False):
 
 @function(name="range")
 def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """start, start + step, ... up to and including end; deprecated in torch in favour of arange."""
+    """start, start + step, ... up to and including end; deprecated in torch in favour of arange.
+
+    >>> rushlight.range(1, 2, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
     import warnings
 
     warnings.warn(

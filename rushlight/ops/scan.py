@@ -123,27 +123,43 @@ def cumsum(input, dim, *, dtype=None, out=None):
 
 @public
 def cumprod(input, dim, *, dtype=None, out=None):
-    """The running product along `dim`."""
+    """The running product along `dim`.
+
+    >>> rushlight.tensor([1, 2, 3]).cumprod(0)
+    tensor([1, 2, 6])
+    """
     result = ops.cumprod(input, dim, out.dtype if dtype is None and out is not None else dtype, False)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
 def logcumsumexp(input, dim, *, out=None):
-    """The logarithm of the running sum of exponentials along `dim`."""
+    """The logarithm of the running sum of exponentials along `dim`.
+
+    >>> rushlight.logcumsumexp(rushlight.zeros(3), 0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
     result = ops.logcumsumexp(input, dim, False)
     return result if out is None else write_out(out, result)
 
 
 @public
 def cummax(input, dim, *, out=None):
-    """The largest element so far along `dim`, and where it stands (the last one of equals)."""
+    """The largest element so far along `dim`, and where it stands (the last one of equals).
+
+    >>> rushlight.tensor([1, 3, 2, 4]).cummax(0).values
+    tensor([1, 3, 3, 4])
+    """
     return _pair("cummax", ops.cummax(input, dim), out)
 
 
 @public
 def cummin(input, dim, *, out=None):
-    """The smallest element so far along `dim`, and where it stands (the last one of equals)."""
+    """The smallest element so far along `dim`, and where it stands (the last one of equals).
+
+    >>> rushlight.tensor([3, 1, 2, 0]).cummin(0).indices
+    tensor([0, 1, 1, 3])
+    """
     return _pair("cummin", ops.cummin(input, dim), out)
 
 
@@ -160,7 +176,11 @@ def softmax(input, dim, dtype=None, *, out=None):
 
 @public
 def log_softmax(input, dim, dtype=None, *, out=None):
-    """The logarithm of softmax(), computed without forming the quotient."""
+    """The logarithm of softmax(), computed without forming the quotient.
+
+    >>> rushlight.log_softmax(rushlight.zeros(2), 0)
+    tensor([-0.6931, -0.6931])
+    """
     result = ops.log_softmax(input if dtype is None else input.to(dtype), dim)
     return result if out is None else write_out(out, result)
 

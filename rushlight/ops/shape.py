@@ -158,13 +158,21 @@ def reshape(input, *shape):
 
 @method
 def reshape_as(self, other):
-    """Returns this tensor with the shape of `other`."""
+    """Returns this tensor with the shape of `other`.
+
+    >>> rushlight.arange(4).reshape_as(rushlight.ones(2, 2)).shape
+    torch.Size([2, 2])
+    """
     return reshape(self, other.shape)
 
 
 @method
 def view_as(self, other):
-    """Views this tensor with the shape of `other`."""
+    """Views this tensor with the shape of `other`.
+
+    >>> rushlight.arange(4).view_as(rushlight.ones(2, 2)).shape
+    torch.Size([2, 2])
+    """
     return ops.view(self, other.shape)
 
 
@@ -192,7 +200,11 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @public
 def ravel(input):
-    """Returns the elements in one contiguous dimension, in place if they are."""
+    """Returns the elements in one contiguous dimension, in place if they are.
+
+    >>> rushlight.ravel(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     return input.contiguous().view(-1)
 
 
@@ -241,25 +253,43 @@ def permute(input, *dims_):
 
 @public(aliases=("swapaxes", "swapdims"))
 def transpose(input, dim0, dim1):
-    """Exchanges two dimensions."""
+    """Exchanges two dimensions.
+
+    >>> rushlight.ones(2, 3).transpose(0, 1).shape
+    torch.Size([3, 2])
+    """
     return ops.transpose(input, dim0, dim1)
 
 
 @public
 def t(input):
-    """Transposes a matrix; vectors and numbers stay as they are."""
+    """Transposes a matrix; vectors and numbers stay as they are.
+
+    >>> rushlight.t(rushlight.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """
     return ops.t(input)
 
 
 @public
 def adjoint(input):
-    """The conjugate transpose of a matrix or batch of matrices."""
+    """The conjugate transpose of a matrix or batch of matrices.
+
+    >>> rushlight.adjoint(rushlight.tensor([[1 + 2j, 3j]]))
+    tensor([[1.-2.j],
+            [0.-3.j]])
+    """
     return ops.transpose(input, -2, -1).conj()
 
 
 @public(aliases=("moveaxis",))
 def movedim(input, source, destination):
-    """Moves dimensions to other positions; the rest keep their order."""
+    """Moves dimensions to other positions; the rest keep their order.
+
+    >>> rushlight.ones(2, 3, 5).movedim(0, -1).shape
+    torch.Size([3, 5, 2])
+    """
     n = input.dim()
     sources = (source,) if isinstance(source, int) else tuple(source)
     destinations = (destination,) if isinstance(destination, int) else tuple(destination)
@@ -297,25 +327,42 @@ def expand(self, *size, implicit=False):
 
 @method
 def expand_as(self, other):
-    """Expands this tensor to the shape of `other`."""
+    """Expands this tensor to the shape of `other`.
+
+    >>> rushlight.tensor([1]).expand_as(rushlight.ones(3))
+    tensor([1, 1, 1])
+    """
     return ops.expand(self, other.shape)
 
 
 @public
 def broadcast_to(input, size):
-    """Expands `input` to `size`."""
+    """Expands `input` to `size`.
+
+    >>> rushlight.broadcast_to(rushlight.tensor([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
     return ops.expand(input, tuple(size))
 
 
 @public
 def unsqueeze(input, dim):
-    """Inserts a dimension of size 1."""
+    """Inserts a dimension of size 1.
+
+    >>> rushlight.ones(3).unsqueeze(0).shape
+    torch.Size([1, 3])
+    """
     return ops.unsqueeze(input, dim)
 
 
 @public
 def squeeze(input, dim=None):
-    """Removes dimensions of size 1: all of them, or those named."""
+    """Removes dimensions of size 1: all of them, or those named.
+
+    >>> rushlight.ones(2, 1, 3).squeeze().shape
+    torch.Size([2, 3])
+    """
     if dim is None:
         return ops.squeeze(input)
     if isinstance(dim, (tuple, list)):
@@ -325,13 +372,21 @@ def squeeze(input, dim=None):
 
 @public
 def select(input, dim, index):
-    """The slice at `index` along `dim`, without that dimension."""
+    """The slice at `index` along `dim`, without that dimension.
+
+    >>> rushlight.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
     return ops.select(input, dim, index)
 
 
 @public
 def narrow(input, dim, start, length):
-    """The `length` slices from `start` along `dim`."""
+    """The `length` slices from `start` along `dim`.
+
+    >>> rushlight.arange(5).narrow(0, 1, 3)
+    tensor([1, 2, 3])
+    """
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, input.dim())
@@ -355,38 +410,65 @@ def narrow(input, dim, start, length):
 
 @public
 def diagonal(input, offset=0, dim1=0, dim2=1):
-    """The diagonals of the planes of two dimensions, as a view with the diagonal last."""
+    """The diagonals of the planes of two dimensions, as a view with the diagonal last.
+
+    >>> rushlight.tensor([[1, 2], [3, 4]]).diagonal()
+    tensor([1, 4])
+    """
     return ops.diagonal(input, offset, dim1, dim2)
 
 
 @method
 def unfold(self, dimension, size, step):
-    """All windows of `size` along a dimension, every `step`, as a view with the window last."""
+    """All windows of `size` along a dimension, every `step`, as a view with the window last.
+
+    >>> rushlight.arange(4).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
     return ops.unfold(self, dimension, size, step)
 
 
 @public
 def as_strided(input, size, stride, storage_offset=None):
-    """Views the storage with any sizes and strides."""
+    """Views the storage with any sizes and strides.
+
+    >>> rushlight.as_strided(rushlight.arange(5), (2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
+    """
     offset = input.storage_offset() if storage_offset is None else storage_offset
     return ops.as_strided(input, tuple(size), tuple(stride), offset, input.stride(), input.storage_offset())
 
 
 @function
 def view_as_real(input):
-    """Views complex numbers as pairs of real ones in a last dimension."""
+    """Views complex numbers as pairs of real ones in a last dimension.
+
+    >>> rushlight.view_as_real(rushlight.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
     return ops.view_as_real(input)
 
 
 @function
 def view_as_complex(input):
-    """Views pairs of real numbers in the last dimension as complex ones."""
+    """Views pairs of real numbers in the last dimension as complex ones.
+
+    >>> rushlight.view_as_complex(rushlight.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
     return ops.view_as_complex(input)
 
 
 @public
 def unbind(input, dim=0):
-    """The slices along a dimension, as a tuple of views."""
+    """The slices along a dimension, as a tuple of views.
+
+    >>> rushlight.tensor([[1, 2], [3, 4]]).unbind()
+    (tensor([1, 2]), tensor([3, 4]))
+    """
     return ops.unbind(input, dim)
 
 
@@ -436,13 +518,21 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
 
 @public
 def split_with_sizes(input, split_sizes, dim=0):
-    """Views of pieces of the given sizes along a dimension."""
+    """Views of pieces of the given sizes along a dimension.
+
+    >>> [piece.tolist() for piece in rushlight.arange(3).split_with_sizes([1, 2])]
+    [[0], [1, 2]]
+    """
     return split(input, tuple(split_sizes), dim)
 
 
 @public
 def chunk(input, chunks, dim=0):
-    """Views of at most `chunks` pieces of equal size (the last may be smaller) along a dimension."""
+    """Views of at most `chunks` pieces of equal size (the last may be smaller) along a dimension.
+
+    >>> [piece.tolist() for piece in rushlight.arange(5).chunk(2)]
+    [[0, 1, 2], [3, 4]]
+    """
     if input.dim() == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -459,13 +549,21 @@ def chunk(input, chunks, dim=0):
 
 @public
 def clone(input, *, memory_format=None):
-    """A copy with its own memory, through which gradients flow back."""
+    """A copy with its own memory, through which gradients flow back.
+
+    >>> rushlight.tensor([1, 2]).clone()
+    tensor([1, 2])
+    """
     return ops.clone(input) if memory_format is None else arranged_copy(input, memory_format)
 
 
 @method
 def contiguous(self, memory_format=None):
-    """This tensor if its elements lie in order, else a copy in which they do."""
+    """This tensor if its elements lie in order, else a copy in which they do.
+
+    >>> rushlight.ones(2, 3).t().contiguous().stride()
+    (2, 1)
+    """
     if memory_format not in (None, contiguous_format):
         if memory_format is preserve_format:
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -475,29 +573,49 @@ def contiguous(self, memory_format=None):
 
 @method
 def is_contiguous(self, memory_format=None):
-    """Whether the elements lie in memory in order, without gaps."""
+    """Whether the elements lie in memory in order, without gaps.
+
+    >>> rushlight.ones(2, 3).t().is_contiguous()
+    False
+    """
     return self._is_contiguous() if memory_format is None else is_arranged(self, memory_format)
 
 
 @method
 def copy_(self, src, non_blocking=False):
-    """Copies the elements of `src` into this tensor, broadcasting and casting."""
+    """Copies the elements of `src` into this tensor, broadcasting and casting.
+
+    >>> rushlight.zeros(2).copy_(rushlight.tensor([1, 2]))
+    tensor([1., 2.])
+    """
     return _C.in_place(ops.copy, self, src)
 
 
 @method
 def fill_(self, value):
-    """Sets every element to `value`."""
+    """Sets every element to `value`.
+
+    >>> rushlight.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
     return _C.in_place(ops.fill, self, value)
 
 
 @function
 def fill(input, value):
-    """A tensor like `input` with every element `value`."""
+    """A tensor like `input` with every element `value`.
+
+    >>> rushlight.fill(rushlight.ones(2), 5)
+    tensor([5., 5.])
+    """
     return ops.fill(input, value)
 
 
 @method
 def zero_(self):
-    """Sets every element to zero."""
+    """Sets every element to zero.
+
+    >>> rushlight.ones(2).zero_()
+    tensor([0., 0.])
+    """
     return _C.in_place(ops.fill, self, 0)

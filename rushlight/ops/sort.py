@@ -46,13 +46,21 @@ def sort(input, dim=-1, descending=False, *, stable=False, out=None):
 
 @public
 def argsort(input, dim=-1, descending=False, *, stable=False):
-    """The positions that sort() gives."""
+    """The positions that sort() gives.
+
+    >>> rushlight.argsort(rushlight.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
     return sort(input, dim, descending, stable=stable)[1]
 
 
 @public
 def msort(input, *, out=None):
-    """The elements in order along the first dimension."""
+    """The elements in order along the first dimension.
+
+    >>> rushlight.msort(rushlight.tensor([3, 1, 2]))
+    tensor([1, 2, 3])
+    """
     result = ops.sort(input, 0, False)[0]
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -73,7 +81,11 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
 
 @public
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
-    """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    """The `k`-th smallest element along `dim`, counted from 1, and where it stands.
+
+    >>> rushlight.tensor([5, 1, 3]).kthvalue(2).values
+    tensor(3)
+    """
     for place in out or ():
         check_apart(place, input)
     return _pair("kthvalue", ops.kthvalue(input, k, dim, keepdim), out)
@@ -93,7 +105,11 @@ def median(input, dim=None, keepdim=False, *, out=None):
 
 @public
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
-    """The median of the elements that are not NaN."""
+    """The median of the elements that are not NaN.
+
+    >>> rushlight.nanmedian(rushlight.tensor([1.0, float("nan"), 3.0]))
+    tensor(1.)
+    """
     if dim is None:
         return ops.nanmedian(input)
     return _pair("nanmedian", ops.nanmedian_dim(input, dim, keepdim), out)
@@ -101,5 +117,9 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
 
 @public
 def mode(input, dim=-1, keepdim=False, *, out=None):
-    """The most frequent element along `dim` (the smallest of several), and the last place it stands."""
+    """The most frequent element along `dim` (the smallest of several), and the last place it stands.
+
+    >>> rushlight.tensor([1, 2, 2, 3]).mode().values
+    tensor(2)
+    """
     return _pair("mode", ops.mode(input, dim, keepdim), out)

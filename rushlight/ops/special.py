@@ -130,7 +130,11 @@ def polygamma(n, input, *, out=None):
 
 @public(name="polygamma", namespace=False)
 def _polygamma_method(self, n):
-    """The n-th derivative of digamma."""
+    """The n-th derivative of digamma.
+
+    >>> rushlight.tensor([1.0]).polygamma(1)
+    tensor([1.6449])
+    """
     return _polygamma(n, self)
 
 

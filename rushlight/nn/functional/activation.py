@@ -384,13 +384,21 @@ def hardswish(input, inplace=False):
 
 @functional
 def sigmoid(input):
-    """``1 / (1 + exp(-input))``."""
+    """``1 / (1 + exp(-input))``.
+
+    >>> rushlight.nn.functional.sigmoid(rushlight.tensor([0.0]))
+    tensor([0.5000])
+    """
     return input.sigmoid()
 
 
 @functional
 def tanh(input):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> rushlight.nn.functional.tanh(rushlight.tensor([0.0]))
+    tensor([0.])
+    """
     return input.tanh()
 
 
@@ -456,7 +464,11 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 @functional
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
-    """``softmax(-input)``."""
+    """``softmax(-input)``.
+
+    >>> rushlight.nn.functional.softmin(rushlight.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
     if dim is None:
         dim = _implicit_dim("softmin", input.dim())
     return softmax(-input, dim, dtype=dtype)

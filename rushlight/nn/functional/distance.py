@@ -141,7 +141,11 @@ def triplet_margin_loss(
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
-    """``triplet_margin_loss`` with any distance function."""
+    """``triplet_margin_loss`` with any distance function.
+
+    >>> rushlight.nn.functional.triplet_margin_with_distance_loss(*rushlight.zeros(3, 1, 2))
+    tensor(1.)
+    """
     _check_triplet(anchor, positive, negative, margin)
     check_reduction(reduction)
     distance = pairwise_distance if distance_function is None else distance_function

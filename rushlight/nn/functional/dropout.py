@@ -65,14 +65,22 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 @functional
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Dropout that keeps mean and variance of SELU networks."""
+    """Dropout that keeps mean and variance of SELU networks.
+
+    >>> rushlight.nn.functional.alpha_dropout(rushlight.ones(2), 0.5, training=False)
+    tensor([1., 1.])
+    """
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace)
 
 
 @functional
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """``alpha_dropout`` of whole channels."""
+    """``alpha_dropout`` of whole channels.
+
+    >>> rushlight.nn.functional.feature_alpha_dropout(rushlight.ones(2, 2), 0.5).shape
+    torch.Size([2, 2])
+    """
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, by_channel=True)
 
@@ -107,7 +115,11 @@ def _warn_of_dimensions(name, input, spatial):
 
 @functional
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """Zero whole channels of a (N, C, H, W) input."""
+    """Zero whole channels of a (N, C, H, W) input.
+
+    >>> rushlight.nn.functional.dropout2d(rushlight.ones(1, 1, 1, 2), 0.5, training=False)
+    tensor([[[[1., 1.]]]])
+    """
     _check_probability(p)
     if input.dim() not in (3, 4):
         _warn_of_dimensions("dropout2d", input, 2)
@@ -124,7 +136,11 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 @functional
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """Zero whole channels of a (N, C, D, H, W) or (C, D, H, W) input."""
+    """Zero whole channels of a (N, C, D, H, W) or (C, D, H, W) input.
+
+    >>> rushlight.nn.functional.dropout3d(rushlight.ones(1, 1, 1, 1, 1), 0.5, training=False).shape
+    torch.Size([1, 1, 1, 1, 1])
+    """
     _check_probability(p)
     if input.dim() not in (4, 5):
         _warn_of_dimensions("dropout3d", input, 3)

@@ -42,14 +42,22 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 
 @functional
 def upsample_nearest(input, size=None, scale_factor=None):
-    """interpolate in mode "nearest"."""
+    """interpolate in mode "nearest".
+
+    >>> rushlight.nn.functional.upsample_nearest(rushlight.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return resample.interpolate(input, size, scale_factor, mode="nearest")
 
 
 @functional
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """interpolate in mode "bilinear" with aligned corners."""
+    """interpolate in mode "bilinear" with aligned corners.
+
+    >>> rushlight.nn.functional.upsample_bilinear(rushlight.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return resample.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 

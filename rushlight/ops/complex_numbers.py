@@ -1,0 +1,172 @@
+"""Complex numbers: conjugates, their parts, and making them of two real tensors."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import (
+    FOUND_DTYPE,
+    FUNCTIONS,
+    Tensor,
+    check_tensor,
+    function,
+    method,
+    public,
+    type_name,
+    write_out,
+)
+
+ops = _C.ops
+
+
+@public
+def conj(input):
+    """The complex conjugate; real tensors are returned as they are.
+
+    >>> rushlight.conj(rushlight.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return ops.conj(input) if input.is_complex() else input
+
+
+@public
+def conj_physical(input, *, out=None):
+    """The complex conjugate, computed at once.
+
+    >>> rushlight.conj_physical(rushlight.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    result = ops.conj(input) if input.is_complex() else input
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
+
+
+@method
+def conj_physical_(self):
+    """In-place version of conj_physical."""
+    return _C.in_place(ops.conj, self) if self.is_complex() else self
+
+
+@public
+def resolve_conj(input):
+    """The tensor itself: conjugation is never put off here.
+
+    >>> rushlight.resolve_conj(rushlight.tensor([1 + 2j]))
+    tensor([1.+2.j])
+    """
+    return input
+
+
+@public
+def resolve_neg(input):
+    """The tensor itself: negation is never put off here.
+
+    >>> rushlight.resolve_neg(rushlight.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
+@public
+def is_conj(input):
+    """Whether conjugation is put off; it never is.
+
+    >>> rushlight.is_conj(rushlight.tensor(1j).conj())
+    False
+    """
+    return False
+
+
+@public
+def is_neg(input):
+    """Whether negation is put off; it never is.
+
+    >>> rushlight.is_neg(rushlight.tensor(1j))
+    False
+    """
+    return False
+
+
+@public
+def real(input):
+    """The real part, as a view; real tensors are returned as they are.
+
+    >>> rushlight.real(rushlight.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return ops.select(ops.view_as_real(input), -1, 0) if input.is_complex() else input
+
+
+@public
+def imag(input):
+    """The imaginary part, as a view.
+
+    >>> rushlight.imag(rushlight.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    if not input.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return ops.select(ops.view_as_real(input), -1, 1)
+
+
+@public
+def angle(input, *, out=None):
+    """The angle of every element in the complex plane.
+
+    >>> rushlight.angle(rushlight.tensor([1 + 1j]))
+    tensor([0.7854])
+    """
+    result = ops.angle(input)
+    return result if out is None else write_out(out, result)
+
+
+Tensor.real = property(lambda self: real(self), lambda self, value: real(self).copy_(value))
+Tensor.imag = property(lambda self: imag(self), lambda self, value: imag(self).copy_(value))
+
+
+@function
+def complex(real, imag, *, out=None):
+    """The complex numbers with the given real and imaginary parts.
+
+    >>> rushlight.complex(rushlight.tensor([1.0]), rushlight.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    check_tensor(real, "complex", "real", 1)
+    check_tensor(imag, "complex", "imag", 2)
+    _check_parts(real, imag)
+    pair = FUNCTIONS["stack"](FUNCTIONS["broadcast_tensors"](real, imag), -1)
+    result = ops.view_as_complex(pair)
+    return (
+        result
+        if out is None
+        else write_out(
+            out,
+            result,
+            exact="Expected object of scalar type {result} but got scalar type {out} for argument 'out'",
+        )
+    )
+
+
+def _check_parts(a, b):
+    names = [type_name(t.dtype) for t in (a, b)]
+    if not all(t.dtype in (_C.float16, _C.float32, _C.float64) for t in (a, b)):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
+        )
+    if a.dtype == _C.float16:
+        raise NotImplementedError("complex numbers of two halves (torch.complex32) are not implemented")
+
+
+@function
+def polar(abs, angle, *, out=None):
+    """The complex numbers with the given sizes and angles.
+
+    >>> rushlight.polar(rushlight.tensor([2.0]), rushlight.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    check_tensor(abs, "polar", "abs", 1)
+    check_tensor(angle, "polar", "angle", 2)
+    _check_parts(abs, angle)
+    return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)
