@@ -105,6 +105,8 @@ plain(
         call(_FLAT, x(6, 3), _STARTS, mode="sum", per_sample_weights=x(5)),
         call(_FLAT, x(6, 3), index(0, 2, 5), include_last_offset=True),
         call(_FLAT, x(6, 3), _STARTS, padding_idx=2),
+        call(index(shape=(0, 2)), x(6, 3)),
+        call(index(shape=(2, 0)), x(6, 3), mode="sum"),
         call(_FLAT, x(6, 3, distinct=True), _STARTS, padding_idx=2, mode="max"),
     ],
     dtypes="f",

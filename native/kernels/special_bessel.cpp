@@ -48,18 +48,36 @@ double unscaled_i(int order, double x) {  // x >= 0
   return root * (asymptotic(order, x, -1) / std::sqrt(2 * M_PI * x)) * root;
 }
 
-// exp(x) K(x) of order nu for x >= 1: the integral of exp(-x (cosh t - 1)) cosh(nu t) over t >= 0.
+// Where the integral of scaled_k is summed: cosh t - 1, and cosh(nu t) for the orders 0, 1 and 1/3.
+struct Nodes {
+  static constexpr int COUNT = 40;
+  static constexpr double STEP = 0.15;
+  double rise[COUNT], weights[3][COUNT];
+
+  Nodes() {
+    for (int k = 0; k < COUNT; k++) {
+      double t = (k + 1) * STEP, half = std::sinh(t / 2);
+      rise[k] = 2 * half * half;
+      weights[0][k] = 1;
+      weights[1][k] = std::cosh(t);
+      weights[2][k] = std::cosh(t / 3);
+    }
+  }
+};
+
+// exp(x) K(x) of order nu (0, 1 or 1/3) for x >= 1: the integral of exp(-x (cosh t - 1)) cosh(nu t) over t >=
+// 0.
 double scaled_k(double nu, double x) {
   if (x >= FAR) return asymptotic(nu, x, 1) * std::sqrt(M_PI / (2 * x));
-  constexpr double step = 0.15;
+  static const Nodes nodes;
+  const double* weights = nodes.weights[nu == 0 ? 0 : nu == 1 ? 1 : 2];
   double sum = 0.5;
-  for (int k = 1; k < 64; k++) {
-    double half = std::sinh(k * step / 2);
-    double exponent = -2 * x * half * half;  // cosh t - 1 = 2 sinh(t/2)^2
+  for (int k = 0; k < Nodes::COUNT; k++) {
+    double exponent = -x * nodes.rise[k];
     if (exponent < -45) break;
-    sum += std::exp(exponent) * std::cosh(nu * (k * step));
+    sum += std::exp(exponent) * weights[k];
   }
-  return sum * step;
+  return sum * Nodes::STEP;
 }
 
 double k0_near(double x) {  // 0 < x <= 1
@@ -115,7 +133,7 @@ double airy_continued(double x) {
   const double* start = AIRY[int(at) - AIRY_FIRST];
   // y = sum of c[k] h^k with (k+1)(k+2) c[k+2] = at c[k] + c[k-1]
   double before = 0, c0 = start[0], c1 = start[1], power = h, sum = c0 + c1 * h;
-  for (int k = 0; k < 40; k++) {
+  for (int k = 0; k < 24; k++) {  // |h| is at most 0.5, so that the terms fall like 1.6^k / k!
     double next = (at * c0 + before) / ((k + 1.0) * (k + 2.0));
     before = c0, c0 = c1, c1 = next;
     power *= h;

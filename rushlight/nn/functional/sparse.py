@@ -60,7 +60,6 @@ def embedding_bag(
         input, weight = weight, input  # the order of old torch, which still works
     _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights)
     flat = input.reshape(-1).long()
-    bag, count = _bags(input, offsets, include_last_offset)
     rows = weight.size(0)
     outside = (flat < 0) | (flat >= rows)
     if bool(outside.any()):
@@ -72,6 +71,9 @@ def embedding_bag(
     if max_norm is not None:
         _shorten_rows(weight, flat, max_norm, norm_type)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    one_size = input.dim() == 2 and mode != "max" and padding_idx is None
+    if not one_size:
+        bag, count = _bags(input, offsets, include_last_offset)
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise RuntimeError(
@@ -82,6 +84,11 @@ def embedding_bag(
         flat, bag = flat[kept], bag[kept]
         factors = None if factors is None else factors[kept]
     vectors = rushlight.embedding(weight, flat, -1, scale_grad_by_freq, sparse)
+    if one_size:
+        if factors is not None:
+            vectors = vectors * factors.unsqueeze(-1)
+        bags = vectors.reshape(*input.shape, weight.size(1))
+        return bags.sum(1) if mode == "sum" or not input.size(1) else bags.mean(1)
     if mode == "max":
         return _largest_of_bags(vectors, bag, count)
     if factors is not None:
