@@ -174,7 +174,7 @@ if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils
 
 
-def __getattr__(name: str) -> _typing.Any:
+def __getattr__(name):  # without types: mypy meets it before it knows any
     if name in _LAZY:
         from importlib import import_module
 

@@ -6,6 +6,7 @@ import linecache
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 from rushlight import _C
 
@@ -109,7 +110,7 @@ def _module_path() -> str | None:
     if nn is None:
         return None
     frame: FrameType | None = sys._getframe(1)
-    running: list[nn.Module] = []
+    running: list[Any] = []
     while frame is not None:
         if frame.f_code.co_name == "forward":
             owner = frame.f_locals.get("self")

@@ -67,7 +67,7 @@ def _exit(self: _C.device, *error: object) -> None:
 
 
 # `with torch.device("meta"):` makes it the default for the block.
-_C.device.__enter__, _C.device.__exit__ = _enter, _exit  # type: ignore[attr-defined]
+_C.device.__enter__, _C.device.__exit__ = _enter, _exit
 
 
 def get_device_module(device: Any = None) -> Any:

@@ -121,7 +121,7 @@ class profile:
         self.activities = wanted
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready = on_trace_ready
-        self.options = {"record_shapes": record_shapes, "profile_memory": profile_memory}
+        self.options: Any = {"record_shapes": record_shapes, "profile_memory": profile_memory}
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = ProfilerAction.NONE

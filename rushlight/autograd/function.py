@@ -283,7 +283,7 @@ class NestedIOFunction(Function):
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        inner = type(cls.__name__, (_Nested,), {"_extended": cls, "_structure": args})
+        inner: Any = type(cls.__name__, (_Nested,), {"_extended": cls, "_structure": args})
         flat = inner._apply(*_flatten(args))
         return inner._rebuild(flat)
 

@@ -347,7 +347,7 @@ def _blocked(t: Tensor) -> Tensor:
 def _check_scaled(outputs, targets, check_dtypes) -> None:
     """backward is linear: of zero it is zero."""
     zeros = [rushlight.zeros_like(o) for o in outputs]
-    found = rushlight.autograd.grad(outputs, targets, zeros, retain_graph=True, allow_unused=True)
+    found: Any = rushlight.autograd.grad(outputs, targets, zeros, retain_graph=True, allow_unused=True)
     for grad, target in zip(found, targets, strict=True):
         if grad is None:
             continue

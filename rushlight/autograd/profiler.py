@@ -32,8 +32,8 @@ class _Times:
 
     key: str
     count: int
-    cpu_time_total: float
-    self_cpu_time_total: float
+    cpu_time_total: Any
+    self_cpu_time_total: Any
 
     @property
     def cpu_time(self) -> float:
@@ -255,7 +255,7 @@ def _shortened(text: str, width: int) -> str:
 
 def _as_events(raw: list) -> list[FunctionEvent]:
     first = raw[0][1] if raw else 0
-    events = []
+    events: list[FunctionEvent] = []
     for index, (name, start, end, memory, parent, thread, shapes) in enumerate(raw):
         event = FunctionEvent(index, name, (start - first) / 1e3, (end - first) / 1e3, memory, thread, shapes)
         if parent >= 0:

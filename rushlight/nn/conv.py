@@ -373,7 +373,7 @@ class _LazyConvNd(LazyModuleMixin):
     def reset_parameters(self):
         """Draw the weights anew, once there are any."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self, input, *args, **kwargs):
         """Take in_channels from the input."""

@@ -181,20 +181,18 @@ def in_place(name: str, primitive: _C.Primitive | None = None, second: str = "ot
     primitive = primitive or getattr(_C.ops, name)
     run = _C.in_place
 
+    def alone(self):
+        return run(primitive, self)
+
+    def with_values(self, values):
+        return run(primitive, self, values)
+
+    def with_other(self, other):
+        return run(primitive, self, other)
+
+    method: Any = with_values if second == "values" else with_other
     if len(primitive.args) == 1:
-
-        def method(self):
-            return run(primitive, self)
-
-    elif second == "values":
-
-        def method(self, values):
-            return run(primitive, self, values)
-
-    else:
-
-        def method(self, other):
-            return run(primitive, self, other)
+        method = alone
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."

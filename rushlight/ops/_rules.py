@@ -14,6 +14,7 @@ rule does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rushlight import _C
 
@@ -60,7 +61,7 @@ _FORMS = {
 
 def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
     """Which of the forms that the engine computes without calling Python a rule has; 0 for none of them."""
-    code = getattr(rule, "__code__", None)
+    code: Any = getattr(rule, "__code__", None)
     form = _FORMS.get(code.co_code, 0) if code else 0
     if not form or params[0] != (_GRAD, 0) or rule.__defaults__ or rule.__closure__:
         return 0
