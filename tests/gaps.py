@@ -51,8 +51,6 @@ gap("native_batch_norm", "function out", "float32 statistics in evaluation of bf
 
 NO_HALF_COMPLEX = "there is no dtype of two halves (torch.complex32)"
 gap("chalf", "function method", NO_HALF_COMPLEX)
-gap("nn.functional.avg_pool2d", "out", "no out=")
-gap("nn.functional.avg_pool3d", "out", "no out=")
 gap("alias_copy", "out", "casts to the dtype of out=")
 gap("sum_to_size", "function method", "a number is returned itself, not as a copy")
 gap("masked.prod", "function", "a copy of what nothing was reduced in")
@@ -60,8 +58,6 @@ gap("unsafe_chunk", "function method", "the pieces are packed")
 
 # ---- rounding
 ROUNDS = "bfloat16 is computed in float32 and rounded once, in torch after every step"
-gap("grid_sampler_2d", "function", ROUNDS)
-gap("grid_sampler_3d", "function", ROUNDS)
 gap("matrix_exp", "function", "torch overflows to NaN in bfloat16")
 gap("linalg.norm.subgradients_at_zero", "gradgrad", "0, where torch gives NaN")
 gap("div.trunc_rounding", "", ROUNDS, hidden="function method inplace out")
@@ -77,6 +73,7 @@ gap("logcumsumexp", "forward", OFF)
 gap("as_strided_scatter", "grad gradgrad", "torch gives the gradient to the elements that were replaced")
 gap("narrow_copy", "out", "torch fills an out= with gaps in the wrong order")
 gap("nn.functional.gelu", "out", "torch leaves an out= with gaps unwritten")
+gap("nn.functional.avg_pool3d", "out", "torch fills an out= with gaps in the wrong order")
 gap("mean", "out", "torch writes a complex mean into a real out=, dropping the imaginary part")
 gap("logsumexp", "out", "torch writes complex results into a real out=, dropping the imaginary part")
 
@@ -85,10 +82,6 @@ WORDS = "refused in other words"
 for _name in (
     "__radd__", "__rmul__", "__rdiv__", "narrow_copy", "gradient", "ldexp",
     "signal.windows.blackman",
-    "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d", "nn.functional.max_pool1d",
-    "nn.functional.max_pool3d", "nn.functional.avg_pool3d", "nn.functional.adaptive_avg_pool2d",
-    "nn.functional.adaptive_avg_pool3d", "nn.functional.adaptive_max_pool1d",
-    "nn.functional.adaptive_max_pool2d", "nn.functional.adaptive_max_pool3d",
     "nn.functional.linear_cross_entropy", "nn.functional.linear_cross_entropy.chunked",
     "nn.functional.linear_cross_entropy.chunked_none",
 ):  # fmt: skip
