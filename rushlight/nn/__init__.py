@@ -1,6 +1,6 @@
 """Layers, losses and everything else a network is made of."""
 
-from rushlight.nn import attention, functional, init, modules, parameter, utils
+from rushlight.nn import attention, common_types, functional, init, modules, parallel, parameter, utils
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
 from rushlight.nn.adaptive import *
@@ -34,6 +34,7 @@ from rushlight.nn.normalization import *
 from rushlight.nn.normalization import __all__ as _normalization
 from rushlight.nn.padding import *
 from rushlight.nn.padding import __all__ as _padding
+from rushlight.nn.parallel import DataParallel
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from rushlight.nn.pixelshuffle import *
 from rushlight.nn.pixelshuffle import __all__ as _pixelshuffle
@@ -50,14 +51,18 @@ from rushlight.nn.upsampling import __all__ as _upsampling
 
 __all__ = [
     "Buffer",
+    "DataParallel",
     "Module",
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
     "attention",
+    "common_types",
+    "factory_kwargs",
     "functional",
     "init",
     "modules",
+    "parallel",
     "parameter",
     "utils",
     *_activation,
@@ -83,3 +88,25 @@ __all__ = [
     *_pooling,
     *_upsampling,
 ]
+
+
+def factory_kwargs(kwargs):
+    """The arguments device, dtype and memory_format of a layer, as one dict.
+
+    >>> import rushlight as torch
+    >>> torch.nn.factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": torch.float64}})
+    {'dtype': torch.float64, 'device': 'cpu'}
+    """
+    if kwargs is None:
+        return {}
+    names = {"device", "dtype", "memory_format"}
+    unexpected = kwargs.keys() - {*names, "factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    found = dict(kwargs.get("factory_kwargs", {}))
+    for name in ("device", "dtype", "memory_format"):
+        if name in kwargs:
+            if name in found:
+                raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            found[name] = kwargs[name]
+    return found

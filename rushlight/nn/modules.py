@@ -3,6 +3,7 @@
 import sys
 
 from rushlight.nn import (
+    _tuples,
     activation,
     adaptive,
     batchnorm,
@@ -62,3 +63,5 @@ for _family in _FAMILIES:
     sys.modules[f"{__name__}.{_name}"] = _family
     for _exported in _family.__all__:
         globals()[_exported] = getattr(_family, _exported)
+
+sys.modules[f"{__name__}.utils"] = utils = _tuples

@@ -15,6 +15,7 @@ __all__ = [
     "get_swa_multi_avg_fn",
     "get_ema_avg_fn",
     "get_swa_avg_fn",
+    "update_bn",
 ]
 
 
@@ -160,3 +161,33 @@ class SWALR(LRScheduler):
             rest = target if before == 1 else (group["lr"] - before * target) / (1 - before)
             rates.append(target * now + rest * (1 - now))
         return rates
+
+
+@rushlight.no_grad()
+def update_bn(loader, model, device=None):
+    """Compute the running statistics of all BatchNorm layers anew, as averages over the loader's batches.
+
+    A batch may be a tensor, or a list or tuple that begins with one.
+
+    >>> import rushlight as torch
+    >>> model = torch.nn.BatchNorm1d(1)
+    >>> torch.optim.swa_utils.update_bn([torch.tensor([[0.0], [2.0]])], model)
+    >>> model.running_mean
+    tensor([1.])
+    """
+    from rushlight.nn.batchnorm import _BatchNorm
+
+    layers = {layer: layer.momentum for layer in model.modules() if isinstance(layer, _BatchNorm)}
+    if not layers:
+        return
+    training = model.training
+    model.train()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None
+    for batch in loader:
+        input = batch[0] if isinstance(batch, (list, tuple)) else batch
+        model(input if device is None else input.to(device))
+    for layer, momentum in layers.items():
+        layer.momentum = momentum
+    model.train(training)
