@@ -264,6 +264,8 @@ void Run::execute(Node* node) {
     return;
   }
   results.clear();
+  // A Function is asked even if no gradient arrived: it gets zeros and may answer otherwise.
+  any |= node->kind == Node::custom;
   if (any) {
     bool filter = captures != nullptr;
     std::vector<bool> wanted;
@@ -278,7 +280,7 @@ void Run::execute(Node* node) {
     }
     if (any && extra && extra->prehooks) {
       run_node_prehooks(node, grads);
-      any = false;
+      any = node->kind == Node::custom;
       for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
     }
     if (any) {

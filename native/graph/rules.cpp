@@ -36,7 +36,7 @@ std::string tensor_type_name(const Tensor* t) {
 [[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
   std::string which;
   // A tensor that was written by a recorded operation is that operation's output by now.
-  const Primitive* writer = primitive_number(t->storage->written.operation);
+  const Primitive* writer = out >= 0 ? nullptr : primitive_number(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
   if (producer || writer) {
     std::string name =
