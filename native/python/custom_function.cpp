@@ -11,6 +11,7 @@
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "../graph/rules.h"
+#include "forward_mode.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
@@ -56,7 +57,9 @@ struct Call {
   FunctionNode* node;
   PyObject* inputs;  // tuple
   bool executable;
-  bool single;  // one tensor output at most
+  bool recording;          // outside of forward
+  bool single;             // one tensor output at most
+  Ref<PyObject> tangents;  // of the inputs, a tuple; empty if no input has one
 };
 
 int64_t tensor_position(PyObject* inputs, PyObject* o) {
@@ -189,6 +192,82 @@ void save_values(FunctionNode* node) {
   }
 }
 
+// ---- forward mode
+
+// The tangents of the inputs, None for those that have none; empty if none has.
+Ref<PyObject> input_tangents(PyObject* inputs) {
+  Py_ssize_t n = PyTuple_GET_SIZE(inputs);
+  Ref<PyObject> tuple = checked(PyTuple_New(n));
+  bool any = false;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* o = PyTuple_GET_ITEM(inputs, i);
+    TensorRef tangent = is_tensor(o) ? tangent_of(as_tensor(o)) : TensorRef();
+    any |= bool(tangent);
+    PyTuple_SET_ITEM(tuple.get(), i, tangent ? tangent.release_object() : Py_NewRef(Py_None));
+  }
+  return any ? tuple : Ref<PyObject>();
+}
+
+class WithoutTangents {
+ public:
+  WithoutTangents() : before(modes.forward) { modes.forward = false; }
+  ~WithoutTangents() { modes.forward = before; }
+  WithoutTangents(const WithoutTangents&) = delete;
+
+ private:
+  bool before;
+};
+
+// The user's jvp, given the tangents of the inputs; its answer as a tuple.
+Ref<PyObject> call_jvp(const Call& call) {
+  FunctionNode* node = call.node;
+  Ref<PyObject> cls =
+      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(node)), "_forward_cls"));
+  Ref<PyObject> jvp = checked(PyObject_GetAttrString(cls.get(), "jvp"));
+  Py_ssize_t n = PyTuple_GET_SIZE(call.inputs);
+  std::vector<Ref<PyObject>> kept;
+  std::vector<PyObject*> args = {node->object()};
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *o = PyTuple_GET_ITEM(call.inputs, i), *tangent = PyTuple_GET_ITEM(call.tangents.get(), i);
+    if (tangent == Py_None && is_tensor(o) && !node->keep_undefined &&
+        is_differentiable(as_tensor(o)->dtype)) {
+      Tensor* t = as_tensor(o);
+      kept.emplace_back(zeros(t->sizes(), t->dtype, t->device()).release_object());
+      tangent = kept.back().get();
+    }
+    args.push_back(tangent);
+  }
+  WithoutTangents off;
+  Ref<PyObject> answer = checked(PyObject_Vectorcall(jvp.get(), args.data(), args.size(), nullptr));
+  return PyTuple_Check(answer.get()) ? answer : checked(PyTuple_Pack(1, answer.get()));
+}
+
+// Gives the outputs the tangents that jvp returned.
+void give_tangents(const Call& call, PyObject* tangents, PyObject* results) {
+  Py_ssize_t n = PyTuple_GET_SIZE(results);
+  if (PyTuple_GET_SIZE(tangents) != n) {
+    failf(PyExc_RuntimeError, "The jvp of %s returned %zd tangents, expected %zd",
+          node_name(call.node).c_str(), PyTuple_GET_SIZE(tangents), n);
+  }
+  Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *tangent = PyTuple_GET_ITEM(tangents, i), *result = PyTuple_GET_ITEM(results, i);
+    if (tangent == Py_None) continue;
+    if (!is_tensor(tangent) || !is_tensor(result)) {
+      failf(PyExc_RuntimeError, "The jvp of %s returned %s as the tangent of %s",
+            node_name(call.node).c_str(), Py_TYPE(tangent)->tp_name, Py_TYPE(result)->tp_name);
+    }
+    if (!same_sizes(as_tensor(tangent), as_tensor(result))) {
+      failf(PyExc_RuntimeError,
+            "Expected the tangent returned by %s.jvp to have the size %s of its output, got %s",
+            node_name(call.node).c_str(), sizes_text(as_tensor(result)->sizes()).c_str(),
+            sizes_text(as_tensor(tangent)->sizes()).c_str());
+    }
+    if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent);  // written in place
+    else checked(PyObject_CallMethod(core.get(), "set_tangent", "OO", result, tangent));
+  }
+}
+
 // Turns what forward returned into what apply returns.
 Ref<PyObject> finish(Call& call, PyObject* raw) {
   FunctionNode* node = call.node;
@@ -223,6 +302,11 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     extra->view_version = as_tensor(o)->storage->version;
   }
   if (call.executable) save_values(node);
+  if (call.tangents) {
+    GradMode mode(call.recording);
+    give_tangents(call, call_jvp(call).get(), results.get());
+  }
+  Py_CLEAR(node->saved_for_forward);
   Py_CLEAR(node->to_save);
   Py_CLEAR(node->dirty);
   Py_CLEAR(node->non_differentiable);
@@ -304,7 +388,8 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     node->argument_count = uint32_t(n);
     node->needs_input_grad = needs.release();
-    Call call{node, inputs.get(), any && modes.grad, true};
+    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}};
+    if (modes.forward) call.tangents = input_tangents(inputs.get());
     init_node(node, Node::custom, nullptr, call.executable ? tensors : 0, 0);
     if (call.executable) {
       Edge* edge = node->edges;
@@ -315,6 +400,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     GradMode off(false);
     Ref<PyObject> raw;
+    WithoutTangents no_tangents;
     if (separate_context) {
       raw = call_forward(forward.get(), nullptr, inputs.get());
       checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
@@ -390,6 +476,7 @@ Ref<PyObject> checked_gradients(FunctionNode* node, Ref<PyObject> answer) {
 PyObject* get_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
+    if (node->saved_for_forward) return Py_NewRef(node->saved_for_forward);
     bool clears = node->saved_count && class_flag(node, name_clear_on_access);
     if (clears && node->accessed) {
       fail(PyExc_RuntimeError,

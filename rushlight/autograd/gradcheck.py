@@ -292,7 +292,7 @@ def _check_forward(function, inputs, targets, places, options) -> None:
                 slopes = _difference(function, inputs, places, target, direction, options["eps"])
                 with forward_ad.dual_level():
                     moved = list(inputs)
-                    moved[at] = forward_ad.make_dual(target.detach(), direction)
+                    moved[at] = forward_ad.make_dual(target, direction)
                     results = _tensors(function(*moved))
                     tangents = [forward_ad.unpack_dual(results[place]).tangent for place in places]
                 for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):

@@ -214,7 +214,9 @@ class _Frame:
         self.args = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
         self.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
         anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
+        carrying = _C.set_forward_mode(False)
         self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
+        _C.set_forward_mode(carrying)
 
     def pack(self, tensor):
         holder = _Holder()
