@@ -179,7 +179,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
   }
   static Primitive& plus = primitive("add");
   // Sum into a buffer that only the engine holds; otherwise into a new one.
-  if (!create_graph) {
+  if (!create_graph && !modes.forward) {
     bool same = same_sizes(slot, grad.get()) && slot->dtype == grad->dtype;
     if (same && owned_alone(slot) && slot->is_contiguous()) {
       PyObject* args[] = {slot->object(), grad->object()};
@@ -330,7 +330,7 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
   run.discover(roots);
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
-  Unrecorded unrecorded(!create_graph);
+  Unrecorded unrecorded(!create_graph && !modes.forward);  // tangents need every operation
   struct Frees {
     bool before;
     explicit Frees(bool on) : before(std::exchange(frees_graph, on)) {}

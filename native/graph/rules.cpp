@@ -1,5 +1,6 @@
 #include "rules.h"
 
+#include "../python/forward_mode.h"
 #include "../python/primitive.h"
 #include "custom.h"
 #include "errors.h"
@@ -315,6 +316,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
     if (!modes.grad) return share(saved.object);
     TensorRef value = new_alias(alias);
+    if (modes.forward) share_tangent(alias, value.get());
     if (is_differentiable(value->dtype)) {
       Py_INCREF(node->object());
       value->grad_fn = node;

@@ -7,6 +7,8 @@
 // of the tangent. Start with give_tangents.
 #include "forward_mode.h"
 
+#include "tensor_type.h"
+
 #include "../graph/modes.h"
 
 namespace rl {
@@ -112,6 +114,19 @@ TensorRef tangent_of(Tensor* t) {
   TensorRef part = part_of(base->extra->tangent, base, t);
   set_tangent(t, part);
   return part;
+}
+
+void share_tangent(Tensor* from, Tensor* to, bool copy) {
+  TensorRef tangent = tangent_of(from);
+  if (!tangent) return;
+  if (copy) {
+    WithoutForward off;
+    static Primitive& clone_op = primitive("clone");
+    tangent = call_on(clone_op, tangent.get());
+  }
+  set_tangent(to, tangent);
+  // The tangent of a result is computed from it, so it may lead back to the node that saved it.
+  if (tangent->grad_fn) track_graph(to);
 }
 
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result) {

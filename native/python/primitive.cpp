@@ -89,6 +89,7 @@ Saved save_tensor(Tensor* t, bool keep_history) {
     return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
   }
   TensorRef alias = new_alias(t);
+  if (modes.forward) share_tangent(t, alias.get());
   if (keep_history) {
     alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
     alias->output_nr = t->output_nr;
@@ -107,6 +108,7 @@ Saved save_value(PyObject* o, bool copy) {
     Tensor* t = as_tensor(o);
     if (!copy) return save_tensor(t, true);
     TensorRef kept = clone(t);  // written in place by this very operation
+    if (modes.forward) share_tangent(t, kept.get(), true);
     kept->grad_fn = t->grad_fn;
     kept->output_nr = t->output_nr;
     if (t->grad_fn) Py_INCREF(t->grad_fn->object());
@@ -213,6 +215,18 @@ void record_outputs(Node* node, PyObject* result) {
   }
 }
 
+// The saved outputs of a node get the tangents that the outputs have by now.
+void share_output_tangents(Node* node, PyObject* result) {
+  bool several = PyTuple_Check(result) || PyList_Check(result);
+  Saved* slot = node->saved + node->saved_count - bit_count(node->want_outs);
+  for (int i = 0; node->want_outs >> i; i++) {
+    if (!(node->want_outs >> i & 1)) continue;
+    Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
+    if (slot->object && is_tensor(slot->object)) share_tangent(out, as_tensor(slot->object));
+    slot++;
+  }
+}
+
 void set_history(Tensor* out, Node* node, uint32_t nr) {
   if (!is_differentiable(out->dtype)) return;
   Py_INCREF(node->object());
@@ -307,11 +321,13 @@ PyObject* call(Primitive& op, PyObject* const* args) {
     }
   }
   Ref<PyObject> result = compute(op, args, nullptr);
+  Ref<Node> recorded;
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
   if (needs && modes.grad && !op.no_derivative && !modes.inference) {
     Ref<Node> node = record_inputs(op, args, needs, false);
     record_outputs(node.get(), result.get());
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
+    if (modes.forward) recorded = node;
   } else {
     // A view made in inference mode of a tensor from outside is a tensor like that one.
     if (modes.inference && !(op.options & Primitive::VIEW)) {
@@ -319,7 +335,10 @@ PyObject* call(Primitive& op, PyObject* const* args) {
     }
     note_origin(op, args, needs, result.get());
   }
-  if (modes.forward) give_tangents(op, args, result.get());
+  if (modes.forward) {
+    give_tangents(op, args, result.get());
+    if (recorded) share_output_tangents(recorded.get(), result.get());
+  }
   return result.release();
 }
 
@@ -336,8 +355,9 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   }
   Ref<PyObject> tangent;
   if (modes.forward) tangent = tangent_of_write(op, args);
-  Ref<Node> node;
+  Ref<Node> node, recorded;
   if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
+  if (modes.forward) recorded = node;
   announce_write(self);
   Ref<PyObject> result = compute(op, args, self);
   note_write(self);
@@ -346,7 +366,10 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
     self->storage->written.operation = op.number;
     rewrite_history(self, std::move(node));
   }
-  if (tangent) write_tangent(self, tangent.get());
+  if (tangent) {
+    write_tangent(self, tangent.get());
+    if (recorded) share_output_tangents(recorded.get(), self->object());
+  }
   return Py_NewRef(self->object());
 }
 

@@ -515,6 +515,7 @@ void track_all(std::vector<Node*> stack, std::vector<Tensor*> tensors) {
       if (x->extra) {
         visit_tensor(x->extra->base);
         visit_tensor(x->extra->grad);
+        visit_tensor(x->extra->tangent);
       }
       continue;
     }
