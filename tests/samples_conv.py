@@ -322,7 +322,12 @@ op(
     + [call(VOLUME, POINTS_3D, mode, "zeros", False) for mode in ("bilinear", "nearest")],
     **GRID,
 )
-op("grid_sampler", [call(IMAGE, POINTS, 0, 0, False)], **GRID)
+op(
+    "grid_sampler",
+    [call(IMAGE, POINTS, 0, 0, False)],
+    **GRID,
+    covers=("pick_weighted", "spread_weighted", "pick_products"),
+)
 op("grid_sampler_2d", [call(IMAGE, POINTS, 2, 1, False)], **GRID)
 op("grid_sampler_3d", [call(VOLUME, POINTS_3D, 0, 2, True)], **GRID)
 op("affine_grid_generator", [call(x(2, 2, 3), (2, 1, 3, 4), False, only="s")], **(GRID | {"dtypes": "s"}))

@@ -173,3 +173,12 @@ def test_indices_outside_are_refused():
         where = torch.tensor([[[[0, 1], [2, bad]]]])
         with pytest.raises(RuntimeError, match="Found an invalid max index"):
             F.max_unpool2d(x, where, 2)
+
+
+def test_what_lies_outside_the_image_is_not_read():
+    """Points beyond the border are zero, even next to infinite pixels."""
+    image = torch.full((1, 1, 2, 2), float("inf"))
+    far = torch.full((1, 1, 1, 2), 5.0)
+    assert F.grid_sample(image, far, align_corners=False).tolist() == [[[[0.0]]]]
+    nowhere = torch.full((1, 1, 1, 2), float("nan"))
+    assert F.grid_sample(image, nowhere, align_corners=False).tolist() == [[[[0.0]]]]

@@ -1,7 +1,8 @@
-"""Sampling images at the points of a grid, and grids of affine maps: composed, so differentiable at will.
+"""Sampling images at the points of a grid, and grids of affine maps.
 
 A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `_places` turns
-them into pixel positions, the `_nearest`, `_linear` and `_cubic` samplers pick and weigh pixels.
+them into pixel positions; `_nearest`, `_linear` and `_cubic` say which pixels a point is made of and with
+what weights, in differentiable arithmetic. Only the weighted sum itself is a primitive.
 """
 
 from __future__ import annotations
@@ -9,8 +10,32 @@ from __future__ import annotations
 from rushlight import _C
 
 from ._public import Tensor, function, type_name
+from ._rules import derivative
+from ._tangents import MULTILINEAR
 
 ops = _C.ops
+
+# Three faces of one trilinear form: the derivatives of each are the other two.
+derivative(
+    "pick_weighted",
+    node="GridSampler2DBackward0",
+    x=lambda g, x_shape, weights, index: ops.spread_weighted(g, weights, index, x_shape[2]),
+    weights=lambda g, x, index: ops.pick_products(g, x, index),
+)
+derivative(
+    "spread_weighted",
+    node="GridSampler2DBackwardBackward0",
+    grad=lambda g, weights, index: ops.pick_weighted(g, weights, index),
+    weights=lambda g, grad, index: ops.pick_products(grad, g, index),
+)
+derivative(
+    "pick_products",
+    node="GridSampler2DBackwardBackward0",
+    grad=lambda g, x, index: ops.pick_weighted(x, g, index),
+    x=lambda g, grad, index, x_shape: ops.spread_weighted(grad, g, index, x_shape[2]),
+)
+MULTILINEAR.update(("pick_weighted", "spread_weighted", "pick_products"))
+
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 
@@ -53,37 +78,43 @@ def _places(point, size, align_corners):
     return _where(ops.abs(place) < 1e9, place, -100.0)
 
 
-def _pick(flat, sizes, indices):
-    """The pixels at integer positions (one tensor per dimension), zero where they lie outside."""
+def _index(sizes, indices):
+    """Where pixels at integer positions (one tensor per dimension) lie; -1 outside the image."""
     at = inside = None
     for index, size in zip(indices, sizes, strict=True):
         within = (index >= 0) & (index < size)
         inside = within if inside is None else inside & within
-        at = index.clamp(0, size - 1) if at is None else at * size + index.clamp(0, size - 1)
-    n, c = flat.shape[:2]
-    where = at.reshape(n, 1, -1).expand(n, c, -1)
-    return flat.gather(2, where) * inside.reshape(n, 1, -1).to(flat.dtype)
+        at = index if at is None else at * size + index
+    return _where(inside, at, -1)
+
+
+def _combine(flat, terms):
+    """The sum of pixels with their weights, from pairs of both."""
+    n = flat.shape[0]
+    index = ops.stack([at.reshape(n, -1) for at, _ in terms], 1)
+    weights = ops.stack([weight.reshape(n, -1) for _, weight in terms], 1)
+    return ops.pick_weighted(flat, weights, index)
 
 
 def _linear(flat, sizes, places):
-    n = flat.shape[0]
     whole = [place.detach().floor() for place in places]
-    parts = [(place - floor).reshape(n, 1, -1) for place, floor in zip(places, whole, strict=True)]
+    parts = [place - floor for place, floor in zip(places, whole, strict=True)]
     corners = [floor.long() for floor in whole]
-    total = None
+    terms = []
     for corner in range(1 << len(sizes)):
         steps = [corner >> d & 1 for d in range(len(sizes))]
-        term = _pick(flat, sizes, [i + step for i, step in zip(corners, steps, strict=True)])
+        weight = None
         for part, step in zip(parts, steps, strict=True):
-            term = term * (part if step else 1 - part)
-        total = term if total is None else total + term
-    return total
+            factor = part if step else 1 - part
+            weight = factor if weight is None else weight * factor
+        terms.append((_index(sizes, [i + step for i, step in zip(corners, steps, strict=True)]), weight))
+    return _combine(flat, terms)
 
 
 def _nearest(flat, sizes, places):
     # The grid takes part with a gradient of zero.
-    zero = sum((place * 0).reshape(flat.shape[0], 1, -1) for place in places)
-    return _pick(flat, sizes, [place.detach().round().long() for place in places]) + zero
+    weight = sum(place * 0 for place in places) + 1
+    return _combine(flat, [(_index(sizes, [place.detach().round().long() for place in places]), weight)])
 
 
 def _cubic_weights(t, a=-0.75):
@@ -97,21 +128,15 @@ def _cubic_weights(t, a=-0.75):
 
 
 def _cubic(flat, sizes, places, padding_mode, align_corners):
-    n = flat.shape[0]
     whole = [place.detach().floor() for place in places]
-    rows, cols = [
-        _cubic_weights((place - floor).reshape(n, 1, -1)) for place, floor in zip(places, whole, strict=True)
-    ]
-    total = None
+    rows, cols = [_cubic_weights(place - floor) for place, floor in zip(places, whole, strict=True)]
+    terms = []
     for i, row in enumerate(rows):
         y = _padded(whole[0] + (i - 1), sizes[0], padding_mode, align_corners).long()
-        line = None
         for j, col in enumerate(cols):
             x = _padded(whole[1] + (j - 1), sizes[1], padding_mode, align_corners).long()
-            term = _pick(flat, sizes, [y, x]) * col
-            line = term if line is None else line + term
-        total = line * row if total is None else total + line * row
-    return total
+            terms.append((_index(sizes, [y, x]), row * col))
+    return _combine(flat, terms)
 
 
 def _check(input, grid, mode, dims):
