@@ -3,7 +3,8 @@
 import math
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
+from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -17,6 +18,8 @@ from rushlight.optim.optimizer import (
 )
 
 __all__ = ["Adam"]
+
+_PLAIN = (Tensor, Parameter)
 
 
 class Adam(GroupOptimizer):
@@ -119,9 +122,22 @@ class Adam(GroupOptimizer):
             lr = as_number(lr)
         eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
         decoupled = group["decoupled_weight_decay"]
-        for param, grad in self._moving(group):
+        # The sweep in native code is for plain tensors; a subclass is asked by each operation.
+        one_sweep = not group["differentiable"]
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
             state = self._state_of(param, amsgrad)
             step = state["step"].add_(1).item()
+            largest = state["max_exp_avg_sq"] if amsgrad else None
+            if one_sweep and type(param) in _PLAIN and type(grad) is Tensor and _C.adam_step(
+                param, grad, state["exp_avg"], state["exp_avg_sq"], largest, beta1, beta2, eps, weight_decay,
+                decoupled, lr, step, group["maximize"],
+            ):  # fmt: skip
+                continue
+            if group["maximize"]:
+                grad = -grad
             if weight_decay:
                 if decoupled:
                     param.mul_(1 - lr * weight_decay)
@@ -132,7 +148,7 @@ class Adam(GroupOptimizer):
             mean.lerp_(grad, 1 - beta1)
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
             if amsgrad:
-                largest = real_view(state["max_exp_avg_sq"])
+                largest = real_view(largest)
                 square = largest.copy_(rushlight.maximum(largest, square))
             divisor = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(eps)
             step_size = lr / (1 - beta1**step)
