@@ -64,7 +64,7 @@ plain(
     dtypes="s",
     strict=False,
     grad="f",
-    second=False,
+    covers=("cdist_backward",),
     tolerance=100.0,
     same_strides=False,
 )

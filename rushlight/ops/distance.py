@@ -14,9 +14,40 @@ from rushlight.ops._public import (
     wrap_dim,
     write_out,
 )
+from rushlight.ops._rules import derivative
 from rushlight.ops.reduce import vector_norm
 
 ops = _C.ops
+
+
+def _no_derivative(g_out):
+    raise NotImplementedError("the derivative for '_cdist_backward' is not implemented.")
+
+
+derivative(
+    "cdist",
+    a=lambda g, a, b, out, p: _cdist_gradient(g, a, b, out, p),
+    b=lambda g, a, b, out, p: _cdist_gradient(g.mT, b, a, out.mT, p),
+)
+# Only run where no derivative of it is asked for, see below.
+derivative("cdist_backward", g=_no_derivative, a=_no_derivative, b=_no_derivative, distances=_no_derivative)
+
+
+def _cdist_gradient(g, a, b, distances, p):
+    """The gradient of a: by one kernel, or where it is differentiated itself, composed."""
+    if not _C.is_grad_enabled():
+        return ops.cdist_backward(g, a, b, distances, p)
+    t = a.unsqueeze(-2) - b.unsqueeze(-3)
+    g, far = g.unsqueeze(-1), distances.unsqueeze(-1)
+    if p in (0, 1):
+        return (g * ops.sign(t) * p).sum(-2)
+    if p == math.inf:
+        return ops.where(ops.eq(ops.abs(t), far), g * ops.sign(t), 0).sum(-2)
+    same = ops.eq(t, 0)
+    t, far = ops.where(same, 1, t), ops.where(ops.eq(far, 0), 1, far)
+    slope = t / far if p == 2 else ops.sign(t) * (ops.abs(t) / far) ** (p - 1)
+    return ops.where(same, 0, g * slope).sum(-2)
+
 
 _MODES = {
     None: 0,
@@ -88,12 +119,14 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     many = x1.size(-2) > _MANY_ROWS or x2.size(-2) > _MANY_ROWS
     if p == 2 and (mode == 1 or (mode == 0 and many)):
         return _euclid(x1, x2)
-    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    if difference.size(-1) == 0 or difference.numel() == 0:
-        return difference.sum(-1)
+    batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
+    rows, others = x1.size(-2), x2.size(-2)
+    if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
+        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)
     if x1.dtype not in (_C.float32, _C.float64):
         raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
-    return _length(difference, p)
+    x1, x2 = (x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (x1, x2))
+    return ops.cdist(x1, x2, float(p)).reshape(*batch, rows, others)
 
 
 @function
