@@ -370,6 +370,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     Ref<PyObject> ctx = checked(type->tp_alloc(type, 0));
     PyObject_GC_UnTrack(ctx.get());  // until an attribute could close a loop
     FunctionNode* node = self_function(ctx.get());
+    node->kind = Node::custom;  // freed as such also if something fails before it is set up
     uint32_t tensors = 0;
     bool any = false;
     node->tensor_arguments.resize(size_t(n));

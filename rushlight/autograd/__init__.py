@@ -12,7 +12,7 @@ from rushlight import _C
 from rushlight._errors import explain_no_graph, explain_operands, with_places
 from rushlight.autograd import function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import Function, NestedIOFunction
 from rushlight.autograd.grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
@@ -27,9 +27,11 @@ from rushlight.autograd.grad_mode import (
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 
 Tensor = _C.Tensor
+SavedTensor = _C.SavedTensor
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -303,7 +305,7 @@ class Variable(metaclass=_VariableMeta):
 
 
 # Parts that a program may not need are imported when they are first named.
-_LAZY = {"forward_ad", "functional", "profiler"}
+_LAZY = {"forward_ad", "functional", "profiler", "variable"}
 
 
 def __getattr__(name: str) -> Any:
