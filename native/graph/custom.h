@@ -58,7 +58,7 @@ void run_node_prehooks(Node* node, Tensor** grads);
 uint64_t current_run();
 bool will_run(Node* node);
 void call_when_done(PyObject* callback);
-Node* running_node();  // whose derivative is being computed, or null
+Node* running_node();        // whose derivative is being computed, or null
 bool all_runs_accumulate();  // false inside grad() and backward(inputs=...)
 
 // custom_function.cpp

@@ -30,7 +30,8 @@ bool owned_alone(const Tensor* t) {
          t->storage->kind != Storage::external && !t->requires_grad();
 }
 
-// A gradient that reaches the user says where it was computed without a graph, should somebody differentiate it.
+// A gradient that reaches the user says where it was computed without a graph, should somebody differentiate
+// it.
 void mark_cut(Tensor* grad, Source source) {
   if (Py_REFCNT(grad->object()) > 2 || grad->requires_grad() || grad->storage->written.code) return;
   grad->flags |= Tensor::CUT_NO_GRAD;

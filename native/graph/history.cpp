@@ -43,20 +43,23 @@ PyObject* int_tuple(Sizes values) {
   if (origin == ViewOrigin::multi_output) {
     text +=
         " This view is the output of a function that returns multiple views. Such functions do not allow the "
-        "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+        "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
+        "one.";
   } else if (origin == ViewOrigin::custom) {
     text +=
         " This view was created inside a custom Function (or because an input was returned as-is) and the "
         "autograd logic to handle view+inplace would override the custom backward associated with the custom "
-        "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+        "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning "
+        "the "
         "output of the custom Function.";
   } else {
-    text += std::string(
-                " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-                "code by moving both the view and the inplace either both inside the ") +
-            (inference ? "inference_mode" : "no_grad") +
-            " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
-            "be tracked).";
+    text +=
+        std::string(
+            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+            "code by moving both the view and the inplace either both inside the ") +
+        (inference ? "inference_mode" : "no_grad") +
+        " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
+        "be tracked).";
   }
   fail_at(PyExc_RuntimeError, text,
           {{"The memory was written", indirect ? t->storage->written : current_source()}}, "");

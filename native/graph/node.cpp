@@ -33,7 +33,8 @@ bool freeing = false;
 bool is_asleep(const Node* accumulator) { return !accumulator->saved_room[0].object; }
 
 bool put_to_sleep(Node* node) {
-  if (node->kind != Node::accumulate || node->extra || node->weakrefs || Py_TYPE(node) != NodeType) return false;
+  if (node->kind != Node::accumulate || node->extra || node->weakrefs || Py_TYPE(node) != NodeType)
+    return false;
   if (is_asleep(node)) return false;
   Tensor* leaf = node->leaf();
   if (!leaf->extra || leaf->extra->accumulator != node) return false;
@@ -299,7 +300,8 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
   PyObject* value = PyObject_GenericGetAttr(self, name);
   if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   const char* text = PyUnicode_AsUTF8(name);
-  if (!text || (std::strncmp(text, "_saved_", 7) != 0 && std::strncmp(text, "_raw_saved_", 11) != 0)) return value;
+  if (!text || (std::strncmp(text, "_saved_", 7) != 0 && std::strncmp(text, "_raw_saved_", 11) != 0))
+    return value;
   PyErr_Clear();
   return guarded([&]() -> PyObject* {
     Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd.graph"));

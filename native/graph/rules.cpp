@@ -51,10 +51,11 @@ std::string tensor_type_name(const Tensor* t) {
           tensor_type_name(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
           std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
           " instead. " +
-          (modes.anomaly ? "Hint: the backtrace further above shows the operation that failed to compute its "
-                           "gradient. The variable in question was changed in there or anywhere later. Good luck!"
-                         : "Hint: enable anomaly detection to find the operation that failed to compute its "
-                           "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."),
+          (modes.anomaly
+               ? "Hint: the backtrace further above shows the operation that failed to compute its "
+                 "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+               : "Hint: enable anomaly detection to find the operation that failed to compute its "
+                 "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."),
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Change a clone() instead, or write the in-place operation out of place.");
@@ -169,8 +170,9 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
   bool is_arg = other.kind == RuleParam::arg;
   int slot = is_arg ? slot_of_arg(node, other.index) : slot_of_out(node, other.index);
   Ref<PyObject> value = unpack(node, slot, is_arg ? -1 : other.index);
-  bool real = is_plain_tensor(value.get()) ? !is_complex(as_tensor(value.get())->dtype)
-                                           : PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get());
+  bool real = is_plain_tensor(value.get())
+                  ? !is_complex(as_tensor(value.get())->dtype)
+                  : PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get());
   if (!real) return {};
   static Primitive& mul = primitive("mul");
   PyObject* args[] = {g->object(), value.get()};
@@ -267,7 +269,7 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   NodeExtra* extra = node->extra;
   Node* inner = extra->inner;
   PyObject *layout, *sizes, *strides, *offset;
-  unsigned at;   // which of the edges is the base's
+  unsigned at;  // which of the edges is the base's
   int convert;  // -1: the view is of the parts of a complex base, 1: of a real base as complex numbers
   if (!PyArg_ParseTuple(extra->geometry, "OOOOIi", &layout, &sizes, &strides, &offset, &at, &convert))
     throw PythonError{};
@@ -308,10 +310,11 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     Tensor* alias = as_tensor(saved.object);
     check_version(node, alias, saved, out);
     if (out < 0 && alias->grad_fn && alias->storage->written.operation == DETACHED) {
-      fail_at(PyExc_RuntimeError,
-              "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
-              "supported, please use out-of-place `.detach()` instead",
-              {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
+      fail_at(
+          PyExc_RuntimeError,
+          "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+          "supported, please use out-of-place `.detach()` instead",
+          {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
     }
     if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
     if (!modes.grad) return share(saved.object);
@@ -442,7 +445,8 @@ bool returned_tuple(PyObject* hook, PyObject* answer, size_t n) {
     failf(PyExc_TypeError, "expected tuple, but hook returned '%s'", Py_TYPE(answer)->tp_name);
   }
   if (PyTuple_GET_SIZE(answer) != Py_ssize_t(n)) {
-    failf(PyExc_RuntimeError, "hook '%s' has returned an incorrect number of values (got %zd, but expected %zu)",
+    failf(PyExc_RuntimeError,
+          "hook '%s' has returned an incorrect number of values (got %zd, but expected %zu)",
           hook_name(hook).c_str(), PyTuple_GET_SIZE(answer), n);
   }
   return true;

@@ -256,7 +256,8 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
   if (t->storage->version != version) {
     fail(PyExc_RuntimeError,
          "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-         "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+         "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "
+         "an "
          "issue if you need to perform in-place operations on the input to a pack hook.");
   }
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));

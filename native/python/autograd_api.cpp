@@ -25,15 +25,16 @@ Edge edge_of(PyObject* o, const char* function) {
   auto* node = reinterpret_cast<Node*>(PyTuple_GET_ITEM(o, 0));
   int64_t nr = read_int(PyTuple_GET_ITEM(o, 1));
   if (nr < 0 || nr >= int64_t(node->output_count)) {
-    failf(PyExc_RuntimeError, "%s(): %s has no output %lld", function, node_name(node).c_str(), (long long)nr);
+    failf(PyExc_RuntimeError, "%s(): %s has no output %lld", function, node_name(node).c_str(),
+          (long long)nr);
   }
   Py_INCREF(node->object());
   return {node, uint32_t(nr)};
 }
 
 // run_backward(tensors, gradients, keep_graph, create_graph, inputs or None, accumulate, allow_unused)
-// Instead of a tensor there may be a gradient edge, a tuple (node, output number, ...). Everything is checked by then (rushlight/autograd/__init__.py words the errors). Returns the captured
-// gradients.
+// Instead of a tensor there may be a gradient edge, a tuple (node, output number, ...). Everything is checked
+// by then (rushlight/autograd/__init__.py words the errors). Returns the captured gradients.
 PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 6) fail(PyExc_TypeError, "run_backward takes 6 arguments");
@@ -256,8 +257,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
             dtype_class_name(result->dtype), dtype_class_name(t->dtype));
     }
     if (t == result) return Py_NewRef(args[0]);
-    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad &&
-                 !modes.forward;
+    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad && !modes.forward;
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
     check_inplace(t);
@@ -303,7 +303,8 @@ PyObject* py_swap(PyObject*, PyObject* args) {
       // A graph that waits for the leaf's gradient would deliver it to the other one.
       if (t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0) {
         fail(PyExc_RuntimeError,
-             "Expected accumulate_grad node to be null: cannot swap a tensor that is part of a recorded graph");
+             "Expected accumulate_grad node to be null: cannot swap a tensor that is part of a recorded "
+             "graph");
       }
     }
     for (Tensor* t : {a, b}) {

@@ -259,11 +259,12 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
     if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be set on leaf tensors.");
     Tensor* grad = t->extra ? t->extra->grad : nullptr;
     if (grad && value != Py_None && grad->dtype != dtype_from(value)) {
-      failf(PyExc_RuntimeError,
-            "Cannot set grad_dtype to '%s' because there is already a gradient with dtype '%s'. Please clear "
-            "the gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
-            "existing gradient's dtype.",
-            dtype_class_name(dtype_from(value)), dtype_cpp_name(grad->dtype));
+      failf(
+          PyExc_RuntimeError,
+          "Cannot set grad_dtype to '%s' because there is already a gradient with dtype '%s'. Please clear "
+          "the gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
+          "existing gradient's dtype.",
+          dtype_class_name(dtype_from(value)), dtype_cpp_name(grad->dtype));
     }
     Ref<PyObject> dict = checked(PyObject_GenericGetDict(self, nullptr));
     if (PyDict_SetItemString(dict.get(), "_grad_dtype", value) < 0) throw PythonError{};
@@ -289,8 +290,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     DType expected;
     if (gradient_dtype(t, expected) && grad->dtype != expected) {
       failf(PyExc_RuntimeError,
-            "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient must "
-            "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
+            "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient "
+            "must "
+            "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's "
+            "grad_dtype "
             "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution.",
             dtype_cpp_name(grad->dtype), dtype_class_name(expected));
     }
