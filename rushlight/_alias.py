@@ -36,6 +36,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec):
+        rushlight.__name__ = "torch"  # libraries that patch torch look names up from there
         module = importlib.import_module(rushlight_name(spec.name))
         # The import system stamps the spec it was asked for on the module; exec_module puts its own back.
         spec.loader_state = module.__spec__
@@ -53,8 +54,9 @@ def explain(error: BaseException) -> None:
             missing = f"no module {error.name}" if isinstance(error, ModuleNotFoundError) else "no such name"
     elif isinstance(error, AttributeError) and error.name is not None:
         owner = error.obj
-        if isinstance(owner, ModuleType) and owner.__name__.partition(".")[0] == "rushlight":
-            missing = f"no torch{owner.__name__.removeprefix('rushlight')}.{error.name}"
+        if isinstance(owner, ModuleType) and owner.__name__.partition(".")[0] in ("torch", "rushlight"):
+            name = owner.__name__.removeprefix("rushlight").removeprefix("torch")
+            missing = f"no torch{name}.{error.name}"
         elif isinstance(owner, rushlight.Tensor):
             missing = f"no Tensor.{error.name}"
     if missing is not None and "Rushlight" not in str(error):

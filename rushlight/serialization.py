@@ -50,6 +50,8 @@ __all__ = [
 
 DEFAULT_PROTOCOL = 2
 MAP_SHARED, MAP_PRIVATE = 1, 2
+FILE_LIKE = Any  # a path or a file object
+MAP_LOCATION = Any  # None, a device, a dict of devices, or a function of (storage, location)
 
 
 class LoadEndianness(Enum):

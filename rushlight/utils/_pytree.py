@@ -1,0 +1,435 @@
+"""Nested containers as trees: flatten to a list of leaves, map over the leaves, and build the nest again.
+
+    >>> leaves, spec = tree_flatten({"a": [1, 2], "b": (3,)})
+    >>> leaves
+    [1, 2, 3]
+    >>> tree_unflatten([x * 10 for x in leaves], spec)
+    {'a': [10, 20], 'b': (30,)}
+
+Tuples, lists, dicts, named tuples, ordered and default dicts and deques are nodes; everything else, None
+included, is a leaf. `register_pytree_node` adds a type.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rushlight._size import Size
+
+PyTree = Any
+Context = Any
+IsLeaf = Callable[[Any], bool] | None
+
+
+class NodeDef(NamedTuple):
+    """How a container type is taken apart and put together."""
+
+    type: type
+    flatten_fn: Callable[[Any], tuple[list, Context]]
+    unflatten_fn: Callable[[Iterable, Context], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list, Context]] | None
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """A step of a path into a tuple or list: `[0]`."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """A step of a path into a dict: `['a']`."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A step of a path into an object: `.name`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        return getattr(obj, self.name)
+
+
+KeyEntry = Any
+KeyPath = tuple
+SUPPORTED_NODES: dict[type, NodeDef] = {}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable,
+    unflatten_fn: Callable,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable | None = None,
+    from_dumpable_context: Callable | None = None,
+    flatten_with_keys_fn: Callable | None = None,
+) -> None:
+    """Makes `cls` a node: flatten_fn(x) gives (children, context), and unflatten_fn makes x of them again."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    del SUPPORTED_NODES[cls]
+
+
+def _mapping_with_keys(d: Any) -> tuple[list, Context]:
+    values, context = SUPPORTED_NODES[type(d)].flatten_fn(d)
+    return [(MappingKey(k), v) for k, v in zip(d, values, strict=True)], context
+
+
+def _sequence_with_keys(s: Any) -> tuple[list, Context]:
+    values, context = SUPPORTED_NODES[_node_type(s)].flatten_fn(s)
+    return [(SequenceKey(i), v) for i, v in enumerate(values)], context
+
+
+class _NamedTuple:
+    """Stands in the table for every named tuple."""
+
+
+register_pytree_node(
+    dict,
+    lambda d: (list(d.values()), list(d)),
+    lambda v, keys: dict(zip(keys, v, strict=True)),
+    flatten_with_keys_fn=_mapping_with_keys,
+)
+register_pytree_node(
+    OrderedDict,
+    lambda d: (list(d.values()), list(d)),
+    lambda v, keys: OrderedDict(zip(keys, v, strict=True)),
+    flatten_with_keys_fn=_mapping_with_keys,
+)
+register_pytree_node(
+    defaultdict,
+    lambda d: (list(d.values()), [d.default_factory, list(d)]),
+    lambda v, context: defaultdict(context[0], zip(context[1], v, strict=True)),
+    flatten_with_keys_fn=_mapping_with_keys,
+)
+register_pytree_node(
+    list, lambda x: (x, None), lambda v, _: list(v), flatten_with_keys_fn=_sequence_with_keys
+)
+register_pytree_node(
+    tuple, lambda x: (list(x), None), lambda v, _: tuple(v), flatten_with_keys_fn=_sequence_with_keys
+)
+register_pytree_node(
+    Size, lambda x: (list(x), None), lambda v, _: Size(v), flatten_with_keys_fn=_sequence_with_keys
+)
+register_pytree_node(
+    deque,
+    lambda x: (list(x), x.maxlen),
+    lambda v, maxlen: deque(v, maxlen=maxlen),
+    flatten_with_keys_fn=_sequence_with_keys,
+)
+register_pytree_node(
+    _NamedTuple,
+    lambda x: (list(x), type(x)),
+    lambda v, kind: kind(*v),
+    flatten_with_keys_fn=lambda x: (
+        [(GetAttrKey(name), v) for name, v in zip(x._fields, x, strict=True)],
+        type(x),
+    ),
+)
+
+
+def _node_type(tree: Any) -> Any:
+    kind = type(tree)
+    if kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return _NamedTuple
+    return kind
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether `tree` is a leaf."""
+    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+
+
+class TreeSpec:
+    """The shape of a nest: the container's type, what else rebuilds it, and the shapes of its children."""
+
+    def __init__(
+        self, type: Any, context: Context = None, children_specs: list[TreeSpec] | None = None
+    ) -> None:
+        self.type, self.context = type, context
+        self._children = children_specs or []
+        leaf = type is None
+        self.num_leaves = 1 if leaf else sum(spec.num_leaves for spec in self._children)
+        self.num_nodes = 1 + sum(spec.num_nodes for spec in self._children)
+        self.num_children = len(self._children)
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        return self._children
+
+    def children(self) -> list[TreeSpec]:
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        return self._children[index]
+
+    def is_leaf(self) -> bool:
+        return self.type is None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeSpec):
+            return NotImplemented
+        return (self.type, self.context, self._children) == (other.type, other.context, other._children)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.num_leaves, tuple(map(hash, self._children))))
+
+    def __repr__(self, indent: int = 0) -> str:
+        if self.is_leaf():
+            return "*"
+        kind = self.context.__name__ if self.type is _NamedTuple else self.type.__name__
+        inner = (",\n" + " " * (indent + 2)).join(spec.__repr__(indent + 2) for spec in self._children)
+        return f"TreeSpec({kind}, {self.context}, [{inner}])"
+
+    def flatten_up_to(self, tree: PyTree) -> list:
+        """The subtrees of `tree` where this spec has its leaves; ValueError if it does not reach that far."""
+        if self.is_leaf():
+            return [tree]
+        if _node_type(tree) != self.type:
+            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        children, context = SUPPORTED_NODES[self.type].flatten_fn(tree)
+        children = list(children)
+        if len(children) != self.num_children:
+            raise ValueError(
+                f"Node arity mismatch; expected {self.num_children!r}, but got {len(children)!r}."
+            )
+        if isinstance(tree, dict):
+            if set(tree) != set(self._keys()):
+                raise ValueError(f"Node keys mismatch; expected {self._keys()!r}, but got {list(tree)!r}.")
+            children = [tree[key] for key in self._keys()]
+        elif context != self.context:
+            raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
+        return [leaf for spec, child in zip(self._children, children, strict=True)
+                for leaf in spec.flatten_up_to(child)]  # fmt: skip
+
+    def _keys(self) -> list:
+        return self.context[1] if self.type is defaultdict else self.context
+
+    def unflatten(self, leaves: Iterable) -> PyTree:
+        """The nest of this shape with these leaves."""
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
+                f"pytree that holds {self.num_leaves} items ({self})."
+            )
+        return self._build(iter(leaves))
+
+    def _build(self, leaves: Iterator) -> PyTree:
+        if self.is_leaf():
+            return next(leaves)
+        children = [spec._build(leaves) for spec in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
+
+
+class LeafSpec(TreeSpec):
+    """The shape of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+PyTreeSpec = TreeSpec
+_LEAF_SPEC = LeafSpec()
+
+
+def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
+    if tree_is_leaf(tree, is_leaf):
+        leaves.append(tree)
+        return _LEAF_SPEC
+    kind = _node_type(tree)
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+
+
+def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
+    """(leaves, shape) of a nest."""
+    leaves: list = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
+    """The nest of the given shape with these leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of PyTreeSpec but got "
+            f"item of type {type(treespec)}."
+        )
+    return treespec.unflatten(leaves)
+
+
+def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator:
+    """The leaves, one by one."""
+    if tree_is_leaf(tree, is_leaf):
+        yield tree
+    else:
+        for child in SUPPORTED_NODES[_node_type(tree)].flatten_fn(tree)[0]:
+            yield from tree_iter(child, is_leaf)
+
+
+def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list:
+    """The list of leaves."""
+    return list(tree_iter(tree, is_leaf))
+
+
+def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
+    """The shape of a nest."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """The nest of func(leaf, ...); further trees have the shape of the first, or go deeper."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return spec.unflatten(map(func, leaves, *(spec.flatten_up_to(rest) for rest in rests)))
+
+
+def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """Calls func on every leaf for its effect; returns the tree itself."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    deque(map(func, leaves, *(spec.flatten_up_to(rest) for rest in rests)), maxlen=0)
+    return tree
+
+
+def _matches(kinds: Any) -> Callable[[Any], bool]:
+    if callable(kinds) and not isinstance(kinds, type):
+        return kinds
+    return lambda x: isinstance(x, kinds)
+
+
+def map_only(kinds: Any, /) -> Callable[[Callable], Callable]:
+    """Makes a function apply to values of these types only; others pass unchanged."""
+    wanted = _matches(kinds)
+    return lambda func: lambda x: func(x) if wanted(x) else x
+
+
+def tree_map_only(kinds: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """`tree_map` that leaves other leaves than those of the given types as they are."""
+    return tree_map(map_only(kinds)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(kinds: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """`tree_map_only` for its effect; returns the tree itself."""
+    return tree_map_(map_only(kinds)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether pred holds for every leaf."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether pred holds for a leaf."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(kinds: Any, /, pred: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether pred holds for every leaf of the given types."""
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kinds))
+
+
+def tree_any_only(kinds: Any, /, pred: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether pred holds for a leaf of the given types."""
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kinds))
+
+
+def _with_paths(tree: PyTree, path: KeyPath, is_leaf: IsLeaf) -> Iterator:
+    if tree_is_leaf(tree, is_leaf):
+        yield path, tree
+        return
+    node = SUPPORTED_NODES[_node_type(tree)]
+    if node.flatten_with_keys_fn is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {node.type}. Please pass a flatten_with_keys_fn "
+            "argument to register_pytree_node."
+        )
+    for key, child in node.flatten_with_keys_fn(tree)[0]:
+        yield from _with_paths(child, (*path, key), is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list:
+    """The leaves, each with the keys that lead to it."""
+    return list(_with_paths(tree, (), is_leaf))
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
+    """([(path, leaf), ...], shape)"""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """`tree_map` whose function gets the path first."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    return spec.unflatten(func(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others, strict=True))
+
+
+def keystr(kp: KeyPath) -> str:
+    """A path as text: `['a'][0].name`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list:
+    """The leaves of all arguments of a call."""
+    return tree_leaves((args, kwargs))
+
+
+def treespec_leaf() -> LeafSpec:
+    """The shape of a leaf."""
+    return _LEAF_SPEC
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list | None:
+    """The leaves of `tree` repeated to fit a deeper shape, or None if it does not fit."""
+    if treespec.is_leaf():
+        return [tree] if tree_is_leaf(tree, is_leaf) else None
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if _node_type(tree) != treespec.type:
+        return None
+    children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    leaves: list = []
+    for child, spec in zip(children, treespec.children_specs, strict=True):
+        part = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if part is None:
+            return None
+        leaves += part
+    return leaves
