@@ -16,11 +16,17 @@ from rushlight._C import (  # noqa: E402
     bfloat16,
     bool,
     can_cast,
+    complex32,
     complex64,
     complex128,
     device,
     dtype,
     empty_cache,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -36,16 +42,22 @@ from rushlight._C import (  # noqa: E402
     is_inference_mode_enabled,
     memory_stats,
     promote_types,
+    qint8,
+    qint32,
+    quint8,
     result_type,
     set_default_dtype,
     set_num_threads,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from rushlight._dtype_info import finfo, iinfo  # noqa: E402
 from rushlight._printing import set_printoptions  # noqa: E402
 from rushlight._size import Size  # noqa: E402
 
-float, double, half, cfloat, cdouble = float32, float64, float16, complex64, complex128
+float, double, half, cfloat, cdouble, chalf = float32, float64, float16, complex64, complex128, complex32
 short, int, long = int16, int32, int64
 
 _C.set_size_type(Size)
@@ -128,6 +140,7 @@ _LAZY = {
     "distributions",
     "linalg",
     "masked",
+    "multiprocessing",
     "nn",
     "optim",
     "overrides",
@@ -186,6 +199,10 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
         from importlib import import_module
 
         return getattr(import_module(f"rushlight.{_LAZY_NAMES[name]}"), name)
+    if name == "torch":  # torch.torch is torch
+        import sys
+
+        return sys.modules["rushlight"]
     if name.endswith("Storage"):
         from rushlight.storage import LEGACY
 

@@ -1,18 +1,40 @@
 """`finfo` and `iinfo`: the limits of floating-point and integer dtypes."""
 
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import rushlight
 
-# name: bits, digits of the mantissa after the leading one, largest exponent, decimal digits that survive
+
+class _Float(NamedTuple):
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    resolution: float
+
+
+def _ieee(bits: int, digits: int, exponent: int, decimals: int) -> _Float:
+    """From the digits of the mantissa after the leading one, and the largest exponent."""
+    eps = 2.0**-digits
+    largest = (2.0 - eps) * 2.0**exponent
+    return _Float(bits, eps, largest, -largest, 2.0 ** (1 - exponent), float(f"1e-{decimals}"))
+
+
 _FLOATS = {
-    "float16": (16, 10, 15, 3),
-    "bfloat16": (16, 7, 127, 2),
-    "float32": (32, 23, 127, 6),
-    "float64": (64, 52, 1023, 15),
+    "float16": _ieee(16, 10, 15, 3),
+    "bfloat16": _ieee(16, 7, 127, 2),
+    "float32": _ieee(32, 23, 127, 6),
+    "float64": _ieee(64, 52, 1023, 15),
+    "float8_e4m3fn": _Float(8, 0.125, 448.0, -448.0, 2.0**-6, 1.0),
+    "float8_e5m2": _ieee(8, 2, 15, 0),
+    "float8_e4m3fnuz": _Float(8, 0.125, 240.0, -240.0, 2.0**-7, 1.0),
+    "float8_e5m2fnuz": _Float(8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
+    "float8_e8m0fnu": _Float(8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
 _COMPONENT = {"complex64": "float32", "complex128": "float64"}
-_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64)}
+_INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64),
+             "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}  # fmt: skip
 
 
 class _DtypeInfo:
@@ -54,27 +76,27 @@ class finfo(_DtypeInfo):
     @property
     def bits(self) -> int:
         """The number of bits the dtype takes."""
-        return _FLOATS[self._name][0]
+        return _FLOATS[self._name].bits
 
     @property
     def eps(self) -> float:
         """The difference between 1.0 and the next larger number."""
-        return 2.0 ** -_FLOATS[self._name][1]
+        return _FLOATS[self._name].eps
 
     @property
     def max(self) -> float:
         """The largest finite number."""
-        return (2.0 - self.eps) * 2.0 ** _FLOATS[self._name][2]
+        return _FLOATS[self._name].max
 
     @property
     def min(self) -> float:
         """The most negative finite number."""
-        return -self.max
+        return _FLOATS[self._name].min
 
     @property
     def smallest_normal(self) -> float:
         """The smallest positive number with full precision."""
-        return 2.0 ** (1 - _FLOATS[self._name][2])
+        return _FLOATS[self._name].smallest_normal
 
     @property
     def tiny(self) -> float:
@@ -84,7 +106,7 @@ class finfo(_DtypeInfo):
     @property
     def resolution(self) -> float:
         """The approximate decimal resolution."""
-        return float(f"1e-{_FLOATS[self._name][3]}")
+        return _FLOATS[self._name].resolution
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

@@ -7,8 +7,24 @@
 namespace rl {
 namespace {
 
+// dtypes that torch has and Rushlight does not: they can be named, compared and printed, and nothing else.
+struct NamedOnly {
+  const char* name;
+  int itemsize;
+  bool floating, complex, is_signed;
+};
+constexpr NamedOnly NAMED_ONLY[] = {
+    {"uint16", 2, false, false, false},        {"uint32", 4, false, false, false},
+    {"uint64", 8, false, false, false},        {"complex32", 4, false, true, true},
+    {"float8_e4m3fn", 1, true, false, true},   {"float8_e5m2", 1, true, false, true},
+    {"float8_e4m3fnuz", 1, true, false, true}, {"float8_e5m2fnuz", 1, true, false, true},
+    {"float8_e8m0fnu", 1, true, false, false}, {"qint8", 1, false, false, true},
+    {"quint8", 1, false, false, false},        {"qint32", 4, false, false, true},
+};
+
 struct DTypeObject {
   PyObject_HEAD DType dtype;
+  const NamedOnly* named_only;  // null for the dtypes that tensors can have
 };
 struct DeviceObject {
   PyObject_HEAD Device device;
@@ -20,21 +36,41 @@ PyTypeObject* SizeType = nullptr;
 PyObject* dtypes[DTYPE_COUNT];
 
 DType dt(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->dtype; }
+const NamedOnly* only(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->named_only; }
+const char* name_of(PyObject* self) { return only(self) ? only(self)->name : dtype_name(dt(self)); }
 Device dev(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->device; }
 
 // ---- dtype
 
-PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", dtype_name(dt(self))); }
-PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(dtype_name(dt(self))); }
-PyObject* dtype_to_real(PyObject* self, PyObject*) { return Py_NewRef(dtypes[int(to_real(dt(self)))]); }
-PyObject* dtype_to_complex(PyObject* self, PyObject*) {
-  return Py_NewRef(dtypes[int(is_complex(dt(self)) ? dt(self) : to_complex(dt(self)))]);
+[[noreturn]] void fail_named_only(PyObject* self) {
+  failf(PyExc_NotImplementedError, "torch.%s is not implemented: no tensor can have this dtype", name_of(self));
 }
-PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLong(dtype_size(dt(self))); }
-PyObject* dtype_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dt(self))); }
-PyObject* dtype_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dt(self))); }
+
+PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name_of(self)); }
+PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name_of(self)); }
+PyObject* dtype_to_real(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (only(self)) fail_named_only(self);
+    return Py_NewRef(dtypes[int(to_real(dt(self)))]);
+  });
+}
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (only(self)) fail_named_only(self);
+    return Py_NewRef(dtypes[int(is_complex(dt(self)) ? dt(self) : to_complex(dt(self)))]);
+  });
+}
+PyObject* dtype_itemsize(PyObject* self, void*) {
+  return PyLong_FromLong(only(self) ? only(self)->itemsize : dtype_size(dt(self)));
+}
+PyObject* dtype_floating(PyObject* self, void*) {
+  return PyBool_FromLong(only(self) ? only(self)->floating : is_floating(dt(self)));
+}
+PyObject* dtype_complex(PyObject* self, void*) {
+  return PyBool_FromLong(only(self) ? only(self)->complex : is_complex(dt(self)));
+}
 PyObject* dtype_signed(PyObject* self, void*) {
-  return PyBool_FromLong(dt(self) != DType::u8 && dt(self) != DType::b1);
+  return PyBool_FromLong(only(self) ? only(self)->is_signed : dt(self) != DType::u8 && dt(self) != DType::b1);
 }
 PyObject* dtype_module(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
 
@@ -166,7 +202,10 @@ bool is_dtype(PyObject* o) { return Py_TYPE(o) == DTypeType; }
 bool is_device(PyObject* o) { return Py_TYPE(o) == DeviceType_; }
 
 DType dtype_from(PyObject* o) {
-  if (is_dtype(o)) return dt(o);
+  if (is_dtype(o)) {
+    if (only(o)) fail_named_only(o);
+    return dt(o);
+  }
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::b1;
@@ -276,8 +315,16 @@ void init_types(PyObject* module) {
     auto* o = PyObject_New(DTypeObject, DTypeType);
     if (!o) throw PythonError{};
     o->dtype = DType(i);
+    o->named_only = nullptr;
     dtypes[i] = reinterpret_cast<PyObject*>(o);
     PyModule_AddObjectRef(module, dtype_name(DType(i)), dtypes[i]);
+  }
+  for (const NamedOnly& each : NAMED_ONLY) {
+    auto* o = PyObject_New(DTypeObject, DTypeType);
+    if (!o) throw PythonError{};
+    o->dtype = DType::u8;
+    o->named_only = &each;
+    PyModule_AddObject(module, each.name, reinterpret_cast<PyObject*>(o));
   }
   PyModule_AddFunctions(module, functions);
 }

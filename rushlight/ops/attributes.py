@@ -66,7 +66,7 @@ def share_memory_(self):
     )
 
 
-@public
+@method
 def chalf(input, *, memory_format=None):
     """Would be this tensor as torch.complex32, a dtype that Rushlight does not have."""
     raise NotImplementedError("chalf: Rushlight does not have the dtype torch.complex32; use cfloat()")

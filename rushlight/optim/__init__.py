@@ -1,40 +1,49 @@
-"""Optimizers and learning-rate schedulers.
-
-The common ones are imported with the package; the rest, ``lr_scheduler`` and ``swa_utils`` on first use.
-"""
+"""Optimizers and learning-rate schedulers. ``lr_scheduler`` and ``swa_utils`` are imported on first use."""
 
 import importlib
 
+from rushlight.optim._adafactor import Adafactor
+from rushlight.optim._muon import Muon
+from rushlight.optim.adadelta import Adadelta
+from rushlight.optim.adagrad import Adagrad
 from rushlight.optim.adam import Adam
+from rushlight.optim.adamax import Adamax
 from rushlight.optim.adamw import AdamW
+from rushlight.optim.asgd import ASGD
+from rushlight.optim.lbfgs import LBFGS
+from rushlight.optim.nadam import NAdam
 from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.radam import RAdam
+from rushlight.optim.rmsprop import RMSprop
+from rushlight.optim.rprop import Rprop
 from rushlight.optim.sgd import SGD
+from rushlight.optim.sparse_adam import SparseAdam
 
-_LATER = {
-    "ASGD": "asgd",
-    "Adadelta": "adadelta",
-    "Adafactor": "_adafactor",
-    "Adagrad": "adagrad",
-    "Adamax": "adamax",
-    "LBFGS": "lbfgs",
-    "Muon": "_muon",
-    "NAdam": "nadam",
-    "RAdam": "radam",
-    "RMSprop": "rmsprop",
-    "Rprop": "rprop",
-    "SparseAdam": "sparse_adam",
-}
-
-__all__ = ["Adam", "AdamW", "Optimizer", "SGD", *_LATER, "lr_scheduler", "swa_utils"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+]
 
 
 def __getattr__(name):
     if name in ("lr_scheduler", "swa_utils"):
         return importlib.import_module(f"rushlight.optim.{name}")
-    if name in _LATER:
-        found = getattr(importlib.import_module(f"rushlight.optim.{_LATER[name]}"), name)
-        globals()[name] = found
-        return found
     raise AttributeError(f"module 'rushlight.optim' has no attribute '{name}'")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module as _import
 from typing import Any
 
-_PARTS = {"benchmark", "checkpoint", "data", "dlpack", "hooks"}
+_PARTS = {"_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks"}
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

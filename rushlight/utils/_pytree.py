@@ -110,16 +110,23 @@ def _sequence_with_keys(s: Any) -> tuple[list, Context]:
     return [(SequenceKey(i), v) for i, v in enumerate(values)], context
 
 
+def _dict_flatten(d: dict) -> tuple[list, Context]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable, context: Context) -> dict:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict) -> tuple[list, Context]:
+    return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
 class _NamedTuple:
     """Stands in the table for every named tuple."""
 
 
-register_pytree_node(
-    dict,
-    lambda d: (list(d.values()), list(d)),
-    lambda v, keys: dict(zip(keys, v, strict=True)),
-    flatten_with_keys_fn=_mapping_with_keys,
-)
+register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
 register_pytree_node(
     OrderedDict,
     lambda d: (list(d.values()), list(d)),
