@@ -96,6 +96,7 @@ def run(source: str | bytes, filename: str) -> None:
 def prepare() -> None:
     """Puts Rushlight in torch's place, and takes this file's frames out of tracebacks."""
     sys.meta_path.insert(0, TorchFinder())
+    rushlight.__name__ = "torch"  # libraries that patch torch check the name
     show = sys.excepthook
 
     def excepthook(kind, error, traceback):

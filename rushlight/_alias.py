@@ -36,7 +36,6 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec):
-        rushlight.__name__ = "torch"  # libraries that patch torch look names up from there
         module = importlib.import_module(rushlight_name(spec.name))
         # The import system stamps the spec it was asked for on the module; exec_module puts its own back.
         spec.loader_state = module.__spec__
