@@ -13,11 +13,7 @@ OPERATIONS = [
     for line in (Path(__file__).parent / "operations.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-# Operations, or forms of them, that Rushlight does not have yet.
-PENDING = {
-    "istft", "native_batch_norm(out=)", "nn.functional.avg_pool2d(out=)", "nn.functional.avg_pool3d(out=)",
-    "pca_lowrank", "stft", "svd_lowrank",
-}  # fmt: skip
+# fmt: skip
 
 
 def found(name):
@@ -43,7 +39,7 @@ def lacking(name, forms):
 
 def test_every_operation_has_torchs_forms():
     missing = {lacking(name, forms) for name, forms in OPERATIONS} - {None}
-    assert not missing - PENDING, sorted(missing - PENDING)
+    assert not missing, sorted(missing)
 
 
 def test_functions_that_work_in_place():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import function, type_name
+from rushlight.ops._public import function, type_name, write_out
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -367,18 +367,20 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 
 @function
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, *, out=None):
     """batch_norm() with the mean and 1 / deviation of the batch, which are empty out of training.
 
     >>> x = rushlight.tensor([[0.0], [2.0]])
     >>> rushlight.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-12)[1]
     tensor([1.])
     """
-    out, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    result, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
-        empty = _statistics((mean.new_empty(0), mean.new_empty(0)), input, weight)
-        return out, *empty
-    return out, *_statistics((mean, rstd), input, weight)
+        mean, rstd = mean.new_empty(0), mean.new_empty(0)
+    results = result, *_statistics((mean, rstd), input, weight)
+    if out is None:
+        return results
+    return tuple(write_out(to, each) for to, each in zip(out, results, strict=True))
 
 
 @function
