@@ -13,7 +13,6 @@ OPERATIONS = [
     for line in (Path(__file__).parent / "operations.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-# fmt: skip
 
 
 def found(name):
