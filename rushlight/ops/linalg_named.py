@@ -207,7 +207,11 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
 
 @method(name="lu")
 def _lu_method(self, pivot=True, get_infos=False):
-    """rushlight.lu() as a plain tuple."""
+    """rushlight.lu() as a plain tuple.
+
+    >>> rushlight.eye(2).lu()[1]
+    tensor([1, 2], dtype=torch.int32)
+    """
     return tuple(lu(self, pivot, get_infos))
 
 
