@@ -77,6 +77,7 @@ _options = _Options()
 _FILES = {
     "rushlight.optim._lr_base": "torch.optim.lr_scheduler",
     "rushlight.optim._lr_cycles": "torch.optim.lr_scheduler",
+    "rushlight.nn.parallel": "torch.nn.parallel.data_parallel",
     "rushlight.ops.create": "torch",
     "rushlight.ops.shape": "torch",
 }
@@ -111,7 +112,7 @@ def find_name(module: str, name: str) -> Any:
         return _load_from_bytes
     ours = "rushlight" + module.removeprefix("torch")
     candidates = [ours]
-    if module.startswith("torch.nn.modules"):
+    if module.startswith("torch.nn."):
         candidates.append("rushlight.nn")
     for candidate in candidates:
         try:
