@@ -189,3 +189,29 @@ def test_a_signal_survives_its_windows():
     spectrum = torch.stft(signal, 16, window=window, return_complex=True)
     assert close(torch.istft(spectrum, 16, window=window, length=50), signal)
     assert close(signal.stft(16, window=window, return_complex=True), spectrum)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 9, 16, 17])
+def test_small_matrices_agree_with_large_ones(n, dtype):
+    """Loops of our own serve few rows; a block diagonal matrix of forty rows goes to LAPACK."""
+    A = random(3, n, n, dtype=dtype)
+    large = torch.block_diag(*[*A, torch.eye(40, dtype=dtype)])
+
+    def blocks(x):
+        return torch.stack([x[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(3)])
+
+    assert close(linalg.inv(A), blocks(linalg.inv(large)))
+    assert close(linalg.det(A).prod(), linalg.det(large))
+    H = A @ A.mH + torch.eye(n, dtype=dtype)
+    big = torch.block_diag(*[*H, torch.eye(40, dtype=dtype)])
+    assert close(linalg.cholesky(H), blocks(linalg.cholesky(big)))
+    B = random(3, n, 2, dtype=dtype)
+    assert close(A @ linalg.solve(A, B), B)
+    assert close(linalg.solve(A, B.mT, left=False) @ A, B.mT)
+
+
+def test_pivots_near_zero_do_not_overflow():
+    A = torch.tensor([[1e-310, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    assert linalg.solve(A, torch.tensor([1e-310, 1.0], dtype=torch.float64)).tolist() == [1.0, 1.0]
+    assert linalg.lu_factor(A).pivots.tolist() == [1, 2]

@@ -25,8 +25,7 @@ PyObject* cholesky_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int* info = infos->template data_as<int>();
       over_batch(n ? infos->numel : 0, double(n) * n * n / 3, 0, [&](int64_t i, char*) {
         T* m = data + i * n * n;
-        char uplo = upper ? 'U' : 'L';
-        l.potrf(&uplo, &n, m, &n, info + i);
+        factor_cholesky<T>(l, upper ? 'U' : 'L', n, m, info + i);
         for (int64_t j = 0; j < n; j++) {
           int64_t from = upper ? j + 1 : 0, to = upper ? n : j;
           std::fill(m + j * n + from, m + j * n + to, T(0));
@@ -63,8 +62,10 @@ PyObject* lu_factor_forward(const Primitive&, PyObject* const* args, Tensor*) {
       using T = typename decltype(tag)::type;
       T* data = lu->template data_as<T>();
       int *pivot = pivots->template data_as<int>(), *info = infos->template data_as<int>();
-      over_batch(k ? infos->numel : 0, double(m) * n * double(k), 0,
-                 [&](int64_t i, char*) { l.getrf(&m, &n, data + i * m * n, &m, pivot + i * k, info + i); });
+      over_batch(k ? infos->numel : 0, double(m) * n * double(k), 0, [&](int64_t i, char*) {
+        if (m == n) factor_lu<T>(l, n, data + i * m * n, pivot + i * k, info + i);
+        else l.getrf(&m, &n, data + i * m * n, &m, pivot + i * k, info + i);
+      });
     });
     int64_t failed = name ? first_failure(infos.get()) : -1;
     if (failed >= 0) {

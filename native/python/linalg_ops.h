@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../kernels/blas.h"
-#include "../kernels/lapack.h"
+#include "../kernels/small_matrix.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "arguments.h"

@@ -97,18 +97,17 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int *pivots = f.pivots->template data_as<int>(), *infos = f.infos->template data_as<int>();
       double work = double(n) * n * n;
       over_batch(n ? factored : 0, work, 0,
-                 [&](int64_t i, char*) { l.getrf(&n, &n, lu + i * n * n, &n, pivots + i * n, infos + i); });
+                 [&](int64_t i, char*) { factor_lu<T>(l, n, lu + i * n * n, pivots + i * n, infos + i); });
       if (name && first_failure(f.infos.get()) >= 0) return;
       // A factorisation may serve several right-hand sides.
       std::vector<int64_t> offsets = matrix_offsets(f.lu.get(), batch);
       char trans = left ? 'N' : 'T';
       over_batch(n && nrhs ? count : 0, double(n) * n * nrhs, 0, [&](int64_t i, char*) {
         int64_t at = offsets[size_t(i)] / (int64_t(n) * n);
-        int info;
         if (infos[at]) {  // there is no solution
           std::fill(to + i * n * nrhs, to + (i + 1) * n * nrhs, T(NAN));
         } else {
-          l.getrs(&trans, &n, &nrhs, lu + at * n * n, &n, pivots + at * n, to + i * n * nrhs, &n, &info);
+          solve_lu<T>(l, trans, n, nrhs, lu + at * n * n, pivots + at * n, to + i * n * nrhs);
         }
       });
     });
@@ -149,8 +148,13 @@ PyObject* inv_forward(const Primitive&, PyObject* const* args, Tensor*) {
                    Scratch scratch{memory};
                    T *work = scratch.take<T>(lwork), *m = data + i * n * n;
                    int* pivots = scratch.take<int>(n);
-                   l.getrf(&n, &n, m, &n, pivots, info + i);
-                   if (info[i] == 0) {
+                   factor_lu<T>(l, n, m, pivots, info + i);
+                   if (info[i] == 0 && solves_small(n, m)) {
+                     T unit[SMALL_SOLVE * SMALL_SOLVE] = {};
+                     for (int j = 0; j < n; j++) unit[j * (n + 1)] = T(1);
+                     small_lu_solve(false, n, n, m, pivots, unit);
+                     std::copy(unit, unit + n * n, m);
+                   } else if (info[i] == 0) {
                      int again;
                      l.getri(&n, m, &n, pivots, work, &lwork, &again);
                    } else {
@@ -188,7 +192,7 @@ PyObject* det_forward(const Primitive&, PyObject* const* args, Tensor*) {
       over_batch(result->numel, double(n) * n * n, 0, [&](int64_t i, char*) {
         T* m = lu + i * n * n;
         int info, *pivot = pivots + i * n;
-        if (n) l.getrf(&n, &n, m, &n, pivot, &info);
+        if (n) factor_lu<T>(l, n, m, pivot, &info);
         T product = T(1);
         bool odd = false;
         for (int64_t j = 0; j < n; j++) {
@@ -223,7 +227,7 @@ PyObject* slogdet_forward(const Primitive&, PyObject* const* args, Tensor*) {
       over_batch(sign->numel, double(n) * n * n, 0, [&](int64_t i, char*) {
         T* m = lu + i * n * n;
         int info, *pivot = pivots + i * n;
-        if (n) l.getrf(&n, &n, m, &n, pivot, &info);
+        if (n) factor_lu<T>(l, n, m, pivot, &info);
         T phase = T(1);
         R sum = 0;
         for (int64_t j = 0; j < n; j++) {
