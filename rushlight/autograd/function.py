@@ -49,7 +49,7 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Needless and deprecated: tensors that share memory are found without it."""
         warn(
-            "function 'mark_shared_storage' is deprecated. Tensors with shared storages are automatically "
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "
             "tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
         )

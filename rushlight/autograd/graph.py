@@ -371,7 +371,7 @@ class _AllowMutationOnSavedContext:
 
     def unpack(self, handle: _Handle) -> Tensor:
         if not _mutation_contexts or _mutation_contexts[-1] is not self:
-            raise RuntimeError(
+            raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the "
                 "graph was originally recorded."
             )

@@ -22,5 +22,7 @@ def outcome(function):
         except Exception as error:
             first = str(error).splitlines()[0] if str(error) else ""
             result = f"{type(error).__name__}: {first.split('. ')[0]}"
+    # torch's own use of its compiler is none of the program's business.
+    caught = [w for w in caught if "torch.jit" not in str(w.message)]
     lines = [str(w.message).strip().splitlines()[0].split(" (Triggered")[0] for w in caught]
     return [result, *(f"{w.category.__name__}: {line}" for w, line in zip(caught, lines, strict=True))]

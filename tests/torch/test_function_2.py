@@ -1,0 +1,307 @@
+"""More of autograd.Function: the same results and refusals in both libraries."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    from importlib import import_module
+
+    AF = import_module(torch.__name__ + ".autograd.function")
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+
+    @case("variable mod")
+    def _():
+        from importlib import import_module
+
+        return (
+            import_module(torch.__name__ + ".autograd.variable")
+            .Variable(torch.ones(1), requires_grad=True)
+            .requires_grad
+        )
+
+    @case("isinstance Variable")
+    def _():
+        return isinstance(torch.ones(1), torch.autograd.Variable)
+
+    @case("ctx plain")
+    def _():
+        c = AF.FunctionCtx()
+        c.save_for_backward(torch.ones(1))
+        c.mark_dirty(torch.ones(1))
+        c.set_materialize_grads(False)
+        return c.to_save, c.materialize_grads
+
+    @case("mark shared")
+    def _():
+        c = AF.FunctionCtx()
+        c.mark_shared_storage()
+
+    @case("save for forward bad")
+    def _():
+        c = AF.FunctionCtx()
+        c.save_for_forward(3)
+
+    @case("apply through instance")
+    def _():
+        class M(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        f = M.apply
+        x = L(2)
+        f(x).sum().backward()
+        return x.grad
+
+    @case("subclass function inherits")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        class B(A):
+            @staticmethod
+            def backward(ctx, g):
+                return g * 7
+
+        x = L(2)
+        y = B.apply(x)
+        y.sum().backward()
+        return x.grad, y.grad_fn.name(), y.grad_fn._forward_cls is B
+
+    @case("classmethod forward")
+    def _():
+        class A(torch.autograd.Function):
+            @classmethod
+            def forward(cls, ctx, x):
+                return x * 2
+
+            @classmethod
+            def backward(cls, ctx, g):
+                return g * 2
+
+        x = L(2)
+        y = A.apply(x)
+        y.sum().backward()
+        return x.grad
+
+    @case("nonstatic forward")
+    def _():
+        class A(torch.autograd.Function):
+            def forward(ctx, x):
+                return x * 2
+
+            def backward(ctx, g):
+                return g * 2
+
+        x = L(2)
+        y = A.apply(x)
+        y.sum().backward()
+        return x.grad
+
+    @case("lambda in args")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, f, x):
+                ctx.f = f
+                return f(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                return None, g * 2
+
+        x = L(2)
+        A.apply(lambda t: t * 2, x).sum().backward()
+        return x.grad
+
+    @case("namedtuple out")
+    def _():
+        from collections import namedtuple
+
+        P = namedtuple("P", "a b")
+
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return P(x * 2, x * 3)
+
+            @staticmethod
+            def backward(ctx, a, b):
+                return a * 2 + b * 3
+
+        r = A.apply(L(2))
+        return type(r).__name__
+
+    @case("dict out")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return {"a": x * 2}
+
+            @staticmethod
+            def backward(ctx, a):
+                return a
+
+        r = A.apply(L(2))
+        return r["a"].requires_grad
+
+    @case("two threads apply")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x**2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+
+        out = []
+
+        def w(i):
+            for _ in range(50):
+                x = torch.full((2,), float(i), requires_grad=True)
+                A.apply(x).sum().backward()
+            out.append((i, x.grad.tolist()))
+
+        ts = [threading.Thread(target=w, args=(i,)) for i in range(4)]
+        [t.start() for t in ts]
+        [t.join() for t in ts]
+        return sorted(out)
+
+    @case("param input")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        p = torch.nn.Parameter(torch.ones(2))
+        y = A.apply(p)
+        return type(y).__name__, type(y.grad_fn.saved_tensors[0]).__name__, y.grad_fn.saved_tensors[0] is p
+
+    @case("grad_fn next hash/eq")
+    def _():
+        x = L(1)
+        y = x * 2
+        return (
+            y.grad_fn is y.grad_fn,
+            y.grad_fn == y.grad_fn,
+            len({y.grad_fn, y.grad_fn}),
+            y.grad_fn.next_functions[0][0] is (x * 3).grad_fn.next_functions[0][0],
+        )
+
+    @case("ctx set needs_input_grad")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x * y
+
+            @staticmethod
+            def backward(ctx, g):
+                return (g if ctx.needs_input_grad[0] else None), (g * 2 if ctx.needs_input_grad[1] else None)
+
+        x, y = L(2), torch.ones(2)
+        A.apply(x, y).sum().backward()
+        return x.grad, y.grad
+
+    @case("grad w.r.t. one input only: needs_input_grad")
+    def _():
+        s = []
+
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x * y
+
+            @staticmethod
+            def backward(ctx, g):
+                s.append(ctx.needs_input_grad)
+                return g, g
+
+        x, y = L(2), L(2)
+        torch.autograd.grad(A.apply(x, y).sum(), x)
+        return s
+
+    @case("del saved cycles ")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.self = ctx
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        y = A.apply(L(2))
+        r = weakref.ref(y.grad_fn)
+        del y
+        gc.collect()
+        return r() is None
+
+    @case("sum of custom tuple")
+    def _():
+        class A(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *xs):
+                return tuple(x * 2 for x in xs)
+
+            @staticmethod
+            def backward(ctx, *gs):
+                return tuple(g * 2 for g in gs)
+
+        xs = [L(1) for _ in range(5)]
+        ys = A.apply(*xs)
+        sum(ys).backward()
+        return [x.grad.item() for x in xs]
+
+    @case("swap attributes")
+    def _():
+        y = L(2) * 2
+        y.foo = 1
+        return y.foo, hasattr(y.grad_fn, "foo")
+
+    @case("graph node types")
+    def _():
+        return (
+            isinstance((L(1) * 2).grad_fn, torch.autograd.graph.Node),
+            issubclass(type((L(1) * 2).grad_fn), torch.autograd.graph.Node),
+            isinstance(L(1), torch.autograd.graph.Node),
+        )
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected

@@ -1,0 +1,190 @@
+"""The jvp of Functions: the same results and refusals in both libraries."""
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    from importlib import import_module
+
+    fwAD = import_module(torch.__name__ + ".autograd.forward_ad")
+    Function = torch.autograd.Function
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+
+    class Sq(Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.save_for_forward(x)
+            ctx.save_for_backward(x)
+            ctx.k = k
+            return x**2 * k
+
+        @staticmethod
+        def jvp(ctx, t, _):
+            return 2 * ctx.k * ctx.saved_tensors[0] * t
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.k * ctx.saved_tensors[0] * g, None
+
+    @case("jvp")
+    def _():
+        with fwAD.dual_level():
+            y = Sq.apply(fwAD.make_dual(torch.ones(2) * 3, torch.ones(2)), 2)
+            return fwAD.unpack_dual(y)
+
+    @case("jvp and backward")
+    def _():
+        x = L(2)
+        with fwAD.dual_level():
+            d = fwAD.make_dual(x, torch.ones(2))
+            y = Sq.apply(d, 2)
+            y.sum().backward()
+            return fwAD.unpack_dual(y).tangent, x.grad
+
+    @case("jvp missing")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        with fwAD.dual_level():
+            F.apply(fwAD.make_dual(torch.ones(2), torch.ones(2)))
+
+    @case("jvp no materialize")
+    def _():
+        s = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.set_materialize_grads(False)
+                return x * 2
+
+            @staticmethod
+            def jvp(ctx, a, b):
+                s.append((a, b))
+                return a * 2
+
+        with fwAD.dual_level():
+            F.apply(fwAD.make_dual(torch.ones(2), torch.ones(2)), torch.ones(2))
+            return s
+
+    @case("jvp inplace")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t.mul_(2)
+
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            r = F.apply(d)
+            return r is d, fwAD.unpack_dual(d)
+
+    @case("jvp setup_context")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(x):
+                return x**3
+
+            @staticmethod
+            def setup_context(ctx, i, o):
+                ctx.save_for_forward(*i)
+
+            @staticmethod
+            def jvp(ctx, t):
+                return 3 * ctx.saved_tensors[0] ** 2 * t
+
+        with fwAD.dual_level():
+            return fwAD.unpack_dual(F.apply(fwAD.make_dual(torch.ones(2) * 2, torch.ones(2)))).tangent
+
+    @case("gradcheck fwd")
+    def _():
+        return torch.autograd.gradcheck(
+            lambda x: Sq.apply(x, 3),
+            (torch.ones(2, dtype=torch.float64, requires_grad=True),),
+            check_forward_ad=True,
+        )
+
+    @case("gradcheck fwd wrong")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t * 3
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        return torch.autograd.gradcheck(
+            F.apply, (torch.ones(2, dtype=torch.float64, requires_grad=True),), check_forward_ad=True
+        )
+
+    @case("gradcheck fwd ops")
+    def _():
+        return torch.autograd.gradcheck(
+            lambda x, y: (x * y).sin().sum(0),
+            (
+                torch.full((2, 2), 0.7, dtype=torch.float64, requires_grad=True),
+                torch.full((2, 2), 0.3, dtype=torch.float64, requires_grad=True),
+            ),
+            check_forward_ad=True,
+        )
+
+    @case("gg fwd")
+    def _():
+        return torch.autograd.gradgradcheck(
+            lambda x: (x**3).sin(),
+            (torch.full((2,), 0.7, dtype=torch.float64, requires_grad=True),),
+            check_fwd_over_rev=True,
+        )
+
+    @case("input as is")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def jvp(ctx, t):
+                return t.view_as(t)
+
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2) * 2, torch.ones(2))
+            y = F.apply(d)
+            return fwAD.unpack_dual(y).tangent, fwAD.unpack_dual(d).tangent
+
+    @case("checkpoint forward")
+    def _():
+        import importlib
+
+        ck = importlib.import_module(torch.__name__ + ".utils.checkpoint")
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            return fwAD.unpack_dual(ck.checkpoint(lambda x: x.sin(), d, use_reentrant=False)).tangent
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected

@@ -1,0 +1,335 @@
+"""Saved values, gradient edges and accumulation: the same results and refusals in both libraries."""
+
+import threading
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    Function = torch.autograd.Function
+    G = torch.autograd.graph
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+
+    # allow mutation
+    @case("am basic")
+    def _():
+        with G.allow_mutation_on_saved_tensors() as c:
+            x = L(2)
+            y = x.clone()
+            out = (y**2).sum()
+            n = len(c.original), len(c.cloned)
+            y.sin_()
+            m = len(c.original), len(c.cloned)
+            out.backward()
+            return n, m, x.grad
+
+    @case("am views")
+    def _():
+        with G.allow_mutation_on_saved_tensors() as c:
+            a = L(2, 2).clone()
+            b = a.view_as(a)
+            out = (b**2).sum()
+            a.sin_()
+            b.sin_()
+            out.backward()
+            return len(c.cloned)
+
+    @case("am inplace foreach")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = a.clone()
+            o = b * b
+            b.add_(1)
+            b.add_(1)
+            o.sum().backward()
+            return a.grad
+
+    @case("am outside")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = a.clone()
+            o = (b * b).sum()
+            b.add_(1)
+        o.backward()
+
+    @case("am nested")
+    def _():
+        with G.allow_mutation_on_saved_tensors(), G.allow_mutation_on_saved_tensors():
+            pass
+
+    @case("am double backward")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = a.clone()
+            o = b**3
+            (g,) = torch.autograd.grad(o.sum(), b, create_graph=True)
+            b.zero_()
+            (g2,) = torch.autograd.grad(g.sum(), b)
+            return g, g2
+
+    @case("am custom function")
+    def _():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x.sin()
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0].cos()
+
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = a.clone()
+            o = F.apply(b)
+            b.zero_()
+            o.sum().backward()
+            return a.grad
+
+    @case("am setitem")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = a.clone()
+            o = b * b
+            b[0] = 7.0
+            o.sum().backward()
+            return a.grad
+
+    @case("am out=")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = torch.ones(2)
+            o = a * b
+            torch.add(b, 5, out=b)
+            o.sum().backward()
+            return a.grad
+
+    @case("am fill zero")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = torch.ones(2) * 3
+            o = a * b
+            b.zero_()
+            b.normal_()
+            o.sum().backward()
+            return a.grad
+
+    @case("am copy_")
+    def _():
+        with G.allow_mutation_on_saved_tensors():
+            a = L(2)
+            b = torch.ones(2) * 3
+            o = a * b
+            b.copy_(torch.zeros(2))
+            o.sum().backward()
+            return a.grad
+
+    # saved tensor hooks details
+    @case("hooks custom function")
+    def _():
+        s = []
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x, x * 2, None)
+                return x.sin()
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0].cos()
+
+        with G.saved_tensors_hooks(lambda x: s.append("p") or x, lambda x: s.append("u") or x):
+            a = L(2)
+            o = F.apply(a)
+        o.sum().backward()
+        return s, a.grad
+
+    @case("hooks on int")
+    def _():
+        s = []
+        with G.saved_tensors_hooks(lambda x: s.append(x.dtype) or x, lambda x: x):
+            x = L(3)
+            y = x[torch.tensor([0, 1])]
+        y.sum().backward()
+        return s, x.grad
+
+    @case("hooks pickle to disk")
+    def _():
+        import os
+        import tempfile
+
+        d = tempfile.mkdtemp()
+        n = [0]
+
+        def p(x):
+            n[0] += 1
+            f = os.path.join(d, str(n[0]))
+            torch.save(x, f)
+            return f
+
+        with G.saved_tensors_hooks(p, lambda f: torch.load(f)):
+            x = L(3)
+            y = (x * x).exp()
+        y.sum().backward()
+        return n, x.grad
+
+    @case("hooks leaf pack sees")
+    def _():
+        s = []
+        x = L(2)
+        with G.saved_tensors_hooks(lambda t: s.append((t.is_leaf, t.requires_grad)) or t, lambda t: t):
+            x * x
+        return s
+
+    @case("hooks double leaf")
+    def _():
+        x = L(2)
+        with G.saved_tensors_hooks(lambda t: (t.detach().clone(),), lambda t: t[0]):
+            y = x**3
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        g.sum().backward()
+        return x.grad
+
+    @case("save_on_cpu module")
+    def _():
+        m = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+        [torch.nn.init.ones_(p) for p in m.parameters()]
+        with G.save_on_cpu():
+            y = m(L(1, 2))
+        y.sum().backward()
+        return m[0].weight.grad
+
+    @case("unpack counts")
+    def _():
+        n = [0]
+
+        def u(t):
+            n[0] += 1
+            return t
+
+        x = L(2)
+        with G.saved_tensors_hooks(lambda t: t, u):
+            y = (x * x).sin().exp()
+        y.sum().backward()
+        return n
+
+    @case("register hooks then inplace")
+    def _():
+        a = L(2).clone()
+        y = a.sin()
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t.clone(), lambda t: t)
+        a.zero_()
+        y.sum().backward()
+        return 1
+
+    @case("pack returns None")
+    def _():
+        x = L(2)
+        with G.saved_tensors_hooks(lambda t: None, lambda t: torch.ones(2) * 4):
+            y = x * x
+        y.sum().backward()
+        return x.grad
+
+    @case("pack wrong shape unpack")
+    def _():
+        x = L(2)
+        with G.saved_tensors_hooks(lambda t: None, lambda t: torch.ones(3)):
+            y = x.sin()
+        y.sum().backward()
+
+    @case("default device hook thread")
+    def _():
+        s = []
+        with G.saved_tensors_hooks(lambda t: s.append(1) or t, lambda t: t):
+            t = threading.Thread(target=lambda: L(2).sin())
+            t.start()
+            t.join()
+        return s
+
+    @case("gradient edge del")
+    def _():
+        x = L(2)
+        y = x * 2
+        e = G.get_gradient_edge(y)
+        del y
+        return torch.autograd.grad(e, x, torch.ones(2))
+
+    @case("grad edge inputs unused")
+    def _():
+        x = L(2)
+        z = L(2) * 2
+        return torch.autograd.grad((x * 2).sum(), G.get_gradient_edge(z))
+
+    @case("edge backward inputs hooks")
+    def _():
+        x = L(2)
+        y = x * 2
+        y.retain_grad()
+        torch.autograd.backward((y * 3).sum(), inputs=(G.get_gradient_edge(x),))
+        return x.grad, y.grad
+
+    @case("channels last grad")
+    def _():
+        x = torch.ones(2, 3, 4, 4).contiguous(memory_format=torch.channels_last).requires_grad_()
+        (x * 2).sum().backward()
+        return x.grad.stride()
+
+    @case("accumulate into given grad")
+    def _():
+        x = L(2)
+        x.grad = torch.ones(2)
+        g = x.grad
+        (x * 2).sum().backward()
+        return x.grad is g, g
+
+    @case("zero grad set none")
+    def _():
+        m = torch.nn.Linear(1, 1)
+        m(torch.ones(1, 1)).sum().backward()
+        m.zero_grad()
+        a = m.weight.grad
+        m(torch.ones(1, 1)).sum().backward()
+        m.zero_grad(set_to_none=False)
+        return a, m.weight.grad
+
+    @case("double accumulate shared grad buffer")
+    def _():
+        x, y = L(2), L(2)
+        (x + y).backward(torch.ones(2))
+        x.grad.add_(5)
+        return y.grad
+
+    @case("same tensor twice into cat")
+    def _():
+        x = L(2)
+        torch.cat([x, x]).sum().backward()
+        return x.grad
+
+    @case("is_leaf after no_grad op")
+    def _():
+        x = L(2)
+        with torch.no_grad():
+            y = x + 1
+        y.requires_grad_()
+        return y.is_leaf, y.requires_grad
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_as_in_torch(name):
+    expected = outcome(cases(torch_itself)[name])
+    assert outcome(cases(rushlight)[name]) == expected
