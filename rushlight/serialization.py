@@ -29,6 +29,7 @@ from rushlight.storage import LEGACY, STORAGE_NAMES, TypedStorage, UntypedStorag
 
 __all__ = [
     "LoadEndianness",
+    "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
     "default_restore_location",
@@ -52,6 +53,10 @@ DEFAULT_PROTOCOL = 2
 MAP_SHARED, MAP_PRIVATE = 1, 2
 FILE_LIKE = Any  # a path or a file object
 MAP_LOCATION = Any  # None, a device, a dict of devices, or a function of (storage, location)
+
+
+class SourceChangeWarning(Warning):
+    """torch's warning about classes whose source has changed; files no longer carry their source."""
 
 
 class LoadEndianness(Enum):

@@ -365,6 +365,23 @@ class TypedStorage:
         return f"{rows}[{kind} of size {len(self)}]"
 
 
+def _conversion(name: str, dtype: _C.dtype) -> None:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return self.type(dtype)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The elements as {dtype}."
+    setattr(TypedStorage, name, convert)
+
+
+for _name, _dtype in {
+    "double": _C.float64, "float": _C.float32, "half": _C.float16, "bfloat16": _C.bfloat16, "long": _C.int64,
+    "int": _C.int32, "short": _C.int16, "char": _C.int8, "byte": _C.uint8, "bool": _C.bool,
+    "complex_float": _C.complex64, "complex_double": _C.complex128,
+}.items():  # fmt: skip
+    _conversion(_name, _dtype)
+
+
 def _typed_storage(untyped: UntypedStorage, dtype: _C.dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
 

@@ -532,6 +532,14 @@ class Module(ModuleCall, ModuleState):
         """Move everything to the GPU."""
         return self._apply(lambda t: t.cuda(device))
 
+    def share_memory(self):
+        """Make the memory of all tensors one that other processes see; tensors say whether they can."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def compile(self, *args, **kwargs):
+        """What ``torch.compile`` does, in place: the module stays as it is, for there is no compiler."""
+        rushlight.compile(self.forward, *args, **kwargs)
+
     def type(self, dst_type):
         """Cast all parameters and buffers, given a dtype or torch's name of a tensor type.
 

@@ -186,8 +186,8 @@ class TreeSpec:
         self.type, self.context = type, context
         self._children = children_specs or []
         leaf = type is None
-        self.num_leaves = 1 if leaf else sum(spec.num_leaves for spec in self._children)
-        self.num_nodes = 1 + sum(spec.num_nodes for spec in self._children)
+        self.num_leaves: int = 1 if leaf else sum(spec.num_leaves for spec in self._children)
+        self.num_nodes: int = 1 + sum(spec.num_nodes for spec in self._children)
         self.num_children = len(self._children)
 
     @property

@@ -20,6 +20,8 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
@@ -40,8 +42,10 @@ __all__ = [
 ]
 
 # Imported when first named.
-_MODULES = {"fusion", "parametrizations", "parametrize", "prune", "stateless"}
+_MODULES = {"fusion", "memory_format", "parametrizations", "parametrize", "prune", "stateless"}
 _FUNCTIONS = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
     "fuse_conv_bn_eval": "fusion",
     "fuse_conv_bn_weights": "fusion",
     "fuse_linear_bn_eval": "fusion",
