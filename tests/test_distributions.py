@@ -66,7 +66,7 @@ def test_gradients_of_gamma_samples():
 
 def test_mixture_and_independent():
     mixture = D.MixtureSameFamily(D.Categorical(torch.ones(2)), D.Normal(torch.tensor([-1.0, 1.0]), 0.1))
-    assert abs(mixture.mean) < 1e-6 and abs(mixture.variance - 1.01) < 1e-5
+    assert abs(mixture.mean) < 1e-6 and abs(mixture.variance - 1.01) < 1e-8
     assert mixture.sample((5,)).shape == (5,)
     joined = D.Independent(D.Normal(torch.zeros(3, 2), 1.0), 1)
     assert joined.batch_shape == (3,) and joined.log_prob(torch.zeros(3, 2)).shape == (3,)
@@ -80,3 +80,15 @@ def test_wrong_arguments():
     assert D.Normal(0.0, -1.0, validate_args=False).scale == -1
     with pytest.raises(NotImplementedError, match="No KL"):
         D.kl_divergence(D.StudentT(1.0), D.Poisson(1.0))
+
+
+@pytest.mark.parametrize(("a", "b", "x", "want"), [
+    (15.0, 15.0, 0.6118755340576172, 0.0376621878),
+    (0.3, 2.0, 0.01, 0.130360997),
+    (400.0, 30.0, 0.93, 0.00232806416),
+])  # fmt: skip
+def test_the_gradient_of_a_beta_sample_keeps_its_place_in_the_distribution(a, b, x, want):
+    from rushlight.distributions._dirichlet import dirichlet_grad
+
+    value, alpha, total = (torch.tensor([each], dtype=torch.float64) for each in (x, a, a + b))
+    assert abs(dirichlet_grad(value, alpha, total).item() / want - 1) < 1e-8

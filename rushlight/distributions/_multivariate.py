@@ -7,6 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.distributions import constraints
+from rushlight.distributions._dirichlet import _Dirichlet
 from rushlight.distributions._positive import Beta
 from rushlight.distributions.distribution import Distribution, ExponentialFamily
 from rushlight.distributions.utils import _standard_normal, broadcast_all, lazy_property
@@ -27,7 +28,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        return rushlight._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
