@@ -149,3 +149,13 @@ def test_update_bn_averages_the_batches():
     torch.optim.swa_utils.update_bn([(batch, 0) for batch in batches], model)
     assert model[0].running_mean.item() == pytest.approx(3.0)
     assert model[0].momentum == 0.1 and not model.training
+
+
+def test_one_dimension_of_the_variance_may_be_shared():
+    x, y = torch.arange(12.0).reshape(4, 3), torch.zeros(4, 3)
+    full = F.gaussian_nll_loss(x, y, torch.full((4, 3), 2.0))
+    for shape in ((4,), (4, 1), (1, 3)):
+        assert F.gaussian_nll_loss(x, y, torch.full(shape, 2.0)).item() == pytest.approx(full.item())
+    for shape in ((1, 1), (3,), (2, 3)):
+        with pytest.raises(ValueError, match="var is of incorrect size"):
+            F.gaussian_nll_loss(x, y, torch.full(shape, 2.0))
