@@ -106,8 +106,8 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   bool channels_last = model->ndim == 4 || model->ndim == 5;
   for (Py_ssize_t i = 0; channels_last && i < tensors.size; i++)
     channels_last = !skipped(tensors[i]) && has_channels_last(tensors[i]);
-  TensorRef result =
-      channels_last ? new_channels_last(shape, dtype, model->device()) : new_tensor(shape, dtype, model->device());
+  TensorRef result = channels_last ? new_channels_last(shape, dtype, model->device())
+                                   : new_tensor(shape, dtype, model->device());
   if (model->is_meta()) return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {

@@ -183,10 +183,11 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
   return result.release_object();
 }
 
-// The same for `a += b` and for gradients that are summed up: everything contiguous, of one dtype and shape, and
-// `out` either one of the operands or memory of its own.
+// The same for `a += b` and for gradients that are summed up: everything contiguous, of one dtype and shape,
+// and `out` either one of the operands or memory of its own.
 bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
-  if (!out->is_contiguous() || out->numel > GRAIN || out->is_meta() || entry.out != OutType::same) return false;
+  if (!out->is_contiguous() || out->numel > GRAIN || out->is_meta() || entry.out != OutType::same)
+    return false;
   if (entry.promote != Promote::none && !is_differentiable(out->dtype)) return false;
   Loop loop = entry.loops[int(out->dtype)];
   if (!loop) return false;

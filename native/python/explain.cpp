@@ -20,7 +20,8 @@ void add(PyObject* list, const std::string& name, PyObject* o) {
   if (PyList_Append(list, entry.get()) < 0) throw PythonError{};
 }
 
-[[noreturn]] void fail_worded(PyObject* type, const std::string& sentence, PyObject* operands, const char* advice) {
+[[noreturn]] void fail_worded(PyObject* type, const std::string& sentence, PyObject* operands,
+                              const char* advice) {
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._errors"));
   Ref<PyObject> text = checked(
       PyObject_CallMethod(module.get(), "explain_operands", "sOz", sentence.c_str(), operands, advice));
@@ -32,7 +33,8 @@ void add(PyObject* list, const std::string& name, PyObject* o) {
 }  // namespace
 
 void explain(const Error& error, const Primitive& op, PyObject* const* args) {
-  bool plain = error.type == PyExc_RuntimeError || error.type == PyExc_IndexError || error.type == PyExc_ValueError;
+  bool plain =
+      error.type == PyExc_RuntimeError || error.type == PyExc_IndexError || error.type == PyExc_ValueError;
   if (!plain || PyErr_Occurred() || error.message.find("\n\n") != std::string::npos) throw error;
   Ref<PyObject> operands = checked(PyList_New(0));
   for (int i = 0; i < op.input_count; i++) {
@@ -63,8 +65,9 @@ PyObject* py_place_of(PyObject*, PyObject* o) {
   });
 }
 
-PyMethodDef functions[] = {{"place_of", py_place_of, METH_O, "(file, line, function) that made a tensor, or None."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"place_of", py_place_of, METH_O, "(file, line, function) that made a tensor, or None."},
+    {nullptr, nullptr, 0, nullptr}};
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 
 }  // namespace

@@ -7,9 +7,8 @@
 // of the tangent. Start with give_tangents.
 #include "forward_mode.h"
 
-#include "tensor_type.h"
-
 #include "../graph/modes.h"
+#include "tensor_type.h"
 
 namespace rl {
 namespace {

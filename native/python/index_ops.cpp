@@ -117,9 +117,9 @@ struct Scatter {
     dim = dim_argument(args[3], x);
     check_same_device(x, given);
     // Without elements, an index of any dtype will do.
-    index = given->numel == 0
-                ? share(given)
-                : long_index(given, true, PyExc_RuntimeError, "scatter(): Expected dtype int32/int64 for index");
+    index = given->numel == 0 ? share(given)
+                              : long_index(given, true, PyExc_RuntimeError,
+                                           "scatter(): Expected dtype int32/int64 for index");
     Tensor* src = nullptr;
     if (is_tensor(args[2])) {
       src = as_tensor(args[2]);

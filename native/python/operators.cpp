@@ -40,8 +40,8 @@ bool ready(const char* method, PyObject* a, PyObject* b, PyObject** result) {
   return false;
 }
 
-// An operand to which only the interpreter's stack refers: the result of an inner expression, see Note [reusing
-// buffers]. From 3.14 on a name on the stack is borrowed as well, so it cannot be told apart.
+// An operand to which only the interpreter's stack refers: the result of an inner expression, see Note
+// [reusing buffers]. From 3.14 on a name on the stack is borrowed as well, so it cannot be told apart.
 #if PY_VERSION_HEX < 0x030e0000
 PyObject* over_a_temporary(Primitive& op, PyObject* const* args) {
   if (op.forward != elementwise_forward) return nullptr;
@@ -110,8 +110,9 @@ NAME(add)
 NAME(mul)
 NAME(remainder)
 NAME(floor_divide)
-NAME(bitwise_and) NAME(bitwise_or) NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift)
-    NAME(div) NAME(eq) NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge)
+NAME(bitwise_and)
+NAME(bitwise_or) NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq)
+    NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge)
 #undef NAME
 #define NAME(n) constexpr char n##_in_place[] = #n "_";
         NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)

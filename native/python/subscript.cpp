@@ -4,8 +4,8 @@
 // graph has torch's nodes. Tensors, sequences and bools are collected in a list for the primitives `index`
 // and `index_put` (advanced_index.cpp). One int and one slice take a short way. Start with `tensor_subscript`
 // and `Walker`.
-#include "explain.h"
 #include "../graph/modes.h"
+#include "explain.h"
 #include "functions.h"
 #include "index_ops.h"
 #include "tensor_type.h"
@@ -36,8 +36,8 @@ TensorRef select_at(Tensor* t, int dim, PyObject* index, int named_dim) {
   }
   if (i < -t->size(dim) || i >= t->size(dim)) {
     fail_with_tensor(PyExc_IndexError,
-                     "index " + std::to_string(i) + " is out of bounds for dimension " + std::to_string(named_dim) +
-                         " with size " + std::to_string(t->size(dim)),
+                     "index " + std::to_string(i) + " is out of bounds for dimension " +
+                         std::to_string(named_dim) + " with size " + std::to_string(t->size(dim)),
                      t, nullptr);
   }
   Ref<PyObject> at = number(dim);

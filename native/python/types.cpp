@@ -43,7 +43,8 @@ Device dev(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->devic
 // ---- dtype
 
 [[noreturn]] void fail_named_only(PyObject* self) {
-  failf(PyExc_NotImplementedError, "torch.%s is not implemented: no tensor can have this dtype", name_of(self));
+  failf(PyExc_NotImplementedError, "torch.%s is not implemented: no tensor can have this dtype",
+        name_of(self));
 }
 
 PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name_of(self)); }

@@ -15,8 +15,8 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-// e^x for x <= 0, and 0 below the least normal number: a mask of -inf is common, and arithmetic with subnormal
-// numbers would take ten times as long (masked rows 6x).
+// e^x for x <= 0, and 0 below the least normal number: a mask of -inf is common, and arithmetic with
+// subnormal numbers would take ten times as long (masked rows 6x).
 template <class C>
 constexpr C LEAST = std::is_same_v<C, float> ? C(-87.0) : C(-708.0);
 template <class C>
@@ -180,7 +180,9 @@ void side_by_side(T* out, int64_t out_step, const T* x, int64_t step, int64_t n,
     for (int64_t j = 0; j < width; j += L)
       store(max + j, larger(load<C>(max + j), load<C>(x + i * step + j)));
   }
-  auto exponential = [&](int64_t i, int64_t j) { return decay<C>(load<C>(x + i * step + j) - load<C>(max + j)); };
+  auto exponential = [&](int64_t i, int64_t j) {
+    return decay<C>(load<C>(x + i * step + j) - load<C>(max + j));
+  };
   constexpr bool keep = !logarithm && !is_reduced_v<T>;
   sum_rows(sum, n, width, [&](int64_t i, int64_t j) {
     auto e = exponential(i, j);
