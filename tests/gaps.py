@@ -41,18 +41,9 @@ gap("H", "function", LAZY)
 gap("mH", "function", LAZY)
 gap("nn.functional.embedding", "", NO_SPARSE, hidden="function")
 gap("gather", "errors", "an out= that is resized over its own index is accepted")
-gap(
-    "nn.functional.batch_norm",
-    "function grad",
-    "refuses an empty input of one dimension",
-    hidden="gradgrad forward",
-)
-gap("native_batch_norm", "function out", "float32 statistics in evaluation of bfloat16; no out=")
 
 NO_HALF_COMPLEX = "there is no dtype of two halves (torch.complex32)"
 gap("chalf", "function method", NO_HALF_COMPLEX)
-gap("alias_copy", "out", "casts to the dtype of out=")
-gap("sum_to_size", "function method", "a number is returned itself, not as a copy")
 gap("masked.prod", "function", "a copy of what nothing was reduced in")
 gap("unsafe_chunk", "function method", "the pieces are packed")
 

@@ -4,7 +4,7 @@ each other, and operations that torch has under a second name."""
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, Tensor, dims, function, method, public, write_out
+from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, Tensor, dims, function, method, public, write_out
 
 ops = _C.ops
 
@@ -68,7 +68,7 @@ def alias_copy(input, *, out=None):
     tensor([1, 2])
     """
     result = ops.contiguous_copy(input)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @function
