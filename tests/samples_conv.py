@@ -54,6 +54,7 @@ op(
         call(x(2, 3, 4), x(3, 2, 2), x(2)),
         call(x(4, 3), x(4, 1, 3), x(2), 2, 1, 1, 2),
         call(x(1, 2, 3), x(2, 1, 2), dilation=2),
+        call(x(1, 1, 4), x(1, 2, 1), None, 1, 0, 2, 1, 3),
     ],
     **CONV,
     covers=("conv_transpose",),

@@ -22,7 +22,7 @@ struct ConvShape {
   // The kernel is one pixel on every pixel: a matrix product as it stands.
   bool pointwise() const {
     for (int d = 0; d < 3; d++)
-      if (kernel[d] != 1 || stride[d] != 1 || padding[d] != 0) return false;
+      if (kernel[d] != 1 || stride[d] != 1 || padding[d] != 0 || in[d] != out[d]) return false;
     return true;
   }
   bool depthwise() const { return groups == in_channels && groups == out_channels; }

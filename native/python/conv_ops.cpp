@@ -161,7 +161,7 @@ ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
   if (!fits) {
     fail(PyExc_RuntimeError, "Calculated padded input size per channel: (" +
                                  sizes_between(padded, dims, " x ") + "). Kernel size: (" +
-                                 sizes_between(s.kernel, dims, " x ") +
+                                 sizes_between(extent, dims, " x ") +
                                  "). Kernel size can't be greater than actual input size");
   }
   return s;
@@ -346,7 +346,8 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
 ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const int64_t* in) {
   Triple kernel, dilation, padding, stride;
   auto read = [](PyObject* o, int64_t unused, Triple& out, const char* name) {
-    if (!read_triple(o, 2, unused, out, "im2col", name)) {
+    bool single = (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == 1;
+    if (single || !read_triple(o, 2, unused, out, "im2col", name)) {
       Shape given;
       read_sizes(o, given, "im2col", name);
       failf(PyExc_RuntimeError, "It is expected %s equals to 2, but got size %d", name, given.ndim);
@@ -418,8 +419,11 @@ PyObject* im2col_forward(const Primitive&, PyObject* const* args, Tensor*) {
 PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = tensor_argument("col2im", args[0]);
   Triple size;
-  if (!read_triple(args[1], 2, 1, size, "col2im", "output_size"))
-    fail(PyExc_RuntimeError, "It is expected output_size equals to 2");
+  bool single = (PyTuple_Check(args[1]) || PyList_Check(args[1])) && PySequence_Size(args[1]) == 1;
+  if (single || !read_triple(args[1], 2, 1, size, "col2im", "output_size")) {
+    failf(PyExc_RuntimeError, "It is expected output_size equals to 2, but got size %d",
+          int(PySequence_Size(args[1])));
+  }
   check_moderate(size, "col2im", "output_size");
   if ((x->ndim != 2 && x->ndim != 3) || x->size(x->ndim - 2) == 0 || x->size(x->ndim - 1) == 0) {
     fail(PyExc_RuntimeError,

@@ -310,7 +310,7 @@ ModuleInit init([](PyObject*) {
       antialias{"compute_index_ranges_weights", 2, false, false, false, true, false};
   static const Entry nearests[] = {{"compute_indices_weights_nearest", 1, false, false, true, true, false},
                                    {"upsample_nearest2d_channels_last", 2, false, false, true, true, false},
-                                   {"upsample_nearest3d_channels_last", 3, false, false, true, true, false}};
+                                   {"compute_indices_weights_nearest", 3, false, false, true, true, false}};
   add("upsample_linear1d", &upsample[0]);
   add("upsample_bilinear2d", &upsample[1]);
   add("upsample_trilinear3d", &upsample[2]);

@@ -218,6 +218,12 @@ def _avg_pool(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got:{list(shape)}"
         )
+    if dims == 3 and any(length < k for length, k in zip(shape[n - 3 :], kernel, strict=True)):
+        t, h, w = shape[n - 3 :]
+        raise RuntimeError(
+            f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kernel[0]} kH: {kernel[1]} "
+            f"kW: {kernel[2]})"
+        )
     if min(size) < 1:
         channels, flat = str(shape[n - dims - 1]), (["1"] if dims == 1 else [])
         before = "x".join([channels, *flat, *map(str, shape[n - dims :])])

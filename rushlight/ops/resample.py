@@ -197,7 +197,8 @@ def interpolate(
         )
     if mode == "lanczos" and not antialias:
         raise ValueError("Lanczos mode requires antialias=True")
-    if dims not in (1, 2, 3) or (mode not in _NEEDS and mode not in ("nearest", "nearest-exact", "area")):
+    known = mode in _LINEAR or mode in ("nearest", "nearest-exact", "area")
+    if dims not in (1, 2, 3) or not (known or (mode in ("bicubic", "lanczos") and dims == 2)):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: "
             f"{_MODES} "
