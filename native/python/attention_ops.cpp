@@ -4,6 +4,7 @@
 // becomes the weights where it is and is multiplied by the values. The gradient computes the weights anew,
 // block by block; so nothing is saved but the inputs. With a causal mask, keys behind the block are not
 // touched at all.
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace rl {
 namespace {
 
 constexpr const char* NAME = "scaled_dot_product_attention";
-constexpr int64_t ROWS = 64;
+// Queries taken at a time, fewer if there are so many keys that the buffer would grow beyond this.
+constexpr int64_t ROWS = 64, BUFFER = int64_t(1) << 22;
 
 // A tensor as one matrix per head, rows of contiguous elements.
 struct Heads {
@@ -39,7 +41,8 @@ struct Heads {
     return at;
   }
   Matrix matrix(int64_t head, int64_t first, int64_t count) const {
-    int64_t step = std::max<int64_t>(t->stride(t->ndim - 2), 1);
+    // The stride of a single row means nothing.
+    int64_t step = rows == 1 ? std::max<int64_t>(columns, 1) : std::max<int64_t>(t->stride(t->ndim - 2), 1);
     return {t->data() + (offset(head) + first * step) * t->itemsize(), count, columns, step, 1};
   }
 };
@@ -48,7 +51,7 @@ struct Attention {
   Heads q, k, v;
   Tensor* mask;
   DType dtype;
-  int64_t heads = 1, L, S;
+  int64_t heads = 1, L, S, block;
   double scale;
   bool causal;
   int64_t mask_strides[MAX_DIMS];
@@ -63,6 +66,7 @@ struct Attention {
     dtype = q.t->dtype;
     if (dtype != DType::f32 && dtype != DType::f64) fail_not_implemented(NAME, dtype);
     L = q.rows, S = k.rows;
+    block = std::clamp<int64_t>(BUFFER / std::max<int64_t>(S, 1), 1, ROWS);
     bool fits = k.t->dtype == dtype && v.t->dtype == dtype && k.columns == q.columns && v.rows == S &&
                 k.t->ndim == q.t->ndim && v.t->ndim == q.t->ndim && !q.t->is_meta() && !k.t->is_meta() &&
                 !v.t->is_meta();
@@ -92,7 +96,7 @@ struct Attention {
     softmax = RL_CHOOSE(softmax_kernel, LineOp::softmax, dtype);
     softmax_backward = RL_CHOOSE(softmax_kernel, LineOp::softmax_backward, dtype);
   }
-  int64_t blocks() const { return (L + ROWS - 1) / ROWS; }
+  int64_t blocks() const { return (L + block - 1) / block; }
   // How many keys the queries before `end` may look at.
   int64_t keys(int64_t end) const { return causal ? std::min(end, S) : S; }
   double work() const { return double(heads) * double(L) * double(S) * double(q.columns + v.columns); }
@@ -155,12 +159,12 @@ struct Attention {
 
 template <class T>
 void forward(const Attention& a, Tensor* out) {
-  int64_t width = a.v.columns,
-          grain = std::max<int64_t>(1, int64_t(4e5 / (double(ROWS) * double(a.S) * double(width + 1) + 1)));
+  int64_t width = a.v.columns, grain = std::max<int64_t>(
+                                   1, int64_t(4e5 / (double(a.block) * double(a.S) * double(width + 1) + 1)));
   parallel_for(a.heads * a.blocks(), grain, [&](int64_t begin, int64_t end) {
-    std::vector<T> p(size_t(ROWS * a.S));
+    std::vector<T> p(size_t(a.block * a.S));
     for (int64_t i = begin; i < end; i++) {
-      int64_t head = i / a.blocks(), first = i % a.blocks() * ROWS, count = std::min(ROWS, a.L - first);
+      int64_t head = i / a.blocks(), first = i % a.blocks() * a.block, count = std::min(a.block, a.L - first);
       int64_t n = a.keys(first + count);
       T* to = out->data_as<T>() + (head * a.L + first) * width;
       a.weights(p.data(), head, first, count, n);
@@ -173,11 +177,11 @@ template <class T>
 void backward(const Attention& a, const Heads& g, Tensor* dq, Tensor* dk, Tensor* dv) {
   int64_t E = a.q.columns, W = a.v.columns;
   parallel_for(a.heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> p(size_t(ROWS * a.S)), d(size_t(ROWS * a.S));
+    std::vector<T> p(size_t(a.block * a.S)), d(size_t(a.block * a.S));
     for (int64_t head = begin; head < end; head++) {
       T *to_k = dk->data_as<T>() + head * a.S * E, *to_v = dv->data_as<T>() + head * a.S * W;
-      for (int64_t first = 0; first < a.L; first += ROWS) {
-        int64_t count = std::min(ROWS, a.L - first), n = a.keys(first + count);
+      for (int64_t first = 0; first < a.L; first += a.block) {
+        int64_t count = std::min(a.block, a.L - first), n = a.keys(first + count);
         if (!n) continue;
         a.weights(p.data(), head, first, count, n);
         Matrix weights{p.data(), count, n, n, 1}, ds{d.data(), count, n, n, 1},
