@@ -172,8 +172,8 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
 // batch_norm_train(x, weight, bias; eps) -> out, mean, rstd, var
 PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
-  Tensor* weight = optional_tensor("batch_norm", "weight", args[1]);
-  Tensor* bias = optional_tensor("batch_norm", "bias", args[2]);
+  Tensor* weight = optional_tensor("batch_norm", "weight", args[1], 2);
+  Tensor* bias = optional_tensor("batch_norm", "bias", args[2], 3);
   double eps = eps_argument("batch_norm", args[3]);
   check_channels("weight", weight, x->size(1));
   check_channels("bias", bias, x->size(1));
@@ -196,8 +196,8 @@ PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tens
 // batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd
 PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
-  Tensor* weight = optional_tensor("batch_norm", "weight", args[1]);
-  Tensor* bias = optional_tensor("batch_norm", "bias", args[2]);
+  Tensor* weight = optional_tensor("batch_norm", "weight", args[1], 2);
+  Tensor* bias = optional_tensor("batch_norm", "bias", args[2], 3);
   Tensor *mean = tensor_argument("batch_norm", args[3]), *var = tensor_argument("batch_norm", args[4]);
   double eps = eps_argument("batch_norm", args[5]);
   check_channels("running_mean", mean, x->size(1));
@@ -221,7 +221,7 @@ PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, T
   const char* name = "batch_norm";
   Tensor *g = tensor_argument(name, args[0]), *x = channels_input(name, "batch_norm_backward", args[1]);
   Tensor *mean = tensor_argument(name, args[2]), *rstd = tensor_argument(name, args[3]);
-  Tensor* weight = optional_tensor(name, "weight", args[4]);
+  Tensor* weight = optional_tensor(name, "weight", args[4], 3);
   bool training = bool_argument(name, "training", args[6]);
   if (!same_sizes(g, x)) fail(PyExc_RuntimeError, "batch_norm: gradient and input differ in size");
   for (Tensor* t : {mean, rstd, weight}) check_channels("a statistic", t, x->size(1));
@@ -320,8 +320,8 @@ PyObject* group_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   if (x->ndim < 2) {
     failf(PyExc_RuntimeError, "Expected at least 2 dimensions for input tensor but received %d", x->ndim);
   }
-  Tensor* weight = optional_tensor(name, "weight", args[1]);
-  Tensor* bias = optional_tensor(name, "bias", args[2]);
+  Tensor* weight = optional_tensor(name, "weight", args[1], 3);
+  Tensor* bias = optional_tensor(name, "bias", args[2], 4);
   Groups s(x, int_argument(name, "num_groups", args[3]));
   check_vector("weight", weight, x);
   check_vector("bias", bias, x);
@@ -369,7 +369,7 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
   Tensor *g = tensor_argument(name, args[0]),
          *x = channels_input(name, "GroupNormBackwardKernelImpl", args[1]);
   Tensor *mean = tensor_argument(name, args[2]), *rstd = tensor_argument(name, args[3]);
-  Tensor* weight = optional_tensor(name, "weight", args[4]);
+  Tensor* weight = optional_tensor(name, "weight", args[4], 3);
   Groups s(x, int_argument(name, "num_groups", args[5]));
   DType dtype = x->dtype, type = norm_type(dtype);
   check_vector("weight", weight, x);

@@ -153,8 +153,8 @@ int check_normalized_shape(const char* function, Tensor* x, PyObject* o, Tensor*
 // native_layer_norm(x, weight, bias; normalized_shape, eps) -> out, mean, rstd
 PyObject* layer_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = tensor_argument("layer_norm", args[0]);
-  Tensor* weight = optional_tensor("layer_norm", "weight", args[1]);
-  Tensor* bias = optional_tensor("layer_norm", "bias", args[2]);
+  Tensor* weight = optional_tensor("layer_norm", "weight", args[1], 3);
+  Tensor* bias = optional_tensor("layer_norm", "bias", args[2], 4);
   int dims = check_normalized_shape("layer_norm", x, args[3], weight, bias);
   norm_input("layer_norm", "LayerNormKernelImpl", args[0]);
   check_parameter_types(x, {weight, bias});
@@ -178,7 +178,7 @@ PyObject* layer_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
 // rms_norm(x, weight; normalized_shape, eps) -> out, rstd
 PyObject* rms_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = tensor_argument("rms_norm", args[0]);
-  Tensor* weight = optional_tensor("rms_norm", "weight", args[1]);
+  Tensor* weight = optional_tensor("rms_norm", "weight", args[1], 3);
   int dims = check_normalized_shape("rms_norm", x, args[2], weight, nullptr);
   norm_input("rms_norm", "rms_norm", args[0]);
   check_devices(x, {weight});
@@ -239,7 +239,7 @@ PyObject* layer_norm_backward_forward(const Primitive&, PyObject* const* args, T
   const char* name = "layer_norm";
   Tensor* x = norm_input(name, "LayerNormBackwardKernelImpl", args[1]);
   return rows_backward(name, tensor_argument(name, args[0]), x, tensor_argument(name, args[2]),
-                       tensor_argument(name, args[3]), optional_tensor(name, "weight", args[4]),
+                       tensor_argument(name, args[3]), optional_tensor(name, "weight", args[4], 3),
                        int(int_argument(name, "dims", args[5])), bool_argument(name, "affine", args[7]));
 }
 
@@ -248,7 +248,7 @@ PyObject* rms_norm_backward_forward(const Primitive&, PyObject* const* args, Ten
   const char* name = "rms_norm";
   Tensor* x = norm_input(name, "rms_norm", args[1]);
   return rows_backward(name, tensor_argument(name, args[0]), x, nullptr, tensor_argument(name, args[2]),
-                       optional_tensor(name, "weight", args[3]), int(int_argument(name, "dims", args[4])),
+                       optional_tensor(name, "weight", args[3], 3), int(int_argument(name, "dims", args[4])),
                        bool_argument(name, "affine", args[6]));
 }
 

@@ -15,10 +15,11 @@ const NormLoops& norm_loops();
 // The type that statistics and parameters are computed in.
 inline DType norm_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-inline Tensor* optional_tensor(const char* function, const char* name, PyObject* o) {
+inline Tensor* optional_tensor(const char* function, const char* name, PyObject* o, int position) {
   if (o == Py_None) return nullptr;
   if (!is_tensor(o)) {
-    failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", function, name, Py_TYPE(o)->tp_name);
+    failf(PyExc_TypeError, "%s(): argument '%s' (position %d) must be Tensor, not %s", function, name,
+          position, Py_TYPE(o)->tp_name);
   }
   return as_tensor(o);
 }
