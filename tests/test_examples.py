@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SETTINGS = {
     "regression": (60, None),
     "digits_cnn": (120, 0.8),
-    "char_gpt": (60, 0.8),
+    "char_gpt": (120, 0.85),
     "vae": (60, 0.8),
     "forecast_lstm": (60, 0.8),
     "pinn": (150, 0.8),
