@@ -29,7 +29,14 @@ std::vector<Primitive*>& numbered() {
   return all;
 }
 
-bool wants_grad(PyObject* o) { return is_tensor(o) && as_tensor(o)->requires_grad(); }
+// A view requires grad if its base does, also one made under no_grad: no gradient comes back along it, but as in
+// torch the result says that it was computed from something that has one.
+bool wants_grad(const Tensor* t) {
+  if (t->requires_grad()) return true;
+  const Tensor* base = t->base();
+  return base && t->extra->differentiable_view && base->requires_grad() && is_differentiable(t->dtype);
+}
+bool wants_grad(PyObject* o) { return is_tensor(o) && wants_grad(as_tensor(o)); }
 
 // Bit per input that requires a gradient. Throws if an input is neither tensor, number nor None.
 uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args) {
@@ -50,7 +57,7 @@ uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args) {
         if (wants_grad(element)) needs |= uint16_t(1 << i);
       }
     } else if (is_plain_tensor(o) || is_tensor(o)) {
-      if (as_tensor(o)->requires_grad()) needs |= uint16_t(1 << i);
+      if (wants_grad(as_tensor(o))) needs |= uint16_t(1 << i);
     } else if (o != Py_None && !is_number(o)) {
       failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", op.name.c_str(),
             op.args[i].c_str(), Py_TYPE(o)->tp_name);
