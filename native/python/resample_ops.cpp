@@ -43,15 +43,13 @@ R step_of(int64_t in, int64_t out, bool align_corners, double scale) {
   return scale > 0 ? R(1.0 / scale) : R(in) / R(out);
 }
 
-void nearest(Taps& t, int64_t in, int64_t out, double scale, bool exact) {
+// torch sees to it that small images (`small`) of the same or twice the size are copied, whatever the scale.
+void nearest(Taps& t, int64_t in, int64_t out, double scale, bool exact, bool small) {
   t.start(in, out);
   float step = scale > 0 ? float(1.0 / scale) : float(in) / float(out);
   for (int64_t o = 0; o < out; o++, t.end_row()) {
-    int64_t i;
-    if (exact) i = int64_t(std::floor((float(o) + 0.5f) * step));
-    else if (in == out) i = o;
-    else if (out == 2 * in) i = o / 2;
-    else i = int64_t(std::floor(float(o) * step));
+    int64_t i = int64_t(std::floor((float(o) + (exact ? 0.5f : 0.0f)) * step));
+    if (small && !exact && (out == in || out == 2 * in)) i = o / (out / in);
     t.add(std::clamp<int64_t>(i, 0, in - 1), 1.0);
   }
 }
@@ -87,10 +85,6 @@ void cubic(Taps& t, int64_t in, int64_t out, bool align_corners, double scale) {
   t.start(in, out);
   R step = step_of<R>(in, out, align_corners, scale), a = R(-0.75);
   for (int64_t o = 0; o < out; o++, t.end_row()) {
-    if (in == out) {
-      t.add(o, 1.0);
-      continue;
-    }
     R place = align_corners ? step * R(o) : step * (R(o) + R(0.5)) - R(0.5);
     R whole = std::floor(place), x = std::clamp<R>(place - whole, 0, 1);
     int64_t i = int64_t(whole);
@@ -174,7 +168,7 @@ void padded(Taps& t, int64_t in, int64_t out, int64_t left, Padding how) {
 
 // The taps of dimension `d` (of `dims`) of the map that `spec` describes.
 template <class R>
-Taps taps_of(PyObject* spec, int d, int dims, int64_t in, int64_t out) {
+Taps taps_of(PyObject* spec, int d, int dims, int64_t in, int64_t out, bool small) {
   Taps t;
   const char* kind = PyUnicode_AsUTF8(item(spec, 0));
   if (!kind) throw PythonError{};
@@ -184,8 +178,8 @@ Taps taps_of(PyObject* spec, int d, int dims, int64_t in, int64_t out) {
     PyObject* list = item(spec, i);
     return list == Py_None ? 0.0 : number(item(list, d));
   };
-  if (name == "nearest") nearest(t, in, out, scale(1), false);
-  else if (name == "nearest-exact") nearest(t, in, out, scale(1), true);
+  if (name == "nearest") nearest(t, in, out, scale(1), false, small);
+  else if (name == "nearest-exact") nearest(t, in, out, scale(1), true, small);
   else if (name == "linear") linear<R>(t, in, out, flag(1), scale(2));
   else if (name == "cubic") cubic<R>(t, in, out, flag(1), scale(2));
   else if (name == "linear_aa") antialiased<R>(t, in, out, flag(1), scale(2), Filter::triangle);
@@ -227,6 +221,8 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   if (!taken) fail_not_implemented(e.kernel, t);
   TensorRef result = new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
+  Sizes scaled = adjoint ? x->sizes() : Sizes(sizes);
+  bool small = dims == 2 && scaled[scaled.size() - 2] + scaled[scaled.size() - 1] <= 128;
   Taps taps[3];
   for (int d = 0; d < 3; d++) {
     if (d < 3 - dims) {
@@ -239,7 +235,8 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     if (adjoint) std::swap(in, out);
     if (in <= 0 && out > 0) fail(PyExc_RuntimeError, op.name + "(): the input is empty");
     bool wide = t == DType::f64 || t == DType::c128;
-    taps[d] = wide ? taps_of<double>(args[2], at, dims, in, out) : taps_of<float>(args[2], at, dims, in, out);
+    taps[d] = wide ? taps_of<double>(args[2], at, dims, in, out, small)
+                   : taps_of<float>(args[2], at, dims, in, out, small);
     if (adjoint) taps[d] = taps[d].transposed();
   }
   {
