@@ -7,7 +7,6 @@ and every result of a derivative is searched for NaN.
 from __future__ import annotations
 
 import os
-import traceback
 from typing import Any
 
 from rushlight import _C
@@ -66,6 +65,8 @@ class detect_anomaly:
 
 def _forward_trace() -> list[str]:
     """The stack of the user's call that is being recorded; called by native/graph/node.cpp."""
+    import traceback
+
     frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_PACKAGE)]
     return traceback.format_list(frames)
 

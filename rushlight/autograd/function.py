@@ -8,7 +8,6 @@ The node is the `ctx` both are given, of a class made per Function and named aft
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 from collections import OrderedDict
 from typing import Any
@@ -193,6 +192,8 @@ class Function(_SingleLevelFunction):
 
 def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
     """All arguments of forward as positional ones; with setup_context, defaults are filled in."""
+    import inspect
+
     signature = inspect.signature(forward)
     if with_ctx:
         bound = signature.bind(None, *args, **kwargs)
