@@ -29,8 +29,8 @@ std::vector<Primitive*>& numbered() {
   return all;
 }
 
-// A view requires grad if its base does, also one made under no_grad: no gradient comes back along it, but as in
-// torch the result says that it was computed from something that has one.
+// A view requires grad if its base does, also one made under no_grad: no gradient comes back along it, but as
+// in torch the result says that it was computed from something that has one.
 bool wants_grad(const Tensor* t) {
   if (t->requires_grad()) return true;
   const Tensor* base = t->base();
