@@ -183,3 +183,8 @@ def test_what_torch_refuses():
         rushlight.igamma(y, 2.0)
     with pytest.raises(RuntimeError, match="p has to be greater than or equal to 1"):
         rushlight.mvlgamma(y, 0)
+
+
+def test_zeta_ends_where_all_its_terms_underflow():
+    assert rushlight.special.zeta(rushlight.tensor(1e18), rushlight.tensor(2.5)) == 0
+    assert rushlight.polygamma(2**63 - 1, rushlight.tensor(3.0)).isnan()

@@ -25,7 +25,7 @@ double positive_zeta(double s, double q) {
   for (; w < 12 || w < s; w += 1) {
     double term = std::pow(w, -s);
     sum += term;
-    if (term < sum * 1e-18) return sum;
+    if (term <= sum * 1e-18) return sum;  // also where all terms underflow
   }
   double power = std::pow(w, -s);
   double rest = power * w / (s - 1) + power / 2;
