@@ -176,3 +176,12 @@ def test_dtypes_that_only_have_a_name():
             torch.zeros(2, dtype=dtype)
         with pytest.raises(NotImplementedError, match="no tensor can have this dtype"):
             torch.ones(2).to(dtype)
+
+
+def test_a_program_sees_the_version_of_torch_that_is_followed(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import torch\nprint(torch.__name__, torch.__version__, torch.torch is torch)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", str(program)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("torch 2.13.0+rushlight.") and done.stdout.endswith(" True\n"), done.stderr
