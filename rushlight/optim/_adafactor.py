@@ -1,7 +1,14 @@
 """Adafactor: adaptive rates whose memory grows with rows plus columns, not their product."""
 
 import rushlight
-from rushlight.optim.optimizer import GroupOptimizer, as_number, check_tensor_lr, new_step_count, zeros_for
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_tensor_lr,
+    new_step_count,
+    options_of,
+    zeros_for,
+)
 
 __all__ = ["Adafactor"]
 
@@ -23,6 +30,7 @@ class Adafactor(GroupOptimizer):
         foreach=None,
         maximize=False,
     ):
+        defaults = options_of(locals(), "lr beta2_decay eps d weight_decay foreach maximize")
         check_tensor_lr(lr)
         if not lr >= 0.0:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
@@ -36,15 +44,6 @@ class Adafactor(GroupOptimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0.0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
         super().__init__(params, defaults)
 
     def _state_of(self, param, grad):

@@ -2,7 +2,7 @@
 
 import math
 
-from rushlight.optim.optimizer import GroupOptimizer, as_number, check_tensor_lr, zeros_for
+from rushlight.optim.optimizer import GroupOptimizer, as_number, check_tensor_lr, options_of, zeros_for
 
 __all__ = ["Muon"]
 
@@ -22,22 +22,16 @@ class Muon(GroupOptimizer):
         ns_steps=5,
         adjust_lr_fn=None,
     ):
+        defaults = options_of(
+            locals(),
+            "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
+        )
         check_tensor_lr(lr)
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
         super().__init__(params, defaults)
         for group in self.param_groups:
             for param in group["params"]:

@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -32,21 +33,12 @@ class Adadelta(GroupOptimizer):
         maximize=False,
         differentiable=False,
     ):
+        defaults = options_of(locals(), "lr rho eps weight_decay maximize capturable foreach differentiable")
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_at_least_zero(eps=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

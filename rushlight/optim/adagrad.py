@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     check_at_least_zero,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
 )
 
@@ -32,6 +33,10 @@ class Adagrad(GroupOptimizer):
         differentiable=False,
         fused=None,
     ):
+        defaults = options_of(
+            locals(),
+            "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(
             lr=lr,
@@ -40,17 +45,6 @@ class Adagrad(GroupOptimizer):
             initial_accumulator_value=initial_accumulator_value,
             eps=eps,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group):

@@ -13,6 +13,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -64,6 +65,11 @@ class Adam(GroupOptimizer):
         fused=None,
         decoupled_weight_decay=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+            "decoupled_weight_decay",
+        )
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_tensor_lr(lr)
@@ -80,19 +86,6 @@ class Adam(GroupOptimizer):
                     )
                 if beta.numel() != 1:
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
         super().__init__(params, defaults)
 
     def __setstate__(self, state):

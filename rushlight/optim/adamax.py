@@ -9,6 +9,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -34,20 +35,14 @@ class Adamax(GroupOptimizer):
         differentiable=False,
         capturable=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr betas eps weight_decay foreach maximize differentiable capturable",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, eps=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -32,19 +33,12 @@ class ASGD(GroupOptimizer):
         differentiable=False,
         capturable=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

@@ -8,6 +8,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -41,22 +42,15 @@ class NAdam(GroupOptimizer):
         capturable=False,
         differentiable=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable "
+            "differentiable",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, eps=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

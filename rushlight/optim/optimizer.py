@@ -393,6 +393,11 @@ class GroupOptimizer(Optimizer):
         return [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
 
 
+def options_of(arguments, names):
+    """The options of an optimiser by name, in torch's order, from the arguments of its ``__init__``."""
+    return {name: arguments[name] for name in names.split()}
+
+
 def check_at_least_zero(**options):
     """Refuse negative options in torch's words: ``Invalid weight_decay value: -1``."""
     for name, value in options.items():

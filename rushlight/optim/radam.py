@@ -10,6 +10,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -42,21 +43,14 @@ class RAdam(GroupOptimizer):
         capturable=False,
         differentiable=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, eps=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

@@ -7,6 +7,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -40,20 +41,12 @@ class RMSprop(GroupOptimizer):
         maximize=False,
         differentiable=False,
     ):
+        defaults = options_of(
+            locals(),
+            "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
 
     def _state_of(self, param, group):

@@ -8,6 +8,7 @@ from rushlight.optim.optimizer import (
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
+    options_of,
     real_view,
     zeros_for,
 )
@@ -32,19 +33,11 @@ class Rprop(GroupOptimizer):
         maximize=False,
         differentiable=False,
     ):
+        defaults = options_of(locals(), "lr etas step_sizes foreach maximize differentiable capturable")
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
         super().__init__(params, defaults)
 
     def _update(self, group):

@@ -1,7 +1,13 @@
 """Stochastic gradient descent, with momentum."""
 
 from rushlight import Tensor
-from rushlight.optim.optimizer import GroupOptimizer, as_number, check_at_least_zero, check_tensor_lr
+from rushlight.optim.optimizer import (
+    GroupOptimizer,
+    as_number,
+    check_at_least_zero,
+    check_tensor_lr,
+    options_of,
+)
 
 __all__ = ["SGD"]
 
@@ -44,19 +50,12 @@ class SGD(GroupOptimizer):
         differentiable=False,
         fused=None,
     ):
+        defaults = options_of(
+            locals(),
+            "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+        )
         check_tensor_lr(lr)
         check_at_least_zero(lr=lr, momentum=momentum, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
