@@ -347,6 +347,8 @@ F.upsample_nearest(r(1,3,5,5),scale_factor=2)
 """
 
 MORE = """
+F.interpolate(torch.arange(9.0).reshape(1, 1, 9), scale_factor=1.1)
+F.interpolate(torch.arange(81.0).reshape(1, 1, 9, 9), scale_factor=1.1)
 F.conv2d(r(1,1,4,4),r(1,1,2,2),r(1),dilation=(-1,))
 F.conv2d(r(1,1,4,2).double(),r(1,1,2,5).double(),r(1).double(),dilation=(-1,))
 F.conv2d(r(1,1,4,4),r(1,1,2,2),r(1),dilation=(0,1))
