@@ -1,4 +1,4 @@
-"""The examples in the docstrings of operations, nn and optim are run as they stand."""
+"""The examples in the docstrings are run as they stand."""
 
 import doctest
 import importlib
@@ -7,14 +7,26 @@ import pkgutil
 import pytest
 
 import rushlight
+import rushlight.amp
+import rushlight.distributions
 import rushlight.nn
 import rushlight.ops
 import rushlight.optim
+import rushlight.testing
+import rushlight.utils.data
 import rushlight.utils.hooks
 
-MODULES = ["rushlight.masked", "rushlight.signal.windows", "rushlight.special", "rushlight.utils.hooks"] + [
+PACKAGES = (
+    rushlight.amp, rushlight.distributions, rushlight.nn, rushlight.ops, rushlight.optim, rushlight.testing,
+    rushlight.utils.data,
+)  # fmt: skip
+MODULES = [
+    "rushlight.masked", "rushlight.serialization", "rushlight.signal.windows", "rushlight.special",
+    "rushlight.storage", "rushlight.utils.benchmark", "rushlight.utils.hooks",
+]  # fmt: skip
+MODULES += [
     found.name
-    for package in (rushlight.nn, rushlight.ops, rushlight.optim)
+    for package in PACKAGES
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
 ]
 

@@ -49,7 +49,7 @@ class RandomSampler(Sampler[int]):
 
     >>> _ = rushlight.manual_seed(0)
     >>> list(rushlight.utils.data.RandomSampler(range(5)))
-    [4, 2, 0, 1, 3]
+    [1, 3, 4, 2, 0]
     """
 
     def __init__(
