@@ -12,18 +12,6 @@ namespace {
            values + " (error code: " + std::to_string(infos->data_as<int>()[at]) + ").");
 }
 
-template <class T>
-bool is_finite(const T* data, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    if constexpr (is_complex_v<T>) {
-      if (!std::isfinite(data[i].real()) || !std::isfinite(data[i].imag())) return false;
-    } else {
-      if (!std::isfinite(data[i])) return false;
-    }
-  }
-  return true;
-}
-
 // linalg_eigh(A; upper, vectors) -> eigenvalues, eigenvectors
 PyObject* eigh_forward(const Primitive&, PyObject* const* args, Tensor*) {
   static const char name[] = "linalg.eigh";

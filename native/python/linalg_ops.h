@@ -121,6 +121,19 @@ struct Scratch {
   }
 };
 
+// LAPACK complains on the terminal about what is not finite, or never ends.
+template <class T>
+inline bool is_finite(const T* data, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    if constexpr (is_complex_v<T>) {
+      if (!std::isfinite(data[i].real()) || !std::isfinite(data[i].imag())) return false;
+    } else {
+      if (!std::isfinite(data[i])) return false;
+    }
+  }
+  return true;
+}
+
 // The number of elements in workspace a query answered with; throws if that is beyond 32 bits.
 template <class T>
 int work_length(T answer) {

@@ -440,6 +440,11 @@ PyObject* lstsq_forward(const Primitive&, PyObject* const* args, Tensor*) {
         Scratch scratch{memory};
         Work<T> mine = scratch.take_work<T>(sizes);
         std::fill(mine.integer, mine.integer + sizes.integer, 0);
+        if (!is_finite(data + i * m * n, int64_t(m) * n) || !is_finite(to + i * ldb * k, int64_t(ldb) * k)) {
+          failed = i;
+          code = -1;
+          return;
+        }
         int info = least_squares<T>(l, driver, m, n, k, data + i * m * n, to + i * ldb * k, ldb, R(rcond),
                                     values + i * small, ranks + i, sizes, mine);
         if (info) {
@@ -448,6 +453,11 @@ PyObject* lstsq_forward(const Primitive&, PyObject* const* args, Tensor*) {
         }
       });
     });
+    if (failed >= 0 && code < 0) {
+      fail(LinAlgError, failure_prefix("torch.linalg.lstsq", rank.get(), failed) +
+                            "There is no least squares solution because the input contained non-finite "
+                            "values.");
+    }
     if (failed >= 0) {
       fail(LinAlgError,
            failure_prefix("torch.linalg.lstsq", rank.get(), failed) +
