@@ -307,3 +307,7 @@ def test_diff():
     assert x.diff().tolist() == [3, 5, 7] and x.diff(n=2).tolist() == [2, 2] and x.diff(n=9).tolist() == []
     assert x.diff(prepend=torch.tensor([0])).tolist() == [1, 3, 5, 7]
     assert torch.tensor([True, False, False]).diff().tolist() == [True, False]
+
+
+def test_differences_of_any_order_end():
+    assert torch.diff(torch.ones(5), 2**62).shape == (0,)

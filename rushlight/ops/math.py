@@ -479,7 +479,8 @@ def round(input, *, decimals=0, out=None):
 
 
 def _decimals(decimals):
-    return 10.0 ** max(decimals, -decimals), decimals
+    size = max(decimals, -decimals)
+    return (10.0**size if size <= 308 else float("inf")), decimals
 
 
 @method

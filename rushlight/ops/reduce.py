@@ -592,7 +592,9 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
     if len(pieces) > 1:
         input = FUNCTIONS["cat"](pieces, dim)
-    for _ in range(n):
+    # Nothing is left after as many steps as there are elements.
+    steps = n if n < input.size(dim) else input.size(dim)
+    for _ in range(steps):
         length = input.size(dim)
         after, before = ((input.narrow(dim, start, length - 1) if length else input) for start in (1, 0))
         input = FUNCTIONS["logical_xor"](after, before) if input.dtype == _C.bool else after - before
