@@ -40,13 +40,8 @@ def has(name):
     return exists(name) or exists(f"Tensor.{name}") or exists(f"Tensor.{name}_")
 
 
-# Entries that are not called under their own name.
-CALLED = {"max_pool2d_with_indices_backward": "nn.functional.max_pool2d_with_indices"}
-
-
 def base_name(entry):
     """`max.binary` is a set of samples for `max`, `nn.functional.relu` a function."""
-    entry = CALLED.get(entry, entry)
     parts = entry.split(".")
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
