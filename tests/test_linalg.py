@@ -56,7 +56,7 @@ def test_failures_name_the_matrix():
     with pytest.raises(RuntimeError, match="should not contain infs or NaNs"):
         linalg.eig(torch.full((2, 2), math.inf))
     for driver in ("gels", "gelsy", "gelsd", "gelss"):
-        with pytest.raises(linalg.LinAlgError, match="lstsq: .*non-finite values"):
+        with pytest.raises(linalg.LinAlgError, match=r"lstsq: .*non-finite values"):
             linalg.lstsq(torch.full((3, 2), math.nan), torch.ones(3, 1), driver=driver)
     assert linalg.inv_ex(batch).info.tolist() == [0, 1]
     assert issubclass(linalg.LinAlgError, RuntimeError)

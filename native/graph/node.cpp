@@ -415,9 +415,12 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
   info.ndim = t->ndim;
   info.dtype = t->dtype;
   info.device = t->device();
-  int64_t* sizes = info.room;
-  if (t->ndim > 4) info.sizes = sizes = new int64_t[t->ndim];
-  std::copy_n(t->geometry, t->ndim, sizes);
+  if (t->ndim <= 4) {
+    std::memcpy(info.room, t->room, sizeof info.room);
+  } else {
+    info.sizes = new int64_t[t->ndim];
+    std::copy_n(t->geometry, t->ndim, info.sizes);
+  }
 }
 
 void release_saved(Node* node, Source by) {
@@ -507,8 +510,11 @@ Ref<Node> accumulator_of(Tensor* leaf) {
     known->saved_count = 1;
     known->sequence = next_sequence++;
     const OutputInfo& info = known->output_room;
-    if (info.ndim != leaf->ndim || info.dtype != gradient_dtype(leaf) || !(info.device == leaf->device()) ||
-        !std::equal(leaf->geometry, leaf->geometry + leaf->ndim, info.shape().data())) {
+    bool same =
+        info.ndim == leaf->ndim && info.dtype == gradient_dtype(leaf) && info.device == leaf->device();
+    const int64_t* sizes = info.shape().data();
+    for (int d = 0; same && d < leaf->ndim; d++) same = sizes[d] == leaf->geometry[d];
+    if (!same) {
       clear_outputs(known);  // the leaf changed its shape meanwhile
       set_outputs(known, 1);
       set_output(known, 0, leaf);

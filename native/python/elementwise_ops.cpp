@@ -133,7 +133,7 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
   result->numel = t->numel;
   result->flags = Tensor::CONTIGUOUS;
   result->geometry = result->room;
-  std::copy_n(t->geometry, 2 * t->ndim, result->geometry);
+  std::memcpy(result->room, t->room, sizeof t->room);  // at most four dimensions: all of it, without a loop
   result->storage = new_storage(size_t(t->numel) * size_t(dtype_size(dtype)), {});
   return result;
 }
@@ -216,17 +216,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   return true;
 }
 
-}  // namespace
-
-PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+// Everything else: promotion, broadcasting, devices, strides. Apart, because its stack frame is a page long
+// and would be set up for every small call too.
+[[gnu::noinline]] PyObject* forward_general(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
-  if (entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
-    if (out) {
-      if (write_plain(entry, args, out)) return Py_NewRef(out->object());
-    } else if (PyObject* result = forward_plain(entry, args)) {
-      return result;
-    }
-  }
   bool conditional = op.args[0] == "condition";
   Operand operands[3];
   Promotion promotion;
@@ -344,6 +337,20 @@ PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor
   if (report.by_zero) fail(PyExc_RuntimeError, "ZeroDivisionError");
   if (out && !own) copy_into(out, result.get());
   return out ? Py_NewRef(out->object()) : result.release_object();
+}
+
+}  // namespace
+
+PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  auto& entry = *static_cast<const Elementwise*>(op.payload);
+  if (entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
+    if (out) {
+      if (write_plain(entry, args, out)) return Py_NewRef(out->object());
+    } else if (PyObject* result = forward_plain(entry, args)) {
+      return result;
+    }
+  }
+  return forward_general(op, args, out);
 }
 
 namespace {

@@ -111,8 +111,9 @@ NAME(mul)
 NAME(remainder)
 NAME(floor_divide)
 NAME(bitwise_and)
-NAME(bitwise_or) NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq)
-    NAME(ne) NAME(lt) NAME(le) NAME(gt) NAME(ge)
+NAME(bitwise_or)
+NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt)
+    NAME(le) NAME(gt) NAME(ge)
 #undef NAME
 #define NAME(n) constexpr char n##_in_place[] = #n "_";
         NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)

@@ -153,12 +153,24 @@ PyObject* shape_of(PyObject* o) {
   return size_object({});
 }
 
-Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bool in_place) {
+// What the rules of the needed inputs want saved. Worked out once per primitive and set of inputs where these
+// are few.
+struct Plan {
   uint16_t want_args = 0, want_shapes = 0, want_outs = 0;
+  uint8_t saved = 0;
+  bool ready = false;
+};
+std::vector<Plan>& plans() {  // by Primitive::number and needs < 4
+  static std::vector<Plan> all;
+  return all;
+}
+
+Plan make_plan(const Primitive& op, uint16_t needs) {
+  Plan plan;
   auto want = [&](const Rule& rule) {
-    want_args |= rule.want_args;
-    want_shapes |= rule.want_shapes;
-    want_outs |= rule.want_outs;
+    plan.want_args |= rule.want_args;
+    plan.want_shapes |= rule.want_shapes;
+    plan.want_outs |= rule.want_outs;
   };
   if (op.joint.function) {
     want(op.joint);
@@ -171,16 +183,32 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
       want(op.rules[i]);
     }
   }
-  uint32_t edges = 0;
-  for (int i = 0; i < op.input_count; i++) {
-    edges += op.list_inputs >> i & 1 ? uint32_t(PySequence_Fast_GET_SIZE(args[i])) : 1;
+  plan.saved = uint8_t(bit_count(plan.want_args) + bit_count(plan.want_shapes) + bit_count(plan.want_outs));
+  plan.ready = true;
+  return plan;
+}
+
+Plan plan_for(const Primitive& op, uint16_t needs) {
+  if (needs >= 4) return make_plan(op, needs);
+  size_t at = size_t(op.number) * 4 + needs;
+  if (at >= plans().size()) plans().resize(at + 256);
+  Plan& plan = plans()[at];
+  if (!plan.ready) plan = make_plan(op, needs);
+  return plan;
+}
+
+Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bool in_place) {
+  Plan plan = plan_for(op, needs);
+  uint16_t want_args = plan.want_args, want_shapes = plan.want_shapes;
+  uint32_t edges = uint32_t(op.input_count);
+  for (int i = 0; op.list_inputs >> i; i++) {
+    if (op.list_inputs >> i & 1) edges += uint32_t(PySequence_Fast_GET_SIZE(args[i])) - 1;
   }
-  int saved = bit_count(want_args) + bit_count(want_shapes) + bit_count(want_outs);
-  Ref<Node> node = new_node(Node::operation, &op, edges, uint16_t(saved));
+  Ref<Node> node = new_node(Node::operation, &op, edges, plan.saved);
   node->needs = needs;
   node->want_args = want_args;
   node->want_shapes = want_shapes;
-  node->want_outs = want_outs;
+  node->want_outs = plan.want_outs;
   Edge* edge = node->edges;
   for (int i = 0; i < op.input_count; i++) {
     if (op.list_inputs >> i & 1) {
@@ -197,7 +225,8 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   for (int i = 0; want_args >> i; i++) {
     if (!(want_args >> i & 1)) continue;
     bool list = i < op.input_count && (op.list_inputs >> i & 1);
-    *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
+    if (!list && !in_place && is_plain_tensor(args[i])) *slot++ = save_tensor(as_tensor(args[i]), true);
+    else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
   }
   for (int i = 0; want_shapes >> i; i++) {
     if (want_shapes >> i & 1) *slot++ = {shape_of(args[i]), 0, 0};
@@ -316,8 +345,14 @@ Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
-  uint16_t needs = inputs_needing_grad(op, args);
-  if (modes.grad && !op.no_derivative) {
+  uint16_t needs = 0;
+  bool plain = true;  // tensors that are no views, as most are: looked at once
+  for (int i = 0; plain && i < op.input_count; i++) {
+    plain = is_plain_tensor(args[i]) && !as_tensor(args[i])->base();
+    if (plain && wants_grad(as_tensor(args[i]))) needs |= uint16_t(1 << i);
+  }
+  if (!plain) needs = inputs_needing_grad(op, args);
+  if (!plain && modes.grad && !op.no_derivative) {
     bool any_view = false;
     for (int i = 0; i < op.input_count; i++) {
       any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
@@ -474,6 +509,7 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
       fail(PyExc_ValueError, "bad form of a rule");
     rule.form = Rule::Form(form);
     (input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
+    plans().clear();
     op.has_rules = true;
     Py_RETURN_NONE;
   });

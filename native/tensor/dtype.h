@@ -171,10 +171,9 @@ inline To convert(From x) {
 
 }  // namespace RL_ISA
 
-constexpr int dtype_size(DType t) {
-  constexpr int sizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 8, 16, 1, 2};
-  return sizes[int(t)];
-}
+// Outside the function: a table inside it would be copied to the stack at every call.
+inline constexpr uint8_t DTYPE_SIZES[] = {1, 1, 2, 4, 8, 2, 4, 8, 8, 16, 1, 2};
+constexpr int dtype_size(DType t) { return DTYPE_SIZES[int(t)]; }
 constexpr const char* dtype_name(DType t) {
   constexpr const char* names[] = {"uint8",   "int8",    "int16",     "int32",      "int64", "float16",
                                    "float32", "float64", "complex64", "complex128", "bool",  "bfloat16"};
