@@ -3,6 +3,8 @@
 import gc
 import os
 
+import pytest
+
 import rushlight as torch
 from rushlight.autograd import Function, graph
 from rushlight.utils.checkpoint import checkpoint
@@ -46,6 +48,7 @@ def step(x, number):
     x.grad = None
 
 
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps freed memory")
 def test_ten_thousand_steps_need_no_more_memory_than_two_thousand():
     x = torch.ones(64, 64, requires_grad=True)
     for number in range(2000):

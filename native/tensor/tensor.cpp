@@ -73,7 +73,8 @@ void contiguous_strides(Sizes sizes, int64_t* strides) {
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
+    // Sizes whose product does not fit are refused by numel_of, but perhaps only after this.
+    if (sizes[d] > 1) stride = int64_t(uint64_t(stride) * uint64_t(sizes[d]));
   }
 }
 
