@@ -269,7 +269,8 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
   for (int i = 0; i < pad.ndim / 2; i++) {
     int d = x->ndim - 1 - i;
     int64_t left = pad.sizes[2 * i], right = pad.sizes[2 * i + 1];
-    if (std::max(std::abs(left), std::abs(right)) > (int64_t(1) << 60))
+    constexpr int64_t limit = int64_t(1) << 60;
+    if (std::max(left, right) > limit || std::min(left, right) < -limit)
       fail(PyExc_RuntimeError, "constant_pad_nd(): the padding is too large");
     sizes.sizes[d] = x->size(d) + left + right;
     int64_t remains = x->size(d) + std::min<int64_t>(left, 0);
