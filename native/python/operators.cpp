@@ -105,22 +105,38 @@ PyObject* in_place(PyObject* a, PyObject* b) {
   });
 }
 
-#define NAME(n) constexpr char n##_[] = #n;
-NAME(add)
-NAME(mul)
-NAME(remainder)
-NAME(floor_divide)
-NAME(bitwise_and)
-NAME(bitwise_or)
-NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div) NAME(eq) NAME(ne) NAME(lt)
-    NAME(le) NAME(gt) NAME(ge)
+#define NAME(n) constexpr char n##_[] = #n
+NAME(add);
+NAME(mul);
+NAME(remainder);
+NAME(floor_divide);
+NAME(bitwise_and);
+NAME(bitwise_or);
+NAME(bitwise_xor);
+NAME(bitwise_left_shift);
+NAME(bitwise_right_shift);
+NAME(div);
+NAME(eq);
+NAME(ne);
+NAME(lt);
+NAME(le);
+NAME(gt);
+NAME(ge);
 #undef NAME
-#define NAME(n) constexpr char n##_in_place[] = #n "_";
-        NAME(add) NAME(mul) NAME(remainder) NAME(floor_divide) NAME(bitwise_and) NAME(bitwise_or)
-            NAME(bitwise_xor) NAME(bitwise_left_shift) NAME(bitwise_right_shift) NAME(div)
+#define NAME(n) constexpr char n##_in_place[] = #n "_"
+NAME(add);
+NAME(mul);
+NAME(remainder);
+NAME(floor_divide);
+NAME(bitwise_and);
+NAME(bitwise_or);
+NAME(bitwise_xor);
+NAME(bitwise_left_shift);
+NAME(bitwise_right_shift);
+NAME(div);
 #undef NAME
 
-                PyObject* subtract(PyObject* a, PyObject* b) {
+PyObject* subtract(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
     if (!ready(is_tensor(a) ? "sub" : "__rsub__", a, b, &other)) return other;
