@@ -148,7 +148,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
 }
 
 // Calls a primitive from a rule; without the bookkeeping of `call` where nothing is recorded.
-Ref<PyObject> compute(Primitive& op, PyObject* const* args) {
+Ref<PyObject> call_in_rule(Primitive& op, PyObject* const* args) {
   if (modes.grad || modes.forward) return checked(call(op, args));
   return checked(op.forward(op, args, nullptr));
 }
@@ -164,7 +164,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
   if (rule.form == Rule::negation) {
     static Primitive& neg = primitive("neg");
     PyObject* args[] = {g->object()};
-    return compute(neg, args);
+    return call_in_rule(neg, args);
   }
   const RuleParam& other = rule.params[1];
   bool is_arg = other.kind == RuleParam::arg;
@@ -192,7 +192,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
       return checked(mul.forward(mul, args, v));
     }
   }
-  return compute(mul, args);
+  return call_in_rule(mul, args);
 }
 
 TensorRef as_gradient(Node* node, PyObject* o) {

@@ -5,6 +5,7 @@
 #include "../graph/modes.h"
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
+#include "elementwise_ops.h"
 #include "explain.h"
 #include "functions.h"
 #include "matmul_ops.h"
@@ -12,8 +13,6 @@
 #include "tensor_type.h"
 
 namespace rl {
-
-PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out);
 
 namespace {
 

@@ -5,12 +5,11 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "elementwise_ops.h"
 #include "explain.h"
 #include "forward_mode.h"
 
 namespace rl {
-
-PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out);
 
 namespace {
 

@@ -2,12 +2,10 @@
 // function of all elementwise primitives. The tables at the end say which dtypes a function has.
 #include "../kernels/elementwise.h"
 #include "../kernels/special.h"
+#include "elementwise_ops.h"
 #include "primitive.h"
 
 namespace rl {
-
-// In elementwise_ops.cpp; reads the entry that `payload` points to.
-PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out);
 
 namespace {
 

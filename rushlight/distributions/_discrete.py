@@ -510,17 +510,10 @@ class Categorical(Distribution):
         return values.expand((-1, *self._batch_shape)) if expand else values
 
 
-class OneHotCategorical(Distribution):
-    """A category as a vector with a single one."""
+class _OfCategorical(Distribution):
+    """What is drawn from a Categorical has its parameters."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
-    has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+    _categorical: Categorical
 
     @property
     def _param(self) -> Any:
@@ -540,6 +533,19 @@ class OneHotCategorical(Distribution):
     def param_shape(self) -> Any:
         """The shape of the parameter."""
         return self._categorical.param_shape
+
+
+class OneHotCategorical(_OfCategorical):
+    """A category as a vector with a single one."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
@@ -584,7 +590,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return samples + (probs - probs.detach())
 
 
-class Multinomial(Distribution):
+class Multinomial(_OfCategorical):
     """How often each category comes in `total_count` draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -604,21 +610,6 @@ class Multinomial(Distribution):
     def support(self) -> Any:
         """Counts that sum to at most total_count."""
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:
