@@ -1,5 +1,6 @@
 #include "iterate.h"
 
+#include "../kernels/transpose.h"
 #include "parallel.h"
 
 namespace rl {
@@ -82,6 +83,93 @@ void run_range(Loop loop, const Plan& plan, const Operands& o, int64_t begin, in
   }
 }
 
+// Note [tiles]
+// A transposed operand is contiguous along a dimension `across` that is not the innermost: read row by row,
+// each of its elements comes from another cache line (and, at a power of two, from the same few sets of the
+// cache). Such operands are transposed block by block into a buffer that stays in the first-level cache, and
+// the loop reads the buffer: 1024 x 1024 floats copied in 0.5 instead of 4.7 ms.
+const TransposeBlocks& blocks() {
+#if defined(RL_HAVE_AVX2)
+  if (cpu_capability()[0] == 'A') return avx2::transpose_blocks;
+#endif
+  return baseline::transpose_blocks;
+}
+constexpr int64_t TILE_BYTES = 16384;
+constexpr int64_t LEAST_TILED = 2048;  // elements
+struct Tiles {
+  int across = 0;                 // a dimension of the plan; 0: there is nothing to gather
+  bool gathered[MAX_OPERANDS]{};  // operands that pass through a buffer
+  bool one_row = false;           // a tile is one row for all operands that do not
+  int64_t inner, outer;           // sides of a tile, along dimension 0 and `across`
+};
+
+Tiles find_tiles(const Plan& plan, const Operands& o, int64_t n) {
+  Tiles t;
+  if (n < LEAST_TILED || plan.ndim < 2) return t;
+  int64_t largest = 1;
+  for (int k = 1; k < o.count; k++) {
+    int64_t size = o.itemsize[k], step = plan.strides[k][0];
+    if (step == size || step == 0 || (size & (size - 1)) || size > 16) continue;
+    for (int d = 1; d < plan.ndim; d++) {
+      if (plan.strides[k][d] != size || (t.across && t.across != d)) continue;
+      t.across = d;
+      t.gathered[k] = true;
+      largest = std::max(largest, size);
+    }
+  }
+  if (!t.across) return t;
+  int64_t most = TILE_BYTES / largest, side = std::min<int64_t>(64, std::max<int64_t>(16, 256 / largest));
+  t.inner = std::min(plan.sizes[0], side);
+  t.one_row = t.inner == plan.sizes[0];
+  for (int k = 0; k < o.count; k++)
+    t.one_row &= t.gathered[k] || plan.strides[k][t.across] == plan.strides[k][0] * t.inner;
+  t.outer = std::min(plan.sizes[t.across], t.one_row ? most / t.inner / 16 * 16 : side);
+  if (t.outer < 4 || (!t.one_row && t.inner < 8))
+    t.across = 0;  // a row would be shorter than a call is worth
+  return t;
+}
+
+// Runs tiles [begin, end) of the plan, counted along dimension 0, then `across`, then the others.
+void run_tiles(Loop loop, const Plan& plan, const Operands& o, const Tiles& t, int64_t begin, int64_t end,
+               const void* params) {
+  alignas(64) char buffers[MAX_OPERANDS][TILE_BYTES];
+  const TransposeBlocks& transpose = blocks();
+  int64_t along = (plan.sizes[0] + t.inner - 1) / t.inner;
+  int64_t down = (plan.sizes[t.across] + t.outer - 1) / t.outer;
+  for (int64_t tile = begin; tile < end; tile++) {
+    int64_t i = tile % along * t.inner, j = tile / along % down * t.outer, rest = tile / along / down;
+    int64_t inner = std::min(t.inner, plan.sizes[0] - i), outer = std::min(t.outer, plan.sizes[t.across] - j);
+    char* data[MAX_OPERANDS];
+    int64_t steps[MAX_OPERANDS], next[MAX_OPERANDS];
+    for (int k = 0; k < o.count; k++)
+      data[k] = o.data[k] + i * plan.strides[k][0] + j * plan.strides[k][t.across];
+    for (int d = 1; d < plan.ndim; d++) {
+      if (d == t.across) continue;
+      int64_t index = rest % plan.sizes[d];
+      rest /= plan.sizes[d];
+      for (int k = 0; k < o.count; k++) data[k] += index * plan.strides[k][d];
+    }
+    for (int k = 0; k < o.count; k++) {
+      steps[k] = plan.strides[k][0];
+      next[k] = plan.strides[k][t.across];
+      if (!t.gathered[k]) continue;
+      int64_t size = o.itemsize[k];
+      transpose.of_size[size](data[k], steps[k], inner, outer, buffers[k]);
+      data[k] = buffers[k];
+      steps[k] = size;
+      next[k] = size * inner;
+    }
+    if (t.one_row) {
+      loop(data, steps, inner * outer, params);
+      continue;
+    }
+    for (int64_t row = 0; row < outer; row++) {
+      loop(data, steps, inner, params);
+      for (int k = 0; k < o.count; k++) data[k] += next[k];
+    }
+  }
+}
+
 }  // namespace
 
 void run_elementwise(Loop loop, Operands& o, Sizes sizes, const void* params) {
@@ -114,6 +202,15 @@ void run_elementwise(Loop loop, Operands& o, Sizes sizes, const void* params) {
   make_plan(plan, o, sizes);
   int64_t n = 1;
   for (int d = 0; d < plan.ndim; d++) n *= plan.sizes[d];
+  if (Tiles tiles = find_tiles(plan, o, n); tiles.across) {
+    int64_t count = (plan.sizes[0] + tiles.inner - 1) / tiles.inner *
+                    ((plan.sizes[tiles.across] + tiles.outer - 1) / tiles.outer);
+    for (int d = 1; d < plan.ndim; d++) count *= d == tiles.across ? 1 : plan.sizes[d];
+    MaybeNoGil released(n);
+    parallel_for(count, std::max<int64_t>(1, GRAIN / (tiles.inner * tiles.outer)),
+                 [&](int64_t begin, int64_t end) { run_tiles(loop, plan, o, tiles, begin, end, params); });
+    return;
+  }
   if (n <= GRAIN) return run_range(loop, plan, o, 0, n, params);
   MaybeNoGil released(n);
   parallel_for(n, GRAIN, [&](int64_t begin, int64_t end) { run_range(loop, plan, o, begin, end, params); });

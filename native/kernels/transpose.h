@@ -1,0 +1,21 @@
+// Transposing small blocks of elements, once per instruction set (simd/transpose.cpp). The tiled traversal of
+// tensor/iterate.cpp gathers operands with it whose memory runs across the others'.
+#pragma once
+#include "kernels.h"
+
+namespace rl {
+
+// to[j * rows + i] = element j of row i of `from`, whose rows are `row_stride` bytes apart and contiguous.
+using TransposeBlock = void (*)(const char* from, int64_t row_stride, int64_t rows, int64_t cols, char* to);
+
+struct TransposeBlocks {
+  TransposeBlock of_size[17];  // by element size: 1, 2, 4, 8, 16; the others are null
+};
+namespace baseline {
+extern const TransposeBlocks transpose_blocks;
+}
+namespace avx2 {
+extern const TransposeBlocks transpose_blocks;
+}
+
+}  // namespace rl
