@@ -373,3 +373,32 @@ def test_meta_products_have_shapes_only():
     assert linear(a, b.mT, rushlight.ones(4, device="meta")).shape == (5, 2, 4)
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         rushlight.ones(2, 3) @ b
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 4), (5, 4)),
+        ((2, 3, 4), (5, 4)),
+        ((2, 3, 4), (2, 5, 4)),
+        ((3, 4), (2, 5, 4)),
+        ((2, 1, 3, 4), (2, 5, 4)),
+    ],
+)
+def test_gradient_of_a_transposed_right_side_has_its_layout(left, right):
+    rushlight.manual_seed(0)
+    a = rushlight.randn(*left, dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.randn(*right, dtype=rushlight.float64, requires_grad=True)
+    turned = b.mT
+    turned.retain_grad()
+    product = a @ turned
+    product.sum().backward()
+    assert turned.grad.stride() == turned.stride()
+    assert b.grad.is_contiguous()
+    plain = b.detach().mT.contiguous().requires_grad_()
+    again = a.detach().requires_grad_()
+    (again @ plain).sum().backward()
+    assert rushlight.allclose(turned.grad, plain.grad)
+    assert rushlight.allclose(a.grad, again.grad)
+    gradcheck(lambda a, b: a @ b.mT, a, b)
+    gradgradcheck(lambda a, b: a @ b.mT, a, b)

@@ -3,8 +3,8 @@
 //
 // mm, bmm and matmul_nd come in three forms, plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each one's
 // derivatives are the other two, so backward makes no transposed views: the transposition is a stride for the
-// kernel. linear is x @ weight.T + bias in one step, recorded as one node named as torch names what it
-// computes there.
+// kernel. mm_t and matmul_nd_t are the plain ones with a gradient of b laid out as a transposed b is. linear
+// is x @ weight.T + bias in one step, recorded as one node named as torch names what it computes there.
 #include "matmul_ops.h"
 
 #include "../tensor/iterate.h"
@@ -408,7 +408,7 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 }
 
 struct Products {
-  Primitive *mm, *mv, *vecmat, *dot, *matmul_nd;
+  Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t;
   Primitive *linear, *linear_nd, *linear_unbiased, *linear_nd_unbiased;
 } products;
 
@@ -467,12 +467,14 @@ PyMethodDef functions[] = {
 ModuleInit init([](PyObject* module) {
   static const Form plain{false, false}, nh{false, true}, hn{true, false};
   products.mm = &define("mm(input, mat2)", mm_forward, 0, &plain);
+  products.mm_t = &define("mm_t(input, mat2)", mm_forward, 0, &plain);
   define("mm_nh(a, b)", mm_forward, 0, &nh);
   define("mm_hn(a, b)", mm_forward, 0, &hn);
   define("bmm(input, mat2)", bmm_forward, 0, &plain);
   define("bmm_nh(a, b)", bmm_forward, 0, &nh);
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
   products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, 0, &plain);
+  products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, 0, &plain);
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
   define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
   products.mv = &define("mv(input, vec)", mv_forward);
@@ -486,16 +488,26 @@ ModuleInit init([](PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
 });
 
+// Whether the columns of b's matrices are contiguous, as a transposed view's are. Its gradient is then made
+// in the same layout (the rules of mm_t and matmul_nd_t), so that what follows need not turn it round.
+bool by_columns(const Tensor* b) {
+  return b->stride(b->ndim - 2) == 1 && b->stride(b->ndim - 1) > 1 &&
+         b->stride(b->ndim - 1) >= b->size(b->ndim - 2) && !is_complex(b->dtype);
+}
+
 }  // namespace
 
 PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};
-  if (a->ndim == 2 && b->ndim == 2) return call(*products.mm, args);
+  if (a->ndim == 2 && b->ndim == 2) return call(by_columns(b) ? *products.mm_t : *products.mm, args);
   if (a->ndim == 0 || b->ndim == 0) {
     failf(PyExc_RuntimeError, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
           a->ndim, b->ndim);
   }
-  if (a->ndim > 2 || b->ndim > 2) return call(*products.matmul_nd, args);
+  if (a->ndim > 2 || b->ndim > 2) {
+    return call(a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd,
+                args);
+  }
   if (a->ndim == 2) return call(*products.mv, args);
   return call(b->ndim == 2 ? *products.vecmat : *products.dot, args);
 }

@@ -31,8 +31,8 @@ LINEAR = {
     "replace",
 }  # fmt: skip
 MULTILINEAR = {
-    "mm", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_nh", "matmul_nd_hn", "mv",
-    "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
+    "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_nd_nh",
+    "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
 }  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask"}

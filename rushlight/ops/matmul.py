@@ -2,6 +2,7 @@
 
 The products mm, bmm and matmul_nd exist in three forms: plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each
 form's derivatives are the other two, so backward makes no transposed views, and conjugates in one place.
+mm_t and matmul_nd_t are the plain forms for a transposed (real) right side, whose gradient gets its layout.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ def _rows(x):
 
 
 derivative("mm", input=lambda g, mat2: ops.mm_nh(g, mat2), mat2=lambda g, input: ops.mm_hn(input, g))
+derivative(
+    "mm_t",
+    node="MmBackward0",
+    input=lambda g, mat2: ops.mm_nh(g, mat2),
+    mat2=lambda g, input: ops.mm_hn(g, input).mT,
+)
 derivative("mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a))
 derivative("mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g))
 
@@ -77,7 +84,17 @@ def _matmul_nd_b(g, a, b_shape):
     return ops.matmul_nd_hn(a, g)
 
 
+def _matmul_nd_t_b(g, a, b_shape):
+    return ops.mm_hn(_rows(g), _rows(a)).mT if len(b_shape) == 2 else ops.matmul_nd_hn(g, a).mT
+
+
 derivative("matmul_nd", node="UnsafeViewBackward0", a=_matmul_nd_a, b=_matmul_nd_b)
+derivative(
+    "matmul_nd_t",
+    node="UnsafeViewBackward0",
+    a=lambda g, b: ops.matmul_nd_nh(g, b),
+    b=_matmul_nd_t_b,
+)
 derivative(
     "matmul_nd_nh",
     node="UnsafeViewBackward0",
