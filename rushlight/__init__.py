@@ -207,6 +207,8 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
     if name.endswith("Storage"):
         from rushlight.storage import LEGACY
 
+        if name == "Storage":
+            return LEGACY["FloatStorage"]
         if name in LEGACY:
             return LEGACY[name]
     raise AttributeError(

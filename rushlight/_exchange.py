@@ -103,6 +103,7 @@ def numpy(self, *, force=False):
         )
     import numpy
 
+    _C.hold_storage(self)  # the array must not be left behind by a storage that moves
     return numpy.asarray(_C.export_buffer(self.detach()))
 
 

@@ -56,6 +56,8 @@ def _new(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         return _C.detach(data)
     if type(data).__name__ == "Size":
         return _C.empty(tuple(data), dtype, device)
+    if type(data).__name__ in ("TypedStorage", "UntypedStorage"):
+        return _C.empty((0,), dtype, device).set_(data)
     if isinstance(data, (float, complex, bool)):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):

@@ -1,7 +1,9 @@
-"""How a pickled tensor becomes one again: the functions that torch's files name, under torch's names."""
+"""How a pickled tensor becomes one again: the functions that torch's files name, under torch's names. And how
+an exception crosses to another process."""
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -117,3 +119,37 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     if type(tensor) is _C.Tensor and not state:
         return call
     return _rebuild_from_type_v2, (call[0], type(tensor), call[1], state)
+
+
+class KeyErrorMessage(str):
+    """KeyError shows its argument by repr: this text keeps its line breaks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception as its type and the text of its traceback, to be raised again elsewhere."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        import traceback
+
+        kind, error, trace = exc_info if exc_info is not None else sys.exc_info()
+        self.exc_type: Any = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+        self.where = where
+
+    def reraise(self) -> None:
+        """Raises the exception, with what happened to it in its text."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            message = KeyErrorMessage(message)
+        elif getattr(self.exc_type, "message", None):
+            # Such an exception takes its text by name.
+            raise self.exc_type(message=message)
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            # An exception that takes other arguments than a text.
+            raise RuntimeError(message) from None
+        raise error

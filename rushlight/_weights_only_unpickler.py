@@ -30,7 +30,7 @@ class StorageType:
     """Stands for a storage class in a checkpoint: only its dtype matters."""
 
     def __init__(self, name: str) -> None:
-        self.dtype = LEGACY[name].dtype  # type: ignore[attr-defined]
+        self.dtype = LEGACY[name].dtype
 
     def __str__(self) -> str:
         return f"StorageType(dtype={self.dtype})"
@@ -71,7 +71,7 @@ def _table() -> tuple[dict[str, Any], tuple]:
         called[f"torch._utils.{name}"] = getattr(_utils, name)
     names: dict[str, Any] = dict(called)
     for dtype in LEGACY.values():
-        names[str(dtype.dtype)] = dtype.dtype  # type: ignore[attr-defined]
+        names[str(dtype.dtype)] = dtype.dtype
     for name in LEGACY:
         names[f"torch.{name}"] = names[f"torch.cuda.{name}"] = StorageType(name)
     names["torch.storage.UntypedStorage"] = UntypedStorage

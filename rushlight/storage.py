@@ -6,13 +6,18 @@ and a dtype. Checkpoints are made of them (rushlight/serialization.py).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import rushlight
 from rushlight import _C
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+# One Python object for each storage, as long as somebody holds it.
+_objects: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 
 class UntypedStorage:
@@ -25,17 +30,44 @@ class UntypedStorage:
     """
 
     _bytes: _C.Tensor  # one dimension, uint8, the whole memory
+    filename: str | None = None  # the file that from_file mapped
+    is_sparse = is_sparse_csr = is_hpu = False
 
-    def __init__(self, size: Any = 0, *, device: Any = None) -> None:
+    def __init__(self, *args: Any, device: Any = None) -> None:
+        if len(args) > 1:
+            kinds = ", ".join(type(each).__name__ for each in args)
+            raise TypeError(
+                f"torch.UntypedStorage() received an invalid combination of arguments - got ({kinds}), but "
+                "expected one of:\n * (*, torch.device device)\n * (int size, *, torch.device device)\n "
+                "* (Sequence data, *, torch.device device)"
+            )
+        size = args[0] if args else 0
         if isinstance(size, int):
+            _check_size(size)
             self._bytes = _C.empty((size,), _C.uint8, device)
+        elif not isinstance(size, (Sequence, UntypedStorage)):
+            raise RuntimeError(
+                f"torch.UntypedStorage(): Expected a sequence type, but got {type(size).__name__}"
+            )
         else:
-            self._bytes = rushlight.tensor(list(size), dtype=_C.uint8, device=device)
+            for item in size:
+                if not isinstance(item, int):
+                    raise RuntimeError(
+                        "torch.UntypedStorage(): tried to construct a storage from a sequence "
+                        f"({type(size).__name__}), but one of the items was of type {type(item).__name__} "
+                        "instead of int"
+                    )
+            self._bytes = rushlight.tensor([item & 255 for item in size], dtype=_C.uint8, device=device)
+        _objects[self._cdata] = self
 
     @classmethod
     def _of(cls, tensor: _C.Tensor) -> UntypedStorage:
+        known = _objects.get(_C.storage_id(tensor))
+        if known is not None:
+            return known
         storage = cls.__new__(cls)
         storage._bytes = _C.storage_bytes(tensor)
+        _objects[storage._cdata] = storage
         return storage
 
     def data_ptr(self) -> int:
@@ -62,13 +94,49 @@ class UntypedStorage:
         """Whether the bytes are on a GPU."""
         return self.device.type == "cuda"
 
+    def get_device(self) -> int:
+        """The number of the device; -1 in main memory."""
+        return self._bytes.get_device()
+
+    def untyped(self) -> UntypedStorage:
+        """This storage."""
+        return self
+
+    def resizable(self) -> bool:
+        """Whether the memory may change its size: not where other libraries or processes look at it."""
+        return _C.is_resizable(self._bytes)
+
     def is_shared(self) -> bool:
-        """Whether other processes see the memory; they never do."""
-        return False
+        """Whether other processes can see the memory."""
+        return _C.shared_memory_of(self._bytes) is not None
+
+    def share_memory_(self) -> UntypedStorage:
+        """Moves the bytes to memory that processes share, with all tensors on them. Sent to another process,
+        they are the same bytes there."""
+        from rushlight.multiprocessing._memory import share
+
+        share(self._bytes)
+        return self
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        return cls(size, device=device).share_memory_()
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, mapped into memory. With shared=True writes go to the file, which grows
+        as needed; otherwise they stay in memory."""
+        storage = cls._of(map_file(filename, shared, nbytes))
+        storage.filename = str(filename)
+        return storage
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the memory is page-locked; it never is."""
         return False
+
+    def pin_memory(self, device: Any = None) -> UntypedStorage:
+        """A copy in page-locked memory, for which a GPU is needed."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
 
     @property
     def _cdata(self) -> int:
@@ -82,11 +150,29 @@ class UntypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return UntypedStorage._of(self._all()[index].clone())
-        return self._all()[index].item()
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise RuntimeError(
+                    f"Trying to slice with a step of {step}, but only a step of 1 is supported"
+                )
+            return UntypedStorage._of(self._all()[start : max(start, stop)].clone())
+        return self._all()[self._position(index)].item()
+
+    def _position(self, index: Any) -> int:
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        at = index + len(self) if index < 0 else index
+        if not 0 <= at < len(self):
+            raise IndexError(f"index {at} out of range for storage of size {len(self)}")
+        return at
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._all()[index] = value
+        if not isinstance(value, int):
+            raise RuntimeError(
+                f"can only set storage content with a int types, but got {type(value).__name__} instead"
+            )
+        at = index if isinstance(index, slice) else self._position(index)
+        self._all()[at] = value & 255
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -112,18 +198,21 @@ class UntypedStorage:
 
     def fill_(self, value: int) -> UntypedStorage:
         """Sets every byte."""
-        self._all().fill_(value)
+        if not isinstance(value, int):
+            raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
+        self._all().fill_(value & 255)
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Makes the memory larger; what is there stays."""
-        if size < self.nbytes():
-            raise NotImplementedError(
-                "UntypedStorage.resize_: Rushlight does not shrink a storage, tensors may still use its "
-                "memory"
-            )
-        _C.grow_storage(self._bytes, size)
+        """Makes the memory larger or smaller; the bytes that fit stay. A tensor that reaches beyond reads
+        bytes without meaning."""
+        _check_size(size)
+        _C.resize_storage(self._bytes, size)
         return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """This storage on a GPU."""
+        return self.to(device=_C.device("cuda" if device is None else device))
 
     def new(self) -> UntypedStorage:
         """An empty storage."""
@@ -154,9 +243,9 @@ class UntypedStorage:
     @classmethod
     def from_buffer(cls, *args: Any, **kwargs: Any) -> UntypedStorage:
         """A copy of the bytes of a buffer."""
-        return cls._of(
-            TypedStorage.from_buffer(*args, **{"dtype": _C.uint8, **kwargs})._untyped_storage._bytes
-        )
+        if kwargs.get("dtype") is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        return cls._of(TypedStorage.from_buffer(*args, **kwargs)._untyped_storage._bytes)
 
     def __copy__(self) -> UntypedStorage:
         return self.clone()
@@ -171,12 +260,61 @@ class UntypedStorage:
         return _storage_from_bytes, (_C.to_bytes(self._all()),)
 
     def __repr__(self) -> str:
-        rows = "".join(f" {value}\n" for value in self.tolist()) if self.device.type != "meta" else "...\n"
-        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+        return f"{_rows(self)}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+def _rows(storage: Any) -> str:
+    if storage.device.type == "meta":
+        return "...\n"
+    return "\n".join(f" {value}" for value in storage.tolist() or [""]) + "\n"
+
+
+def _check_size(size: int) -> None:
+    if operator.index(size) < 0:
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called "
+            f"with negative number: {size & (2**64 - 1)}"
+        )
+
+
+def map_file(filename: Any, shared: bool, nbytes: int) -> _C.Tensor:
+    """The first bytes of a file as a tensor on a mapping of it."""
+    import mmap
+    import os
+
+    if not nbytes:
+        return _C.empty((0,), _C.uint8, None)
+    mode = "read-write" if shared else "read-only"
+    try:
+        handle = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})"
+        ) from None
+    try:
+        if os.fstat(handle).st_size < nbytes:
+            if not shared:
+                raise RuntimeError(
+                    f"file <{filename}> size <{os.fstat(handle).st_size}> is smaller than the required "
+                    f"mapping size <{nbytes}>"
+                )
+            os.ftruncate(handle, nbytes)
+        mapped = mmap.mmap(handle, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    finally:
+        os.close(handle)
+    return _C.from_buffer(mapped)[0]
 
 
 def _storage_from_bytes(data: bytes) -> UntypedStorage:
     return UntypedStorage._of(_C.from_bytes(data, _C.uint8))
+
+
+_COMBINATIONS = (
+    "TypedStorage.__init__ received an invalid combination of arguments. Expected one of:\n"
+    " * (*, torch.device device, torch.dtype dtype)\n * (int size, *, torch.device device, torch.dtype dtype)"
+    "\n * (Sequence data, *, torch.device device, torch.dtype dtype)\n"
+    " * (*, UntypedStorage wrap_storage, torch.dtype dtype)"
+)
 
 
 class TypedStorage:
@@ -200,24 +338,26 @@ class TypedStorage:
         if wrap_storage is not None:
             if args:
                 raise RuntimeError(
-                    "TypedStorage(wrap_storage=...): positional arguments cannot be given with wrap_storage"
+                    f"{_COMBINATIONS}\nNo positional arguments should be given when using 'wrap_storage'"
                 )
             if dtype is None:
-                raise RuntimeError("Argument 'dtype' must be specified")
+                raise RuntimeError(f"{_COMBINATIONS}\nArgument 'dtype' must be specified")
             if not isinstance(wrap_storage, UntypedStorage):
                 raise TypeError(
-                    f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}"
+                    f"{_COMBINATIONS}\nArgument 'wrap_storage' must be UntypedStorage, but got "
+                    f"{type(wrap_storage)}"
                 )
             self._untyped_storage, self.dtype = wrap_storage, dtype
             return
         self.dtype = dtype or _C.get_default_dtype()
         if len(args) > 1:
-            raise TypeError(
-                f"TypedStorage() takes at most one positional argument but {len(args)} were given"
-            )
+            raise RuntimeError(f"{_COMBINATIONS}\nToo many positional arguments")
         if args and not isinstance(args[0], int):
-            elements = rushlight.tensor(list(args[0]), dtype=self.dtype, device=device)
+            if not isinstance(args[0], Sequence):
+                raise TypeError(f"{_COMBINATIONS}\nArgument type not recognized: {type(args[0])}")
+            elements = rushlight.tensor(args[0], dtype=self.dtype, device=device)
         else:
+            _check_size((args[0] if args else 0) * self.dtype.itemsize)
             elements = _C.empty((args[0] if args else 0,), self.dtype, device)
         self._untyped_storage = UntypedStorage._of(elements)
 
@@ -255,9 +395,48 @@ class TypedStorage:
         """Whether the elements are on a GPU."""
         return self._untyped_storage.is_cuda
 
+    is_sparse = is_hpu = False
+
+    def get_device(self) -> int:
+        """The number of the device; -1 in main memory."""
+        return self._untyped_storage.get_device()
+
+    @property
+    def filename(self) -> str | None:
+        """The file that from_file mapped."""
+        return self._untyped_storage.filename
+
+    def resizable(self) -> bool:
+        """Whether the memory may change its size."""
+        return self._untyped_storage.resizable()
+
     def is_shared(self) -> bool:
-        """Whether other processes see the memory; they never do."""
+        """Whether other processes can see the memory."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the elements to memory that processes share."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu", dtype: Any = None) -> TypedStorage:
+        return cls(size, device=device, **({} if dtype is None else {"dtype": dtype})).share_memory_()
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first elements of a file, mapped into memory (see UntypedStorage.from_file)."""
+        dtype = getattr(cls, "dtype", None) or _C.get_default_dtype()
+        untyped = UntypedStorage.from_file(filename, shared, size * dtype.itemsize)
+        return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the memory is page-locked; it never is."""
         return False
+
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """A copy in page-locked memory, for which a GPU is needed."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
 
     @property
     def _cdata(self) -> int:
@@ -271,9 +450,19 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return self._elements()[index].item()
+        self._check_index(index)
+        at = index + len(self) if index < 0 else index
+        if not 0 <= at < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return self._elements()[at].item()
+
+    def _check_index(self, index: Any) -> None:
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, slice):
+            self._check_index(index)
         self._elements()[index] = value
 
     def __iter__(self) -> Iterator[Any]:
@@ -289,11 +478,8 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Overwrites the elements with those of another storage, converting them."""
-        if isinstance(source, UntypedStorage):
-            self._untyped_storage.copy_(source)
-        else:
-            self._elements().copy_(source._elements())
+        """Overwrites the bytes with those of another storage, which must be as many."""
+        self._untyped_storage.copy_(source.untyped())
         return self
 
     def clone(self) -> TypedStorage:
@@ -304,6 +490,10 @@ class TypedStorage:
         """Makes room for this many elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """This storage on a GPU."""
+        return TypedStorage(wrap_storage=self._untyped_storage.cuda(device), dtype=self.dtype)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
         """This storage on another device."""
@@ -317,24 +507,50 @@ class TypedStorage:
         """The name of this type, or this storage with another dtype."""
         if dtype is None:
             return f"torch.{STORAGE_NAMES[self.dtype]}"
+        if isinstance(dtype, str):
+            dtype = getattr(rushlight, dtype.removeprefix("torch."))
         wanted = dtype if isinstance(dtype, _C.dtype) else dtype.dtype
         return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(wanted)), dtype=wanted)
 
-    @staticmethod
+    @classmethod
     def from_buffer(
-        buffer: Any, byte_order: str | None = None, *, dtype: _C.dtype, count: int = -1, offset: int = 0
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        *,
+        dtype: _C.dtype | None = None,
+        count: int = -1,
+        offset: int = 0,
+        device: Any = None,
     ) -> TypedStorage:
         """A copy of the elements in a buffer, whose bytes are in 'little', 'big' or 'native' order."""
-        size = dtype.itemsize
-        if size > 1 and byte_order not in ("little", "big", "native"):
-            raise ValueError(
-                f"from_buffer: byte_order must be 'native', 'little' or 'big', not {byte_order!r}"
+        fixed = getattr(cls, "dtype", None)
+        if fixed is not None and dtype is not None:
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
+                "TypedStorage.from_buffer"
             )
-        data = memoryview(buffer).cast("B")[offset:]
+        dtype = fixed or dtype or _C.get_default_dtype()
+        size = dtype.itemsize
+        if byte_order is None and size > 1:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in (None, "little", "big", "native"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        try:
+            data = memoryview(buffer).cast("B")
+        except TypeError:
+            raise TypeError(f"a bytes-like object is required, not '{type(buffer).__name__}'") from None
+        if not 0 <= offset <= len(data):
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({offset}) , but got "
+                f"{len(data)}"
+            )
+        length = len(data)
+        data = data[offset:]
         if count >= 0:
             if count * size > len(data):
                 raise ValueError(
-                    f"buffer has only {len(data)} bytes after offset {offset}, but specified a size of "
+                    f"buffer has only {length} elements after offset {offset}, but specified a size of "
                     f"{count}"
                 )
             data = data[: count * size]
@@ -353,6 +569,9 @@ class TypedStorage:
     def __hash__(self) -> int:
         return hash((self._cdata, self.dtype))
 
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
     def __deepcopy__(self, memo: dict) -> TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
 
@@ -360,18 +579,19 @@ class TypedStorage:
         return _typed_storage, (self._untyped_storage, self.dtype)
 
     def __repr__(self) -> str:
-        rows = "".join(f" {value}\n" for value in self.tolist()) if self.device.type != "meta" else "...\n"
         kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
-        return f"{rows}[{kind} of size {len(self)}]"
+        return f"{_rows(self)}[{kind} of size {len(self)}]"
 
 
 def _conversion(name: str, dtype: _C.dtype) -> None:
-    def convert(self: TypedStorage) -> TypedStorage:
-        return self.type(dtype)
+    def convert(self: Any) -> TypedStorage:
+        typed = self if isinstance(self, TypedStorage) else _typed_storage(self, _C.uint8)
+        return typed.type(dtype)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The elements as {dtype}."
     setattr(TypedStorage, name, convert)
+    setattr(UntypedStorage, name, convert)
 
 
 for _name, _dtype in {
@@ -402,13 +622,30 @@ class _LegacyMeta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
-        return TypedStorage(*args, dtype=cls.dtype, **kwargs)
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+    def __call__(
+        cls, *args: Any, wrap_storage: Any = None, device: Any = None, **options: Any
+    ) -> TypedStorage:
+        trouble = "Too many positional arguments" if len(args) > 1 else ""
+        if options:
+            trouble = f"Keyword argument '{next(iter(options))}' cannot be specified"
+        elif args and wrap_storage is not None:
+            trouble = "No positional arguments should be given when using 'wrap_storage'"
+        elif args and not isinstance(args[0], (int, Sequence)):
+            raise TypeError(f"{cls._combinations()}\nArgument type not recognized: {type(args[0])}")
+        if trouble:
+            raise RuntimeError(f"{cls._combinations()}\n{trouble}")
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
+
+    def _combinations(cls) -> str:
+        return f"{cls}.__new__ " + _COMBINATIONS.partition(" ")[2].replace(", torch.dtype dtype", "")
 
 
-def _legacy(name: str, dtype: _C.dtype) -> type:
+def _legacy(name: str, dtype: _C.dtype) -> Any:
     doc = f"The old name of a TypedStorage of {dtype}."
-    return _LegacyMeta(name, (), {"dtype": dtype, "__module__": "rushlight", "__doc__": doc})
+    return _LegacyMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "rushlight", "__doc__": doc})
 
 
 LEGACY = {name: _legacy(name, dtype) for dtype, name in STORAGE_NAMES.items()}

@@ -236,7 +236,7 @@ def test_every_primitive_has_samples():
 # Functions that no table of deterministic calls on tensors can describe, and where they are tested.
 ELSEWHERE = {
     "test_create.py": "arange as_tensor asarray empty empty_like empty_strided eye full linspace "
-    "logspace ones scalar_tensor tensor zeros is_conj is_neg from_numpy from_dlpack frombuffer "
+    "logspace ones scalar_tensor tensor zeros is_conj is_neg from_numpy from_dlpack frombuffer from_file "
     "numel is_complex is_floating_point is_nonzero is_same_size detach detach_ broadcast_shapes "
     "tril_indices triu_indices",
     "test_distributions.py": "_sample_dirichlet _standard_gamma",

@@ -7,6 +7,7 @@
 // ways.
 #include <cstddef>
 
+#include "../tensor/hold.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"
 
@@ -251,6 +252,7 @@ template <class Managed>
 PyObject* export_dlpack(Tensor* t) {
   auto* e = new Exported<Managed>{};
   TensorRef alias = new_alias(t);
+  hold_storage(t->storage);
   std::copy_n(t->geometry, 2 * t->ndim, e->geometry);
   DLTensor& out = e->managed.tensor;
   out = {t->data(), {DL_CPU, 0}, t->ndim, dl_dtype(t->dtype), e->geometry, e->geometry + t->ndim, 0};

@@ -186,7 +186,8 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 PyObject* py_storage_pointer(PyObject*, PyObject* o) {
-  return guarded([&] { return PyLong_FromVoidPtr(input(o)->storage->data); });
+  return guarded(
+      [&] { return PyLong_FromVoidPtr(input(o)->storage->nbytes ? input(o)->storage->data : nullptr); });
 }
 PyObject* py_storage_nbytes(PyObject*, PyObject* o) {
   return guarded([&] { return PyLong_FromSize_t(input(o)->storage->nbytes); });

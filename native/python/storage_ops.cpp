@@ -115,23 +115,10 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// grow_storage(tensor, nbytes): more memory for the storage, with the bytes there are kept.
-PyObject* py_grow_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return guarded([&]() -> PyObject* {
-    if (n != 2) fail(PyExc_TypeError, "grow_storage(tensor, nbytes) expected");
-    Tensor* t = tensor_argument(args[0], "grow_storage");
-    size_t nbytes = PyLong_AsSize_t(args[1]);
-    if (nbytes == size_t(-1) && PyErr_Occurred()) throw PythonError{};
-    grow_storage(t->storage, nbytes);
-    Py_RETURN_NONE;
-  });
-}
-
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"storage_bytes", py_storage_bytes, METH_O, nullptr},
                            {"on_storage", FAST(py_on_storage), nullptr},
                            {"set_storage", FAST(py_set_storage), nullptr},
-                           {"grow_storage", FAST(py_grow_storage), nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });

@@ -5,7 +5,10 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
+
+#include "hold.h"
 
 namespace rl {
 namespace {
@@ -160,20 +163,116 @@ void free_storage(Storage* s) {
 }
 
 void grow_storage(Storage* s, size_t nbytes) {
-  if (nbytes <= s->nbytes) return;
-  if (s->kind == Storage::external)
-    fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
-  if (s->device.type != DeviceType::meta) {
-    if (s->kind == Storage::pooled || nbytes > sizeof s->bytes) {
-      void* block = allocate_block(nbytes);
-      if (!block) out_of_memory(nbytes);
-      std::memcpy(block, s->data, s->nbytes);
-      if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
-      s->data = block;
-      s->kind = Storage::pooled;
-    }
+  if (nbytes > s->nbytes) resize_storage(s, nbytes);
+}
+
+// ---- memory that stays, shrinks or moves (hold.h)
+
+namespace {
+
+struct Block {
+  void* data;
+  size_t nbytes;
+};
+void release_held(void* owner) {
+  auto* block = static_cast<Block*>(owner);
+  free_block(block->data, block->nbytes);
+  delete block;
+}
+void release_shrunk(void* owner) { release_held(owner); }
+
+struct Moved {
+  void *owner, *previous;
+  void (*release)(void*);
+  void (*release_previous)(void*);
+};
+void release_moved(void* owner) {
+  auto* moved = static_cast<Moved*>(owner);
+  moved->release(moved->owner);
+  moved->release_previous(moved->previous);
+  delete moved;
+}
+
+bool has_release(const Storage* s, void (*release)(void*)) {
+  return s->kind == Storage::external && s->foreign.release == release;
+}
+
+void give_back_pages(const Block& block, size_t used) {
+  auto start = (reinterpret_cast<uintptr_t>(block.data) + used + 4095) / 4096 * 4096;
+  auto end = (reinterpret_cast<uintptr_t>(block.data) + block.nbytes) / 4096 * 4096;
+  if (start + LARGE <= end) madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
+}
+
+}  // namespace
+
+bool is_resizable(const Storage* s) {
+  return s->kind != Storage::external || s->foreign.release == release_shrunk;
+}
+
+void hold_storage(Storage* s) {
+  if (!is_resizable(s) || !s->data) return;
+  if (s->kind == Storage::external) {
+    s->foreign.release = release_held;
+    return;
   }
+  auto block = std::make_unique<Block>(Block{s->data, s->nbytes});
+  if (s->kind == Storage::small) {  // the record's own bytes are where the owner is noted
+    *block = {allocate_block(sizeof s->bytes), sizeof s->bytes};
+    if (!block->data) out_of_memory(sizeof s->bytes);
+    std::memcpy(block->data, s->bytes, sizeof s->bytes);
+    s->data = block->data;
+  }
+  s->kind = Storage::external;
+  s->foreign = {release_held, block.release()};
+}
+
+void resize_storage(Storage* s, size_t nbytes) {
+  if (nbytes == s->nbytes) return;
+  if (!is_resizable(s)) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
+  if (s->device.type == DeviceType::meta) {
+    s->nbytes = nbytes;
+    return;
+  }
+  size_t room = s->kind == Storage::small    ? sizeof s->bytes
+                : s->kind == Storage::pooled ? s->nbytes
+                                             : static_cast<Block*>(s->foreign.owner)->nbytes;
+  if (nbytes > room) {
+    void* block = allocate_block(nbytes);
+    if (!block) out_of_memory(nbytes);
+    std::memcpy(block, s->data, s->nbytes);
+    if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
+    else if (s->kind == Storage::external) release_shrunk(s->foreign.owner);
+    s->data = block;
+    s->kind = Storage::pooled;
+  } else if (s->kind == Storage::pooled) {
+    s->foreign = {release_shrunk, new Block{s->data, s->nbytes}};
+    s->kind = Storage::external;
+  }
+  if (s->kind == Storage::external && nbytes < s->nbytes)
+    give_back_pages(*static_cast<Block*>(s->foreign.owner), nbytes);
   s->nbytes = nbytes;
+}
+
+void move_storage(Storage* s, void* data, void* owner, void (*release)(void*)) {
+  std::memcpy(data, s->data, s->nbytes);
+  if (s->kind == Storage::pooled) {
+    free_block(s->data, s->nbytes);
+  } else if (s->kind == Storage::external && !is_resizable(s)) {  // somebody else may still look there
+    owner = new Moved{owner, s->foreign.owner, release, s->foreign.release};
+    release = release_moved;
+  } else if (s->kind == Storage::external) {
+    release_shrunk(s->foreign.owner);
+  }
+  s->kind = Storage::external;
+  s->data = data;
+  s->foreign = {release, owner};
+}
+
+void* storage_owner(const Storage* s, void (*release)(void*)) {
+  if (has_release(s, release)) return s->foreign.owner;
+  if (!has_release(s, release_moved)) return nullptr;
+  auto* moved = static_cast<Moved*>(s->foreign.owner);
+  return moved->release == release ? moved->owner : nullptr;
 }
 
 const MemoryStats& memory_stats() { return stats; }

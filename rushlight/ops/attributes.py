@@ -54,16 +54,57 @@ def pin_memory(self, device=None):
 
 @method
 def is_shared(self):
-    """Whether other processes share the memory; none does."""
-    return False
+    """Whether other processes can see the memory.
+
+    >>> rushlight.ones(2).share_memory_().is_shared()
+    True
+    """
+    return _C.shared_memory_of(self) is not None
 
 
 @method
 def share_memory_(self):
-    """Would move the memory to where other processes reach it."""
-    raise NotImplementedError(
-        "share_memory_: Rushlight cannot share a tensor's memory between processes; send a copy instead"
-    )
+    """Moves the memory to where other processes reach it: sent to one, the tensor is the same memory there.
+
+    >>> t = rushlight.ones(2)
+    >>> t.share_memory_() is t
+    True
+    """
+    from rushlight.multiprocessing._memory import share
+
+    share(self)
+    return self
+
+
+@method
+def storage_type(self):
+    """The class of this tensor's typed storage, by its old name.
+
+    >>> rushlight.ones(1).storage_type()
+    <class 'torch.FloatStorage'>
+    """
+    from rushlight.storage import LEGACY, STORAGE_NAMES
+
+    return LEGACY[STORAGE_NAMES[self.dtype]]
+
+
+@function
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False):
+    """A tensor of the first `size` elements of a file, mapped into memory. With shared=True writes go to the
+    file, which is made as large as needed; otherwise they stay in memory.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     rushlight.from_file(file.name, shared=True, size=2).fill_(1)
+    tensor([1., 1.])
+    """
+    from rushlight.storage import UntypedStorage
+
+    if device is not None and _C.device(device).type != "cpu":
+        raise NotImplementedError(f"from_file: a file is mapped to main memory, not to {device}")
+    dtype = dtype or _C.get_default_dtype()
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    return _C.on_storage(storage._bytes, dtype, 0, (size,), (1,))
 
 
 @method

@@ -18,8 +18,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _utils
-from rushlight.utils.data._utils.worker import Ended, Failure, Resume, get_worker_info, worker_loop
+from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
@@ -380,7 +381,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._streaming[data.worker] = False
                 self._send_task()
                 continue
-            if isinstance(data, Failure):
+            if isinstance(data, ExceptionWrapper):
                 self._send_task()
                 data.reraise()
             self._send_task()

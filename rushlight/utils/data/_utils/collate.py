@@ -10,7 +10,9 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
-_UNKNOWN = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 
 def _is_array(value: Any) -> bool:
@@ -64,14 +66,22 @@ def default_convert(data: Any) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """The tensors stacked along a new first dimension."""
-    return rushlight.stack(list(batch), 0)
+    """The tensors stacked along a new first dimension; in a worker into memory that the loader shares."""
+    from rushlight.utils.data._utils import worker
+
+    first = batch[0]
+    if worker._worker_info is None or any(one.requires_grad for one in batch):
+        return rushlight.stack(list(batch), 0)
+    out = rushlight.empty(len(batch) * first.numel(), dtype=first.dtype, device=first.device)
+    if first.device.type == "cpu":
+        out.share_memory_()
+    return rushlight.stack(list(batch), 0, out=out.view(len(batch), *first.shape))
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """NumPy arrays as tensors, stacked."""
     if not _convertible(batch[0]):
-        raise TypeError(_UNKNOWN.format(batch[0].dtype))
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate_tensor_fn([rushlight.as_tensor(array) for array in batch])
 
 
@@ -130,7 +140,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable] | None = None) ->
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
         return columns if isinstance(sample, tuple) else _rebuilt(sample, columns)
-    raise TypeError(_UNKNOWN.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 def default_collate(batch: Any) -> Any:

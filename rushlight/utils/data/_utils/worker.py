@@ -1,25 +1,27 @@
 """What runs in a worker process of the loader.
 
 A worker gets tasks through a pipe and puts results into its own queue: `(number of the task, batch)`,
-pickled. A batch may also be `Failure` (an exception to be raised again in the loader) or `Ended` (its stream
-is over).
+pickled. Large tensors of a batch stay where they are, in memory that the loader shares. A batch may also be
+an `ExceptionWrapper` (an exception to be raised again in the loader) or `Ended` (its stream is over).
 """
 
 from __future__ import annotations
 
+import io
 import os
-import pickle
 import random
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import rushlight
+from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data._utils.fetch import create_fetcher
 
-POLL_SECONDS = 5.0  # how often an idle worker looks whether the loader's process still lives
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds after which an idle worker looks whether the loader still lives
+SHARED_BYTES = 1 << 19  # tensors of at least this size are shared; a copy of smaller ones is faster
 
 _worker_info: WorkerInfo | None = None
 
@@ -63,35 +65,6 @@ class Ended:
     worker: int
 
 
-class Failure:
-    """An exception that crosses to the loader's process, with its traceback as text."""
-
-    def __init__(self, where: str) -> None:
-        kind, error, trace = sys.exc_info()
-        self.kind: Any = kind
-        self.where = where
-        self.text = "".join(traceback.format_exception(kind, error, trace))
-
-    def reraise(self) -> None:
-        """Raises the exception with what happened in the worker in its text."""
-        message = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
-        if self.kind is KeyError:
-            raise KeyError(_Message(message))
-        try:
-            error = self.kind(message)
-        except Exception:
-            # An exception that takes other arguments than a text.
-            raise RuntimeError(message) from None
-        raise error
-
-
-class _Message(str):
-    """KeyError shows its argument by repr: this one keeps its line breaks."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     random.seed(seed)
     rushlight.manual_seed(seed)
@@ -103,10 +76,27 @@ def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
 
 def _packed(number: int, result: Any, worker: int) -> bytes:
     """A result as bytes. Pickled here and not by the queue's thread, where a failure would go unseen."""
+    stream = io.BytesIO()
     try:
-        return pickle.dumps((number, result), pickle.HIGHEST_PROTOCOL)
+        _ResultPickler(stream).dump((number, result))
     except Exception:
-        return pickle.dumps((number, Failure(f"in DataLoader worker process {worker}")))
+        stream = io.BytesIO()
+        failure = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
+        _ResultPickler(stream).dump((number, failure))
+    return stream.getvalue()
+
+
+class _ResultPickler(ForkingPickler):
+    """Shares large tensors and copies small ones."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, rushlight.Tensor) and obj.is_leaf and _nbytes(obj) < SHARED_BYTES:
+            return obj.__reduce_ex__(4)
+        return NotImplemented
+
+
+def _nbytes(tensor: Any) -> int:
+    return max(tensor.nbytes, tensor.untyped_storage().nbytes())
 
 
 def worker_loop(
@@ -124,9 +114,11 @@ def worker_loop(
 ) -> None:
     """The life of a worker: until the loader sends None or is gone."""
     global _worker_info
+    import rushlight.multiprocessing  # it says how tensors are sent
+
     parent = os.getppid()
     rushlight.set_num_threads(1)
-    failure: Failure | None = None
+    failure: ExceptionWrapper | None = None
     fetcher: Any = None
 
     def begin(first_seed: int) -> None:
@@ -141,13 +133,13 @@ def worker_loop(
                 init_fn(worker)
             fetcher = create_fetcher(kind, dataset, batched, collate_fn, drop_last)
         except Exception:
-            failure = Failure(f"in DataLoader worker process {worker}")
+            failure = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
 
     begin(base_seed)
     ended = False
     try:
         while True:
-            if not tasks.poll(POLL_SECONDS):
+            if not tasks.poll(MP_STATUS_CHECK_INTERVAL):
                 if os.getppid() != parent:
                     return
                 continue
@@ -172,7 +164,7 @@ def worker_loop(
                         ended = True
                         result = Ended(worker)
                     else:
-                        result = Failure(f"in DataLoader worker process {worker}")
+                        result = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
             results.put(_packed(number, result, worker))
     except (EOFError, KeyboardInterrupt):
         results.cancel_join_thread()

@@ -1,0 +1,20 @@
+// Storages whose memory is told to stay, to change its size, or to move to memory that others see.
+//
+// A held storage never moves again, because another library looks at it: growing it is refused. A storage
+// that shrinks keeps its block, for tensors may still reach into it: they must find memory there, whatever it
+// holds. Whole pages that nobody should read go back to the system. `move_storage` takes all tensors of a
+// storage along to given memory (shared memory).
+#pragma once
+#include "storage.h"
+
+namespace rl {
+
+bool is_resizable(const Storage* storage);
+void hold_storage(Storage* storage);
+void resize_storage(Storage* storage, size_t nbytes);
+// The bytes there are go to `data`, which has room for them and which `release(owner)` gives back.
+void move_storage(Storage* storage, void* data, void* owner, void (*release)(void*));
+// The owner of the storage's memory if it is given back by this function, else null.
+void* storage_owner(const Storage* storage, void (*release)(void*));
+
+}  // namespace rl
