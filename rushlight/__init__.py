@@ -113,7 +113,19 @@ def is_tensor(obj: object) -> bool:
 from math import e, inf, nan, pi  # noqa: E402
 
 newaxis = None
-_C._get_tracing_state = lambda: None  # libraries ask whether a TorchScript trace is being taken: never
+
+
+def _native_name(name):
+    """What libraries look up in torch._C beside what the extension has."""
+    if not name.startswith("__"):
+        from rushlight._native_names import NAMES
+
+        if name in NAMES:
+            return NAMES[name]
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}'", name=name, obj=_C)
+
+
+_C.__getattr__ = _native_name
 
 
 class OutOfMemoryError(RuntimeError):
@@ -141,6 +153,8 @@ _LAZY = {
     "distributions",
     "linalg",
     "masked",
+    "mps",
+    "mtia",
     "multiprocessing",
     "nn",
     "optim",
@@ -149,11 +163,14 @@ _LAZY = {
     "return_types",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "storage",
     "testing",
+    "types",
     "utils",
     "version",
+    "xpu",
 }
 # Names that live in such a submodule.
 _LAZY_NAMES = {
@@ -167,6 +184,7 @@ _LAZY_NAMES = {
     "is_autocast_cpu_enabled": "amp.autocast_mode",
     "is_autocast_enabled": "amp.autocast_mode",
     "set_autocast_dtype": "amp.autocast_mode",
+    "_disable_dynamo": "_compile",
     "TypedStorage": "storage",
     "UntypedStorage": "storage",
     "load": "serialization",
@@ -200,6 +218,11 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
         from importlib import import_module
 
         return getattr(import_module(f"rushlight.{_LAZY_NAMES[name]}"), name)
+    if name.startswith("_foreach_"):
+        from rushlight._foreach import FUNCTIONS
+
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
     if name == "torch":  # torch.torch is torch
         import sys
 

@@ -31,9 +31,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         name = rushlight_name(fullname)
-        if name in sys.modules or importlib.util.find_spec(name) is not None:
-            return ModuleSpec(fullname, self)
-        return None
+        try:
+            found = name in sys.modules or importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError:  # not even the package it would be in
+            found = False
+        return ModuleSpec(fullname, self) if found else None
 
     def create_module(self, spec):
         module = importlib.import_module(rushlight_name(spec.name))

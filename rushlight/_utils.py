@@ -103,6 +103,21 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple, state: Any) ->
     return _set_state(tensor, state)
 
 
+def _is_privateuse1_backend_available() -> bool:
+    """Whether someone else's device can be used: nobody adds one."""
+    return False
+
+
+def _get_available_device_type() -> str | None:
+    """The accelerator of this machine: none is used."""
+    return None
+
+
+def is_compiling() -> bool:
+    """Whether this code is being compiled: never."""
+    return False
+
+
 def reduce_tensor(tensor: _C.Tensor) -> tuple:
     """What torch's format says about a tensor: one of the functions above and its arguments."""
     from rushlight.storage import data_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from rushlight import _C
@@ -69,6 +71,25 @@ class DisableTorchFunctionSubclass:
 
     def __exit__(self, *error: object) -> None:
         _C.set_torch_function_enabled(self._before)
+
+
+class TorchFunctionMode:
+    """A mode that sees every call of a function. It can be subclassed; entering it is not implemented."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError("TorchFunctionMode is not implemented: use a subclass of Tensor")
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """For code inside `__torch_dispatch__`, which is never called: changes nothing."""
+    yield
 
 
 def _convert(result: Any, cls: type) -> Any:

@@ -519,3 +519,32 @@ def gradgradcheck(
         fast_mode=fast_mode,
         masked=masked,
     )
+
+
+# ---- names that test suites import
+
+
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in nested sequences."""
+    if isinstance(x, Tensor):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, collections.abc.Iterable) and not isinstance(x, str):
+        for element in x:
+            yield from _iter_tensors(element, only_requiring_grad)
+
+
+def _get_numerical_jacobian(
+    fn: Callable,
+    inputs: Any,
+    outputs: Any = None,
+    target: Any = None,
+    eps: float = 1e-3,
+    is_forward_ad: bool = False,
+) -> list[tuple[Tensor, ...]]:
+    """Per tensor of `target` (or of the inputs) that requires grad: the Jacobian of every output."""
+    targets = list(_iter_tensors(inputs if target is None else target, only_requiring_grad=True))
+    results = fn(inputs)
+    if any(t.is_complex() for t in (*targets, *_tensors(results))):
+        raise NotImplementedError("_get_numerical_jacobian of complex values: see get_numerical_jacobian")
+    return [tuple(real for real, _ in _numerical_jacobians(fn, (inputs,), None, one, eps)) for one in targets]

@@ -5,6 +5,40 @@ They are kept, can be read back, and change nothing here: every algorithm is det
 precision.
 """
 
-from rushlight.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
+from __future__ import annotations
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+from rushlight.backends import (
+    cpu,
+    cuda,
+    cudnn,
+    cusparselt,
+    kleidiai,
+    mha,
+    mkl,
+    mkldnn,
+    mps,
+    nnpack,
+    openmp,
+    opt_einsum,
+    quantized,
+    xnnpack,
+)
+
+__all__ = [
+    "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp",
+    "opt_einsum", "quantized", "xnnpack",
+]  # fmt: skip
+
+fp32_precision = "none"
+_frozen = False
+
+
+def flags_frozen() -> bool:
+    """Whether the switches of this package may no longer be set as attributes."""
+    return _frozen
+
+
+def disable_global_flags() -> None:
+    """From now on switches are set by the context managers (`flags`) only; asking is all there is here."""
+    global _frozen
+    _frozen = True

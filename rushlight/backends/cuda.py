@@ -76,3 +76,32 @@ def enable_math_sdp(enabled: bool) -> None:
 def enable_cudnn_sdp(enabled: bool) -> None:
     """Allows cuDNN's attention."""
     _attention["cudnn"] = bool(enabled)
+
+
+class _Preference:
+    """Which of CUDA's libraries a family of functions should use: kept, and none is used."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names, self.chosen = names, names[0]
+
+    def __call__(self, backend: str | None = None) -> str:
+        if backend is not None:
+            if backend not in self.names:
+                raise RuntimeError(f"Unknown input value. Choose from: {', '.join(self.names)}.")
+            self.chosen = backend
+        return self.chosen
+
+
+preferred_linalg_library = _Preference(("default", "cusolver", "magma"))
+preferred_blas_library = _Preference(("default", "cublas", "hipblas", "cublaslt", "hipblaslt", "ck"))
+preferred_rocm_fa_library = _Preference(("default", "aotriton", "ck"))
+
+
+def is_flash_attention_available() -> bool:
+    """Whether flash attention is compiled in for CUDA: no."""
+    return False
+
+
+def is_ck_sdpa_available() -> bool:
+    """Whether AMD's composable kernels are there: no."""
+    return False

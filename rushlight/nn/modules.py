@@ -58,10 +58,12 @@ _FAMILIES = (
     adaptive,
     sparse,
 )
+__all__: list = []
 for _family in _FAMILIES:
     _name = _family.__name__.rpartition(".")[2]
     sys.modules[f"{__name__}.{_name}"] = _family
     for _exported in _family.__all__:
         globals()[_exported] = getattr(_family, _exported)
+    __all__ += [_layer for _layer in _family.__all__ if isinstance(globals()[_layer], type)]
 
 sys.modules[f"{__name__}.utils"] = utils = _tuples

@@ -46,3 +46,11 @@ from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete
 
 check_complete()
+
+
+def __getattr__(name):  # without types: mypy meets it before it knows any
+    if name == "aten":
+        from rushlight.ops._namespaces import aten
+
+        return aten
+    raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")

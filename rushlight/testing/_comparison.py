@@ -1,55 +1,427 @@
-"""assert_close: are two results equal up to rounding, and if not, where do they differ most?"""
+"""assert_close: are two results equal up to rounding, and if not, where do they differ most?
+
+Two structures are taken apart into pairs of leaves (`originate_pairs`); each kind of pair knows whether it
+can compare two values, and how. Test suites add kinds of their own (`not_close_error_metas`).
+"""
 
 from __future__ import annotations
 
-import cmath
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
+from rushlight.testing._mismatch import numbers_match, scalar_text, tensor_text
 
-_TOLERANCES = {
+_DTYPE_PRECISIONS = {
     _C.float16: (1e-3, 1e-5), _C.bfloat16: (1.6e-2, 1e-5), _C.float32: (1.3e-6, 1e-5),
-    _C.float64: (1e-7, 1e-7), _C.complex64: (1.3e-6, 1e-5), _C.complex128: (1e-7, 1e-7),
+    _C.float64: (1e-7, 1e-7), _C.complex32: (1e-3, 1e-5), _C.complex64: (1.3e-6, 1e-5),
+    _C.complex128: (1e-7, 1e-7),
 }  # fmt: skip
-_NUMBERS = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
-class _Difference(Exception):
-    """A comparison failed: what to say, and at which key or index."""
+class ErrorMeta(Exception):
+    """A comparison failed: the type of the error, what to say, and at which keys or indices."""
 
-    def __init__(self, text: str, kind: type[Exception] = AssertionError) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.path: list[Any] = []
-        self.compared = False  # a difference between values, not between the shapes of the two structures
+    def __init__(self, type: type[Exception], msg: str, *, id: tuple = ()) -> None:
+        super().__init__("If you are a user and see this message, this is a bug: it is handled internally.")
+        self.type, self.msg, self.id = type, msg, id
+
+    def to_error(self, msg: str | Callable[[str], str] | None = None) -> Exception:
+        """The error to raise; `msg` replaces the text, or makes one of it."""
+        if msg is not None and not callable(msg):
+            return self.type(msg)
+        where = "".join(f"[{key!r}]" for key in self.id)
+        text = self.msg + (f"\n\nThe failure occurred for item {where}" if where else "")
+        return self.type(msg(text) if callable(msg) else text)
 
 
-class _Options:
-    def __init__(self, rtol: Any, atol: Any, **flags: bool) -> None:
-        self.rtol, self.atol = rtol, atol
-        self.__dict__.update(flags)
+class UnsupportedInputs(Exception):
+    """A kind of pair cannot compare these two values; another may."""
 
-    equal_nan: bool
-    allow_subclasses: bool
-    check_device: bool
-    check_dtype: bool
-    check_layout: bool
-    check_stride: bool
 
-    def tolerances(self, *dtypes: _C.dtype) -> tuple[float, float]:
-        if (self.rtol is None) ^ (self.atol is None):
-            missing = "rtol" if self.rtol is None else "atol"
-            raise _Difference(
-                f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.",
-                ValueError,
+def default_tolerances(*inputs: Any, dtype_precisions: dict | None = None) -> tuple[float, float]:
+    """The larger rtol and atol of the dtypes (or tensors); whole numbers have none.
+
+    >>> rushlight.testing._comparison.default_tolerances(rushlight.float32)
+    (1.3e-06, 1e-05)
+    """
+    dtypes = [value.dtype if isinstance(value, _C.Tensor) else value for value in inputs]
+    for dtype in dtypes:
+        if not isinstance(dtype, _C.dtype):
+            raise TypeError(f"Expected a torch.Tensor or a torch.dtype, but got {type(dtype)} instead.")
+    known = [(dtype_precisions or _DTYPE_PRECISIONS).get(dtype, (0.0, 0.0)) for dtype in dtypes]
+    return max(rtol for rtol, _ in known), max(atol for _, atol in known)
+
+
+def get_tolerances(*inputs: Any, rtol: Any, atol: Any, id: tuple = ()) -> tuple[float, float]:
+    """The tolerances that were given, or those of the dtypes; one without the other is an error."""
+    if (rtol is None) ^ (atol is None):
+        missing = "rtol" if rtol is None else "atol"
+        text = f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}."
+        raise ErrorMeta(ValueError, text, id=id)
+    return (rtol, atol) if rtol is not None else default_tolerances(*inputs)
+
+
+class Pair:
+    """Two values to be compared. A subclass refuses what it cannot compare when it is made."""
+
+    def __init__(self, actual: Any, expected: Any, *, id: tuple = (), **unknown_parameters: Any) -> None:
+        self.actual, self.expected, self.id = actual, expected, id
+        self._unknown_parameters = unknown_parameters
+
+    @staticmethod
+    def _inputs_not_supported() -> NoReturn:
+        raise UnsupportedInputs
+
+    @staticmethod
+    def _check_inputs_isinstance(*inputs: Any, cls: type | tuple[type, ...]) -> None:
+        if not all(isinstance(value, cls) for value in inputs):
+            Pair._inputs_not_supported()
+
+    def _fail(self, type: type[Exception], msg: str, *, id: tuple = ()) -> NoReturn:
+        # While it is being made a pair has no place yet: then the caller names it.
+        raise ErrorMeta(type, msg, id=id or getattr(self, "id", ()))
+
+    def compare(self) -> None:
+        """Raises an ErrorMeta if the values differ."""
+        raise NotImplementedError
+
+    def extra_repr(self) -> Sequence[str | tuple[str, Any]]:
+        """Names of attributes, or names with values, to be printed."""
+        return []
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__}(", f"    id={self.id!r},"]
+        for item in ["actual", "expected", *self.extra_repr()]:
+            name, value = (item, getattr(self, item)) if isinstance(item, str) else item
+            lines.append(f"    {name}={value!r},")
+        return "\n".join([*lines, ")"])
+
+
+class ObjectPair(Pair):
+    """Any two values, compared with `==`."""
+
+    def compare(self) -> None:
+        try:
+            equal = self.actual == self.expected
+        except Exception as error:
+            raise ErrorMeta(
+                ValueError, f"{self.actual} == {self.expected} failed with:\n{error}.", id=self.id
+            ) from error
+        if not equal:
+            self._fail(AssertionError, f"{self.actual} != {self.expected}")
+
+
+class NonePair(Pair):
+    """Two values of which one is None."""
+
+    def __init__(self, actual: Any, expected: Any, **other_parameters: Any) -> None:
+        if actual is not None and expected is not None:
+            self._inputs_not_supported()
+        super().__init__(actual, expected, **other_parameters)
+
+    def compare(self) -> None:
+        if self.actual is not self.expected:
+            self._fail(AssertionError, f"None mismatch: {self.actual} is not {self.expected}")
+
+
+def _numpy_type(name: str) -> tuple[type, ...]:
+    import sys
+
+    numpy = sys.modules.get("numpy")  # if nobody has imported it there is nothing of it to compare
+    return (getattr(numpy, name),) if numpy is not None else ()
+
+
+class BooleanPair(Pair):
+    """Two booleans, of Python or NumPy."""
+
+    def __init__(self, actual: Any, expected: Any, *, id: tuple, **other_parameters: Any) -> None:
+        actual, expected = self._process_inputs(actual, expected, id=id)
+        super().__init__(actual, expected, id=id, **other_parameters)
+
+    @property
+    def _supported_types(self) -> tuple[type, ...]:
+        return (bool, *_numpy_type("bool_"))
+
+    def _process_inputs(self, actual: Any, expected: Any, *, id: tuple) -> tuple[bool, bool]:
+        self._check_inputs_isinstance(actual, expected, cls=self._supported_types)
+        return self._to_bool(actual, id=id), self._to_bool(expected, id=id)
+
+    def _to_bool(self, bool_like: Any, *, id: tuple) -> bool:
+        if isinstance(bool_like, bool):
+            return bool_like
+        if isinstance(bool_like, _numpy_type("bool_")):
+            return bool_like.item()
+        raise ErrorMeta(TypeError, f"Unknown boolean type {type(bool_like)}.", id=id)
+
+    def compare(self) -> None:
+        if self.actual is not self.expected:
+            self._fail(AssertionError, f"Booleans mismatch: {self.actual} is not {self.expected}")
+
+
+class NumberPair(Pair):
+    """Two numbers, of Python or NumPy."""
+
+    _TYPE_TO_DTYPE = {int: _C.int64, float: _C.float64, complex: _C.complex128}
+    _NUMBER_TYPES = tuple(_TYPE_TO_DTYPE)
+
+    def __init__(
+        self,
+        actual: Any,
+        expected: Any,
+        *,
+        id: tuple = (),
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+        check_dtype: bool = False,
+        **other_parameters: Any,
+    ) -> None:
+        actual, expected = self._process_inputs(actual, expected, id=id)
+        super().__init__(actual, expected, id=id, **other_parameters)
+        dtypes = (self._TYPE_TO_DTYPE[type(value)] for value in (actual, expected))
+        self.rtol, self.atol = get_tolerances(*dtypes, rtol=rtol, atol=atol, id=id)
+        self.equal_nan, self.check_dtype = equal_nan, check_dtype
+
+    @property
+    def _supported_types(self) -> tuple[type, ...]:
+        return (*self._NUMBER_TYPES, *_numpy_type("number"))
+
+    def _process_inputs(self, actual: Any, expected: Any, *, id: tuple) -> tuple[Any, Any]:
+        self._check_inputs_isinstance(actual, expected, cls=self._supported_types)
+        return self._to_number(actual, id=id), self._to_number(expected, id=id)
+
+    def _to_number(self, number_like: Any, *, id: tuple) -> Any:
+        if isinstance(number_like, _numpy_type("number")):
+            return number_like.item()
+        if isinstance(number_like, self._NUMBER_TYPES):  # a subclass of float is a float
+            plain = next(kind for kind in (bool, *self._NUMBER_TYPES) if isinstance(number_like, kind))
+            return int(number_like) if plain is bool else plain(number_like)
+        raise ErrorMeta(TypeError, f"Unknown number type {type(number_like)}.", id=id)
+
+    def compare(self) -> None:
+        if self.check_dtype and type(self.actual) is not type(self.expected):
+            self._fail(
+                AssertionError, f"The (d)types do not match: {type(self.actual)} != {type(self.expected)}."
             )
-        if self.rtol is not None:
-            return self.rtol, self.atol
-        known = [_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
-        return max(rtol for rtol, _ in known), max(atol for _, atol in known)
+        tolerances: Any = {"rtol": self.rtol, "atol": self.atol}
+        if not numbers_match(self.actual, self.expected, equal_nan=self.equal_nan, **tolerances):
+            self._fail(AssertionError, scalar_text(self.actual, self.expected, **tolerances))
+
+    def extra_repr(self) -> Sequence[str]:
+        return ("rtol", "atol", "equal_nan", "check_dtype")
+
+
+class TensorLikePair(Pair):
+    """Two tensors, or what makes tensors of the same type."""
+
+    def __init__(
+        self,
+        actual: Any,
+        expected: Any,
+        *,
+        id: tuple = (),
+        allow_subclasses: bool = True,
+        rtol: float | None = None,
+        atol: float | None = None,
+        equal_nan: bool = False,
+        check_device: bool = True,
+        check_dtype: bool = True,
+        check_layout: bool = True,
+        check_stride: bool = False,
+        **other_parameters: Any,
+    ) -> None:
+        actual, expected = self._process_inputs(actual, expected, id=id, allow_subclasses=allow_subclasses)
+        super().__init__(actual, expected, id=id, **other_parameters)
+        self.rtol, self.atol = get_tolerances(actual, expected, rtol=rtol, atol=atol, id=id)
+        self.equal_nan = equal_nan
+        self.check_device, self.check_dtype = check_device, check_dtype
+        self.check_layout, self.check_stride = check_layout, check_stride
+
+    def _process_inputs(
+        self, actual: Any, expected: Any, *, id: tuple, allow_subclasses: bool
+    ) -> tuple[Any, Any]:
+        related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+        if not related or (not allow_subclasses and type(actual) is not type(expected)):
+            self._inputs_not_supported()
+        actual, expected = self._to_tensor(actual), self._to_tensor(expected)
+        for tensor in (actual, expected):
+            self._check_supported(tensor, id=id)
+        return actual, expected
+
+    def _to_tensor(self, tensor_like: Any) -> Any:
+        if isinstance(tensor_like, _C.Tensor):
+            return tensor_like
+        try:
+            return rushlight.as_tensor(tensor_like)
+        except Exception:  # whatever the reason, it is nothing this kind of pair compares
+            self._inputs_not_supported()
+
+    def _check_supported(self, tensor: Any, *, id: tuple) -> None:
+        if tensor.layout is not rushlight.strided:
+            raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
+
+    def compare(self) -> None:
+        actual, expected = self.actual.detach(), self.expected.detach()
+        self._compare_attributes(actual, expected)
+        if actual.device.type == "meta" or expected.device.type == "meta":
+            return
+        self._compare_values(*self._equalize_attributes(actual, expected))
+
+    def _compare_attributes(self, actual: Any, expected: Any) -> None:
+        def must_match(name: str, one: Any, other: Any) -> None:
+            if one != other:
+                text = f"The values for attribute '{name}' do not match: {one} != {other}."
+                self._fail(AssertionError, text)
+
+        must_match("shape", actual.shape, expected.shape)
+        if self.check_layout:
+            must_match("layout", actual.layout, expected.layout)
+        if self.check_device:
+            must_match("device", actual.device, expected.device)
+        if self.check_dtype:
+            must_match("dtype", actual.dtype, expected.dtype)
+        if self.check_stride:
+            must_match("stride()", actual.stride(), expected.stride())
+
+    def _equalize_attributes(self, actual: Any, expected: Any) -> tuple[Any, Any]:
+        """Both on the CPU and of one dtype."""
+        if actual.device != expected.device:
+            actual, expected = actual.cpu(), expected.cpu()
+        if actual.dtype != expected.dtype:
+            wider = rushlight.promote_types(actual.dtype, expected.dtype)
+            actual, expected = actual.to(wider), expected.to(wider)
+        return actual, expected
+
+    def _compare_values(self, actual: Any, expected: Any) -> None:
+        self._compare_regular_values_close(
+            actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
+        )
+
+    def _compare_regular_values_equal(
+        self, actual: Any, expected: Any, *, equal_nan: bool = False, identifier: Any = None
+    ) -> None:
+        self._compare_regular_values_close(
+            actual, expected, rtol=0, atol=0, equal_nan=equal_nan, identifier=identifier
+        )
+
+    def _compare_regular_values_close(
+        self, actual: Any, expected: Any, *, rtol: float, atol: float, equal_nan: bool, identifier: Any = None
+    ) -> None:
+        matches = rushlight.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        if bool(matches.all()):
+            return
+        tolerances: Any = {"rtol": rtol, "atol": atol, "identifier": identifier}
+        if actual.dim() == 0:
+            self._fail(AssertionError, scalar_text(actual.item(), expected.item(), **tolerances))
+        self._fail(AssertionError, tensor_text(actual, expected, matches, **tolerances))
+
+    def extra_repr(self) -> Sequence[str]:
+        return ("rtol", "atol", "equal_nan", "check_device", "check_dtype", "check_layout", "check_stride")
+
+
+def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
+    """Distributed tensors as local ones: there are none."""
+    return actual, expected
+
+
+def _common_keys(actual: Mapping, expected: Mapping, id: tuple) -> list:
+    missing, added = set(expected) - set(actual), set(actual) - set(expected)
+    if missing or added:
+        raise ErrorMeta(
+            AssertionError,
+            "The keys of the mappings do not match:\n"
+            f"Missing keys in the actual mapping: {sorted(missing)}\n"
+            f"Additional keys in the actual mapping: {sorted(added)}",
+            id=id,
+        )
+    keys: Any = list(actual)
+    with contextlib.suppress(Exception):  # keys of mixed types stay in their order
+        keys = sorted(keys)
+    return keys
+
+
+def originate_pairs(
+    actual: Any,
+    expected: Any,
+    *,
+    pair_types: Sequence[type[Pair]],
+    sequence_types: tuple[type, ...] = (Sequence,),
+    mapping_types: tuple[type, ...] = (Mapping,),
+    id: tuple = (),
+    **options: Any,
+) -> list[Pair]:
+    """The pairs that two structures consist of, each of the first type that takes the two values."""
+    kinds: Any = {"pair_types": pair_types, "sequence_types": sequence_types, "mapping_types": mapping_types}
+    pairs: list[Pair] = []
+    keys: Any
+    if (
+        isinstance(actual, sequence_types)
+        and isinstance(expected, sequence_types)
+        and not isinstance(actual, str)
+        and not isinstance(expected, str)
+    ):
+        if len(actual) != len(expected):
+            text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
+            raise ErrorMeta(AssertionError, text, id=id)
+        keys = range(len(actual))
+    elif isinstance(actual, mapping_types) and isinstance(expected, mapping_types):
+        keys = _common_keys(actual, expected, id)
+    else:
+        for kind in pair_types:
+            try:
+                return [kind(actual, expected, id=id, **options)]
+            except UnsupportedInputs:
+                continue
+            except ErrorMeta:
+                raise
+            except Exception as error:
+                raise RuntimeError(
+                    f"Originating a {kind.__name__}() at item {''.join(f'[{i}]' for i in id)} with\n\n"
+                    f"{type(actual).__name__}(): {actual}\n\nand\n\n"
+                    f"{type(expected).__name__}(): {expected}\n\nresulted in the unexpected exception above. "
+                ) from error
+        raise ErrorMeta(
+            TypeError,
+            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.",
+            id=id,
+        )
+    for key in keys:
+        pairs.extend(originate_pairs(actual[key], expected[key], **kinds, id=(*id, key), **options))
+    return pairs
+
+
+def not_close_error_metas(
+    actual: Any,
+    expected: Any,
+    *,
+    pair_types: Sequence[type[Pair]] = (ObjectPair,),
+    sequence_types: tuple[type, ...] = (Sequence,),
+    mapping_types: tuple[type, ...] = (Mapping,),
+    **options: Any,
+) -> list[ErrorMeta]:
+    """The differences between two structures; a structure that does not fit is raised at once."""
+    __tracebackhide__ = True
+    try:
+        pairs = originate_pairs(
+            actual, expected, pair_types=pair_types, sequence_types=sequence_types,
+            mapping_types=mapping_types, **options,
+        )  # fmt: skip
+    except ErrorMeta as difference:
+        raise difference.to_error() from None
+    found: list[ErrorMeta] = []
+    for pair in pairs:
+        try:
+            pair.compare()
+        except ErrorMeta as difference:
+            found.append(difference)
+        except Exception as error:
+            raise RuntimeError(
+                f"Comparing\n\n{pair}\n\nresulted in the unexpected exception above. "
+            ) from error
+    return found
 
 
 def assert_close(
@@ -83,195 +455,45 @@ def assert_close(
     The failure occurred for item [1]
     """
     __tracebackhide__ = True
-    options = _Options(
-        rtol, atol, equal_nan=equal_nan, allow_subclasses=allow_subclasses, check_device=check_device,
-        check_dtype=check_dtype, check_layout=check_layout, check_stride=check_stride,
+    differences = not_close_error_metas(
+        actual, expected, pair_types=(NonePair, BooleanPair, NumberPair, TensorLikePair),
+        allow_subclasses=allow_subclasses, rtol=rtol, atol=atol, equal_nan=equal_nan,
+        check_device=check_device, check_dtype=check_dtype, check_layout=check_layout,
+        check_stride=check_stride, msg=msg,
     )  # fmt: skip
-    try:
-        for place, compare in list(_pairs(actual, expected, options)):
-            try:
-                compare()
-            except _Difference as difference:
-                difference.path, difference.compared = place, True
-                raise
-        return
-    except _Difference as difference:
-        text = str(difference)
-        if difference.path:
-            where = "".join(f"[{key!r}]" for key in difference.path)
-            text += f"\n\nThe failure occurred for item {where}"
-        if difference.compared and msg is not None:
-            text = msg(text) if callable(msg) else msg
-        failure = difference.kind(text)
-    raise failure
+    if differences:
+        raise differences[0].to_error(msg)
 
 
-def _is_array(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "dtype")
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """What assert_close came after: converts `expected` and ignores attributes.
 
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     rushlight.testing.assert_allclose([1.0], [1.00001])
+    """
+    from rushlight._warn import warn
 
-def _pairs(actual: Any, expected: Any, options: _Options) -> Iterator[tuple[list, Callable[[], None]]]:
-    """The comparisons to be made, each with its place; what cannot be compared is refused first."""
-    if _is_array(actual) != _is_array(expected):  # a number of NumPy's compares with one of Python's
-        actual, expected = (
-            value.item() if _is_array(value) and not value.ndim else value for value in (actual, expected)
-        )
-    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        for key in _common_keys(actual, expected):
-            yield from _below(key, actual[key], expected[key], options)
-    elif _is_sequence(actual) and _is_sequence(expected):
-        if len(actual) != len(expected):
-            raise _Difference(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}")
-        for i in range(len(actual)):
-            yield from _below(i, actual[i], expected[i], options)
-    elif actual is None or expected is None:
-        yield [], lambda: _must_be("None", actual, expected)
-    elif isinstance(actual, bool) and isinstance(expected, bool):
-        yield [], lambda: _must_be("Booleans", actual, expected)
-    elif _is_number(actual) and _is_number(expected) and not _is_array(actual):
-        options.tolerances(_NUMBERS[type(actual)])
-        yield [], lambda: _compare_numbers(actual, expected, options)
-    else:
-        tensors = _as_tensors(actual, expected, options)
-        options.tolerances(tensors[0].dtype)
-        yield [], lambda: _compare_tensors(*tensors, options)
-
-
-def _below(key: Any, actual: Any, expected: Any, options: _Options) -> Iterator:
-    try:
-        for place, compare in _pairs(actual, expected, options):
-            yield [key, *place], compare
-    except _Difference as difference:
-        difference.path.insert(0, key)
-        raise
-
-
-def _must_be(name: str, actual: Any, expected: Any) -> None:
-    if actual is not expected:
-        raise _Difference(f"{name} mismatch: {actual} is not {expected}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex))
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-
-
-def _common_keys(actual: Mapping, expected: Mapping) -> list:
-    missing, added = set(expected) - set(actual), set(actual) - set(expected)
-    if missing or added:
-        raise _Difference(
-            "The keys of the mappings do not match:\n"
-            f"Missing keys in the actual mapping: {sorted(missing)}\n"
-            f"Additional keys in the actual mapping: {sorted(added)}"
-        )
-    keys: Any = list(actual)
-    with contextlib.suppress(TypeError):  # keys of mixed types stay in their order
-        keys = sorted(keys)
-    return keys
-
-
-def _compare_numbers(actual: Any, expected: Any, options: _Options) -> None:
-    if options.check_dtype and type(actual) is not type(expected):
-        raise _Difference(f"The (d)types do not match: {type(actual)} != {type(expected)}.")
-    rtol, atol = options.tolerances(_NUMBERS[type(actual)], _NUMBERS[type(expected)])
-    if actual == expected or (options.equal_nan and cmath.isnan(actual) and cmath.isnan(expected)):
-        return
-    difference = abs(actual - expected)
-    if cmath.isfinite(actual) and cmath.isfinite(expected) and difference <= atol + rtol * abs(expected):
-        return
-    relative = difference / abs(expected) if expected else float("inf")
-    raise _Difference(_scalar_text(actual, expected, difference, relative, rtol, atol))
-
-
-def _scalar_text(actual: Any, expected: Any, absolute: Any, relative: Any, rtol: float, atol: float) -> str:
-    equal = rtol == 0 and atol == 0
-    text = f"Scalars are not {'equal' if equal else 'close'}!\n\nExpected {expected} but got {actual}.\n"
-    if equal:
-        return text + f"Absolute difference: {absolute}\nRelative difference: {relative}"
-    return text + (
-        f"Absolute difference: {absolute} (up to {atol} allowed)\n"
-        f"Relative difference: {relative} (up to {rtol} allowed)"
+    warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
+        "Please use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
+        "https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
     )
-
-
-def _as_tensors(actual: Any, expected: Any, options: _Options) -> tuple[Any, Any]:
-    """Both as tensors; torch's TypeError if they do not belong together."""
-    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
-    same = type(actual) is type(expected)
-    tensors = isinstance(actual, _C.Tensor) and isinstance(expected, _C.Tensor)
-    arrays = _is_array(actual) and _is_array(expected)
-    if not (arrays or tensors) or not (related or arrays) or not (same or options.allow_subclasses or arrays):
-        raise _Difference(
-            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.",
-            TypeError,
-        )
-    if arrays:
-        return rushlight.as_tensor(actual), rushlight.as_tensor(expected)
-    return actual.detach(), expected.detach()
-
-
-def _compare_tensors(actual: Any, expected: Any, options: _Options) -> None:
-    def must_match(name: str, one: Any, other: Any) -> None:
-        if one != other:
-            raise _Difference(f"The values for attribute '{name}' do not match: {one} != {other}.")
-
-    must_match("shape", actual.shape, expected.shape)
-    if options.check_layout:
-        must_match("layout", actual.layout, expected.layout)
-    if options.check_device:
-        must_match("device", actual.device, expected.device)
-    if options.check_dtype:
-        must_match("dtype", actual.dtype, expected.dtype)
-    if options.check_stride:
-        must_match("stride()", actual.stride(), expected.stride())
-    if actual.device.type == "meta" or expected.device.type == "meta":
-        return
-    rtol, atol = options.tolerances(actual.dtype, expected.dtype)
-    if actual.dtype != expected.dtype:
-        wider = rushlight.promote_types(actual.dtype, expected.dtype)
-        actual, expected = actual.to(wider), expected.to(wider)
-    matches = rushlight.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
-    if bool(matches.all()):
-        return
-    if actual.dim() == 0:
-        one, other = actual.item(), expected.item()
-        difference = abs(one - other)
-        relative = difference / abs(other) if other else float("inf")
-        raise _Difference(_scalar_text(one, other, difference, relative, rtol, atol))
-    raise _Difference(_tensor_text(actual, expected, matches, rtol, atol))
-
-
-def _tensor_text(actual: Any, expected: Any, matches: Any, rtol: float, atol: float) -> str:
-    shape = tuple(actual.shape)
-    whole = not (actual.is_floating_point() or actual.is_complex())
-    if whole:  # so that differences do not wrap around
-        actual, expected = actual.to(_C.int64), expected.to(_C.int64)
-    matches, actual, expected = matches.reshape(-1), actual.reshape(-1), expected.reshape(-1)
-    wrong = int((~matches).sum().item())
-    total = matches.numel()
-    absolute = (actual - expected).abs()
-    relative = absolute / expected.abs()
-    equal = rtol == 0 and atol == 0
-
-    def greatest(name: str, differences: Any, allowed: float) -> str:
-        # What matches within the tolerance does not count.
-        differences = rushlight.where(matches, rushlight.zeros_like(differences), differences)
-        value, at = rushlight.max(differences, 0)
-        place: list[int] = []
-        rest = int(at)
-        for length in reversed(shape):
-            rest, here = divmod(rest, length)
-            place.insert(0, here)
-        tail = "" if equal else f" (up to {allowed} allowed)"
-        return f"Greatest {name} difference: {value.item()} at index {tuple(place)}{tail}"
-
-    return (
-        f"Tensor-likes are not {'equal' if equal else 'close'}!\n\n"
-        f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})\n"
-        + greatest("absolute", absolute, atol)
-        + "\n"
-        + greatest("relative", relative, rtol)
+    actual, expected = (
+        value if isinstance(value, _C.Tensor) else rushlight.tensor(value) for value in (actual, expected)
     )
+    if rtol is None and atol is None:
+        looser = {_C.float16: (1e-3, 1e-3), _C.float32: (1e-4, 1e-5), _C.float64: (1e-5, 1e-8)}
+        rtol, atol = default_tolerances(actual, expected, dtype_precisions=looser)
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False,
+        check_stride=False, msg=msg or None,
+    )  # fmt: skip

@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module as _import
 from typing import Any
 
-_PARTS = {"_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks"}
+_PARTS = {
+    "_dtype_abbrs", "_foreach_utils", "_import_utils", "_mode_utils", "_python_dispatch", "_pytree",
+    "_triton", "benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "weak",
+}  # fmt: skip
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

@@ -1,0 +1,245 @@
+"""Functions on lists of tensors, which optimisers use: `torch._foreach_add(params, updates, alpha=0.1)`.
+
+Each computes tensor by tensor with the function of that name, so gradients, dtypes and errors are the same.
+The names are looked up here by the package's `__getattr__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import rushlight
+from rushlight import Tensor
+
+_UNARY = [
+    "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
+    "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid",
+    "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+]  # fmt: skip
+_BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "clamp_max", "clamp_min", "pow"]
+_IN_PLACE = {"maximum": "clamp_min_", "minimum": "clamp_max_"}
+_SCALARS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # of numbers there is no maximum()
+_WITH_TENSOR = ("add", "mul", "div")  # take one zero-dimensional tensor for all
+_NUMBER = (bool, int, float, complex)
+
+
+def _lists(name: str, *lists: Any) -> None:
+    """Refuses what is not a list of tensors, empty lists and lists of different lengths."""
+    for position, value in enumerate(lists):
+        if isinstance(value, Tensor) or not isinstance(value, (list, tuple)):
+            called = "self" if position == 0 else "other"
+            raise TypeError(
+                f"{name}(): argument '{called}' (position {position + 1}) must be tuple of Tensors, not "
+                f"{type(value).__name__}"
+            )
+        for at, element in enumerate(value):
+            if not isinstance(element, Tensor):
+                kind = type(element).__name__
+                raise TypeError(f"expected Tensor as element {at} in argument {position}, but got {kind}")
+    if not lists[0]:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    for other in lists[1:]:
+        if len(other) != len(lists[0]):
+            raise RuntimeError(
+                f"Tensor lists must have the same number of tensors, got {len(lists[0])} and {len(other)}"
+            )
+
+
+def _invalid(name: str, args: tuple, kwargs: dict) -> NoReturn:
+    given = [type(value).__name__ for value in args]
+    given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one "
+        "of:\n * (tuple of Tensors, tuple of Tensors)\n * (tuple of Tensors, tuple of Numbers)\n"
+        " * (tuple of Tensors, Number)"
+    )
+
+
+def _per_tensor(name: str, tensors: Any, other: Any) -> list:
+    """The second operand of each tensor: from a list of tensors or numbers, or the same number for all."""
+    if isinstance(other, (list, tuple)) and (not other or isinstance(other[0], Tensor)):
+        _lists(name, tensors, other)
+        return list(other)
+    _lists(name, tensors)
+    if isinstance(other, (list, tuple)):
+        if not all(isinstance(value, _NUMBER) for value in other):
+            _invalid(name, (tensors, other), {})
+        if len(other) != len(tensors):
+            raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+        return list(other)
+    return [other] * len(tensors)
+
+
+def _binary(name: str, operation: str, inplace: bool) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        extra = {"alpha": kwargs.pop("alpha")} if "alpha" in kwargs and operation in ("add", "sub") else {}
+        second = [key for key in ("other", "scalar", "scalars", "tensor", "exponent") if key in kwargs]
+        values = list(args) + [kwargs.pop(key) for key in ("self", *second) if key in kwargs]
+        if kwargs or len(values) != 2:
+            _invalid(name, args, kwargs)
+        tensors, other = values
+        if operation == "pow" and not inplace and isinstance(tensors, _NUMBER):
+            _lists(name, other)
+            return tuple(rushlight.pow(tensors, exponent) for exponent in other)
+        if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
+            _invalid(name, args, kwargs)
+        whole = isinstance(other, Tensor)
+        if not whole and not isinstance(other, (list, tuple, *_NUMBER)):
+            _invalid(name, args, kwargs)
+        if whole and other.dim() and operation in _WITH_TENSOR:
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and "
+                f"{other.numel()} elements."
+            )
+        if whole and other.dim():
+            _invalid(name, args, kwargs)
+        if whole and extra and operation == "sub":
+            raise TypeError(f"{name}(): argument 'other' (position 2) must be tuple of Tensors, not Tensor")
+        if whole and operation not in _WITH_TENSOR:
+            other = other.item()
+        return _apply(name, operation, inplace, tensors, _per_tensor(name, tensors, other), extra)
+
+    return function
+
+
+def _apply(name: str, operation: str, inplace: bool, tensors: Any, others: list, extra: dict) -> Any:
+    results = []
+    for tensor, other in zip(tensors, others, strict=True):
+        numeric = not isinstance(other, Tensor)
+        if inplace:
+            method = _IN_PLACE.get(operation, operation + "_")
+        else:
+            method = _SCALARS.get(operation, operation) if numeric else operation
+        results.append(getattr(tensor, method)(other, **extra))
+    return tensors if inplace else tuple(results)
+
+
+def _unary(name: str, operation: str, inplace: bool) -> Callable:
+    method = operation + "_" * inplace
+
+    def function(self: Any, **kwargs: Any) -> Any:
+        _lists(name, self)
+        results = tuple(getattr(tensor, method)(**kwargs) for tensor in self)
+        return self if inplace else results
+
+    return function
+
+
+def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
+    method = operation + "_" * inplace
+
+    def function(self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, *, value: Any = 1) -> Any:
+        _lists(name, self, tensor1, tensor2)
+        if isinstance(scalars, Tensor):
+            if scalars.dim() != 1:
+                text = f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."
+                raise RuntimeError(text)
+            if len(scalars) != len(self):
+                raise RuntimeError(
+                    f"Expected length of scalars to match input of length {len(self)} but got {len(scalars)} "
+                    "instead."
+                )
+            scalars = scalars.tolist()
+        values = _per_tensor(name, self, value if scalars is None else scalars)
+        rows = zip(self, tensor1, tensor2, values, strict=True)
+        results = tuple(getattr(t, method)(a, b, value=v) for t, a, b, v in rows)
+        return self if inplace else results
+
+    return function
+
+
+def _lerp(name: str, operation: str, inplace: bool) -> Callable:
+    method = "lerp" + "_" * inplace
+
+    def function(self: Any, tensors1: Any, weight: Any) -> Any:
+        _lists(name, self, tensors1)
+        rows = zip(self, tensors1, _per_tensor(name, self, weight), strict=True)
+        results = tuple(getattr(t, method)(end, w) for t, end, w in rows)
+        return self if inplace else results
+
+    return function
+
+
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
+    """The norm of each tensor.
+
+    >>> rushlight._foreach_norm([rushlight.ones(4), rushlight.ones(9)])
+    (tensor(2.), tensor(3.))
+    """
+    _lists("_foreach_norm", self)
+    if abs(ord) == float("inf") and any(tensor.numel() == 0 for tensor in self):
+        raise RuntimeError(
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does "
+            "not have an identity"
+        )
+    return tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+
+
+def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
+    """The sum of the absolute values of each tensor, raised to a power."""
+    _lists("_foreach_powsum", self)
+    for tensor in self:
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            kind = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int"}
+            name = kind.get(str(tensor.dtype).removeprefix("torch."), "Long")
+            raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{name}'")
+    cast = [tensor if dtype is None else tensor.to(dtype) for tensor in self]
+    return tuple(rushlight.sum(tensor.abs().pow(ord)) for tensor in cast)
+
+
+def _foreach_max(self: Any) -> tuple:
+    """The largest element of each tensor."""
+    _lists("_foreach_max", self)
+    if any(tensor.numel() == 0 for tensor in self):
+        raise RuntimeError(
+            "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
+        )
+    return tuple(tensor.max() for tensor in self)
+
+
+def _foreach_mm(self: Any, mat2: Any) -> tuple:
+    """The matrix product of each pair."""
+    if not self:
+        raise RuntimeError("_foreach_mm requires non-empty tensor lists")
+    if len(self) != len(mat2):
+        raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
+    _lists("_foreach_mm", self, mat2)
+    return tuple(rushlight.mm(a, b) for a, b in zip(self, mat2, strict=True))
+
+
+def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copies each tensor of `src` into its partner."""
+    _lists("_foreach_copy_", self, src)
+    for tensor, source in zip(self, src, strict=True):
+        tensor.copy_(source, non_blocking)
+    return self
+
+
+def _foreach_zero_(self: Any) -> Any:
+    """Fills every tensor with zeros."""
+    _lists("_foreach_zero_", self)
+    for tensor in self:
+        tensor.zero_()
+    return self
+
+
+def _table() -> dict[str, Callable]:
+    table: dict[str, Callable] = {
+        name: value for name, value in globals().items() if name.startswith("_foreach_") and callable(value)
+    }
+    makers = [(_unary, _UNARY), (_binary, _BINARY), (_pointwise, ["addcmul", "addcdiv"]), (_lerp, ["lerp"])]
+    for maker, operations in makers:
+        for operation in operations:
+            for inplace in (False, True):
+                name = f"_foreach_{operation}{'_' * inplace}"
+                if name == "_foreach_clone_":
+                    continue
+                function = maker(name, operation, inplace)
+                function.__name__ = function.__qualname__ = name
+                function.__doc__ = f"{operation} of each tensor of a list{', in place' * inplace}."
+                table[name] = function
+    return table
+
+
+FUNCTIONS = _table()

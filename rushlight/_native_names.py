@@ -1,0 +1,104 @@
+"""Names of torch._C that libraries ask about the build or switch: each says what is true here."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NoReturn
+
+from rushlight import _C
+from rushlight.overrides import DisableTorchFunctionSubclass
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of a device that someone else adds: nobody does."""
+    return "privateuseone"
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether `__torch_function__` of subclasses is asked."""
+    before = _C.set_torch_function_enabled(True)
+    _C.set_torch_function_enabled(before)
+    return before
+
+
+class _TorchFunctionState(enum.Enum):
+    """Whose `__torch_function__` is asked."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Whose `__torch_function__` is asked at present."""
+    return _TorchFunctionState(0 if _is_torch_function_enabled() else 1)
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    """Switches the asking of `__torch_function__`."""
+    _C.set_torch_function_enabled(state is _TorchFunctionState.ENABLED)
+
+
+def _get_cpu_capability() -> str:
+    """The instruction set that the kernels use."""
+    return _C.cpu_capability
+
+
+class ScriptFunction:
+    """Only for `isinstance` checks: no function is ever one."""
+
+
+class ScriptMethod:
+    """Only for `isinstance` checks: no method is ever one."""
+
+
+class ScriptList(list):
+    """TorchScript's list; not implemented."""
+
+    def __init__(self, *args: Any) -> NoReturn:
+        raise NotImplementedError("Rushlight has no TorchScript")
+
+
+class ScriptDict(dict):
+    """TorchScript's dict; not implemented."""
+
+    def __init__(self, *args: Any) -> NoReturn:
+        raise NotImplementedError("Rushlight has no TorchScript")
+
+
+_executor = {"optimize": True, "profiling": True, "mode": True}
+
+
+def _swap(key: str, value: bool) -> bool:
+    before, _executor[key] = _executor[key], bool(value)
+    return before
+
+
+def _jit_set_profiling_executor(on: bool) -> bool:
+    """Sets the switch and returns what it was: without TorchScript it changes nothing."""
+    return _swap("profiling", on)
+
+
+def _get_graph_executor_optimize(on: bool | None = None) -> bool:
+    """Sets the switch and returns what it was: without TorchScript it changes nothing."""
+    return _swap("mode", _executor["mode"] if on is None else on)
+
+
+NAMES = {
+    name: value
+    for name, value in list(globals().items())
+    if getattr(value, "__module__", None) == __name__ and name not in ("_swap", "NAMES")
+}
+NAMES |= {
+    "DisableTorchFunctionSubclass": DisableTorchFunctionSubclass,
+    "DisableTorchFunction": DisableTorchFunctionSubclass,  # there are no function modes to disable
+    "_len_torch_function_stack": lambda: 0,
+    "_is_torch_function_mode_enabled": lambda: False,
+    "_get_tracing_state": lambda: None,  # no TorchScript trace is ever being taken
+    "_is_tracing": lambda: False,
+    "has_lapack": True, "has_spectral": True, "has_openmp": False, "has_mkl": False, "has_mkldnn": False,
+    "_has_cuda": False, "_has_mps": False, "_has_mkldnn": False, "_has_xpu": False,
+    "_cuda_getCompiledVersion": lambda: 0,
+    "_jit_set_num_profiled_runs": lambda count: count,
+    "_log_api_usage_once": lambda name: None,
+}  # fmt: skip

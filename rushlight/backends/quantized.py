@@ -1,0 +1,4 @@
+"""Quantised computing, which is not here."""
+
+engine = "none"
+supported_engines = ["none"]

@@ -1,0 +1,55 @@
+"""Which devices compute lists of tensors in one kernel, and the grouping optimisers do for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """The devices on which optimisers use list kernels by themselves: none of those here."""
+    return ["cuda", "xpu", "mtia", _C._get_privateuse1_backend_name()]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """The devices on which fused optimisers run."""
+    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", _C._get_privateuse1_backend_name()]
+
+
+def _has_foreach_support(tensors: list, device: Any) -> bool:
+    """Whether list functions take these tensors: on the CPU, any plain ones."""
+    return device.type in ("cpu", *_get_foreach_kernels_supported_devices()) and all(
+        t is None or type(t) in (_C.Tensor, _parameter()) for t in tensors
+    )
+
+
+def _device_has_foreach_support(device: Any) -> bool:
+    return device.type in ("cpu", *_get_foreach_kernels_supported_devices())
+
+
+def _parameter() -> type:
+    from rushlight.nn import Parameter
+
+    return Parameter
+
+
+def _group_tensors_by_device_and_dtype(tensorlistlist: list[list], with_indices: bool = False) -> dict:
+    """Sorts parallel lists by the device and dtype of the first list's tensors.
+
+    >>> a, b = rushlight.ones(1), rushlight.ones(1, dtype=rushlight.float64)
+    >>> groups = rushlight.utils._foreach_utils._group_tensors_by_device_and_dtype([[a, b]])
+    >>> [str(dtype) for device, dtype in groups]
+    ['torch.float32', 'torch.float64']
+    """
+    groups: dict[Any, Any] = {}
+    for index, first in enumerate(tensorlistlist[0]):
+        key = (first.device, first.dtype)
+        lists, indices = groups.setdefault(key, ([[] for _ in tensorlistlist], []))
+        for target, source in zip(lists, tensorlistlist, strict=True):
+            if source:
+                target.append(source[index])
+        indices.append(index)
+    if not with_indices:
+        return {key: (lists, list(range(len(indices)))) for key, (lists, indices) in groups.items()}
+    return groups

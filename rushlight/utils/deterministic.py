@@ -1,0 +1,3 @@
+"""torch.utils.deterministic: what deterministic algorithms do with memory that nobody has written."""
+
+fill_uninitialized_memory = True

@@ -1,0 +1,130 @@
+"""Names that libraries and test suites look up: each works, or says what is true here."""
+
+import gc
+import importlib
+
+import pytest
+
+import rushlight
+from rushlight.testing import _comparison as comparison
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "backends.cusparselt", "backends.kleidiai", "backends.nnpack", "backends.opt_einsum",
+        "xpu", "mps", "mtia",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_says_so(name):
+    assert importlib.import_module(f"rushlight.{name}").is_available() is False
+
+
+def test_switches_of_backends_come_back():
+    for library in (rushlight.backends.cudnn, rushlight.backends.mkldnn):
+        before = library.set_flags()
+        with library.flags(enabled=not library.enabled, deterministic=True):
+            assert library.deterministic
+            assert library.set_flags() != before
+        assert library.set_flags() == before
+    with pytest.raises(RuntimeError, match="Unknown precision: half"):
+        rushlight.backends.cudnn.conv.fp32_precision = "half"
+
+
+def test_names_of_the_extension():
+    assert rushlight._C.has_lapack is True
+    assert rushlight._C._get_tracing_state() is None
+    with rushlight._C.DisableTorchFunctionSubclass():
+        assert not rushlight._C._is_torch_function_enabled()
+    assert rushlight._C._is_torch_function_enabled()
+    with pytest.raises(AttributeError, match="no_such_name"):
+        rushlight._C.no_such_name
+
+
+def test_modes_cannot_be_entered_silently():
+    from rushlight.overrides import TorchFunctionMode
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    for mode in (TorchFunctionMode, TorchDispatchMode):
+        with pytest.raises(NotImplementedError), mode():
+            pass
+
+
+def test_dispatcher_names():
+    aten = rushlight.ops.aten
+    x = rushlight.tensor([1.0, -2.0])
+    assert aten.abs.default(x).tolist() == [1.0, 2.0]
+    assert aten.add.Tensor is aten.add.Tensor
+    with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\._no_such_kernel"):
+        aten._no_such_kernel(x)
+
+
+def test_weak_dictionary_goes_by_identity():
+    from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary
+
+    a, b = rushlight.ones(2), rushlight.ones(2)
+    notes = WeakIdKeyDictionary({a: 1, b: 2})
+    assert (notes[a], notes[b], a in notes, len(notes)) == (1, 2, True, 2)
+    assert notes.copy() == notes
+    reference = TensorWeakRef(b)
+    del b
+    gc.collect()
+    assert reference() is None
+    assert len(notes) == 1
+
+
+# ---- lists of tensors
+
+
+def leaves():
+    return [rushlight.tensor([1.0, 2.0], requires_grad=True), rushlight.tensor([3.0], requires_grad=True)]
+
+
+def test_lists_compute_and_differentiate():
+    xs = leaves()
+    total = sum(t.sum() for t in rushlight._foreach_mul(rushlight._foreach_exp(xs), [2.0, 3.0]))
+    total.backward()
+    assert rushlight.allclose(xs[0].grad, 2 * xs[0].detach().exp())
+    assert rushlight.allclose(xs[1].grad, 3 * xs[1].detach().exp())
+    plain = [t.detach() for t in xs]
+    assert rushlight._foreach_add_(plain, plain, alpha=2) is plain
+    assert plain[0].tolist() == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda f: f([], []), "Tensor list must have at least one tensor."),
+        (
+            lambda f: f([rushlight.ones(1)], []),
+            "Tensor lists must have the same number of tensors, got 1 and 0",
+        ),
+        (
+            lambda f: f([rushlight.ones(1)], [1.0, 2.0]),
+            "Tensor list must have same number of elements as scalar list.",
+        ),
+        (lambda f: f([rushlight.ones(1)], rushlight.ones(2)), "scalar tensor expected to be 0 dim"),
+    ],
+)
+def test_lists_that_do_not_fit(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(rushlight._foreach_add)
+
+
+# ---- comparison
+
+
+def test_pairs_of_one_s_own():
+    class TextPair(comparison.Pair):
+        def __init__(self, actual, expected, **others):
+            self._check_inputs_isinstance(actual, expected, cls=str)
+            super().__init__(actual, expected, **others)
+
+        def compare(self):
+            if self.actual != self.expected:
+                self._fail(AssertionError, f"{self.actual!r} is not {self.expected!r}")
+
+    kinds = (TextPair, comparison.ObjectPair)
+    found = comparison.not_close_error_metas({"a": "x", "b": [1]}, {"a": "y", "b": [2]}, pair_types=kinds)
+    assert [(meta.msg, meta.id) for meta in found] == [("'x' is not 'y'", ("a",)), ("1 != 2", ("b", 0))]
+    assert str(found[0].to_error(lambda text: f"so: {text}")).startswith("so: 'x' is not 'y'")
