@@ -50,10 +50,8 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     >>> x.grad
     tensor(8.)
     """
-    # A loss: nothing to check but that it is one, which spares a third of the time of a small graph.
-    plain = gradient is None and inputs is None and not create_graph and self.numel() == 1
-    if plain and self.requires_grad and self.is_floating_point():
-        _C.run_backward((self,), (_C.ones_like(self),), bool(retain_graph), False, None, True)
+    # A loss, as most are: nothing else to check, which spares a third of the time of a small graph.
+    if gradient is None and inputs is None and not create_graph and _C.backward_loss(self, bool(retain_graph)):
         return
     from rushlight import autograd
 

@@ -574,6 +574,41 @@ def test_an_accumulator_sleeps_and_wakes():
     assert node.next_functions[0][0].variable.tolist() == [1.0, 1.0]
 
 
+def test_what_is_saved_of_a_leaf_is_shared_but_never_stale():
+    """See Note [sleeping accumulators]: the alias of a leaf is kept for the next operation that saves it."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    first = x * x
+    with torch.no_grad():
+        saved = first.grad_fn._saved_self
+        saved.requires_grad_(False)  # somebody else's hands on the shared alias
+        saved.note = "mine"
+    second = x * x
+    (slope,) = torch.autograd.grad(second.sum(), x, create_graph=True)
+    assert torch.autograd.grad(slope.sum(), x)[0].tolist() == [2.0, 2.0]
+    x.data = torch.tensor([3.0, 4.0, 5.0])
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [6.0, 8.0, 10.0]
+    with torch.no_grad():
+        x.unsqueeze_(0)
+    assert (x * x).grad_fn._saved_self.shape == (1, 3)
+    with torch.no_grad():
+        x.mul_(2)
+    z = x * x
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_a_leaf_does_not_hold_the_memory_it_had():
+    x = torch.zeros(1 << 16, requires_grad=True)
+    (x * x).sum().backward()
+    x.grad = None
+    before = torch.memory_stats()["allocated_bytes"]
+    x.data = torch.zeros(1)
+    assert before - torch.memory_stats()["allocated_bytes"] >= 4 << 16
+
+
 def test_reused_buffers_are_never_ones_that_somebody_sees():
     """See Note [reusing buffers]: large gradients are written over memory nobody can read again."""
     n = 5000

@@ -8,6 +8,16 @@
 
 namespace rl {
 
+// An object that waited in a free list, or slept, has its first reference again. _Py_NewReference would also
+// tell tracemalloc, which saw the memory when it was first allocated.
+inline void revive(PyObject* o) {
+#ifdef Py_REF_DEBUG
+  _Py_NewReference(o);
+#else
+  Py_SET_REFCNT(o, 1);
+#endif
+}
+
 // One bit per argument or output; more than 64 go to the heap.
 struct Bits {
   uint64_t word;

@@ -10,13 +10,11 @@
 
 namespace rl {
 
-constexpr int64_t WORTH_REUSING = 1024;  // elements; below, a buffer from the free list is as quick
-
 // Whether a result with the shape and dtype of `like` may be written over t, to which `references` are known.
 inline bool may_overwrite(Tensor* t, Py_ssize_t references, const Tensor* like) {
-  return modes.unrecorded && !modes.grad && !modes.forward && t->numel >= WORTH_REUSING &&
-         Py_REFCNT(t->object()) == references && Py_TYPE(t->object()) == TensorType &&
-         t->storage->refs == 1 && t->storage->kind == Storage::pooled && !t->weakrefs && !t->dict &&
+  return Py_REFCNT(t->object()) == references && modes.unrecorded && !modes.grad && !modes.forward &&
+         Py_TYPE(t->object()) == TensorType && t->storage->refs == 1 &&
+         t->storage->kind != Storage::external && !t->is_meta() && !t->weakrefs && !t->dict &&
          t->is_contiguous() && !t->requires_grad() && !t->base() && t->dtype == like->dtype &&
          same_sizes(t, like);
 }

@@ -81,6 +81,28 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// backward_loss(tensor, keep_graph): backward from a number, the gradient of itself being 1. False, and
+// nothing is done, if it is not such a plain case; then the general way is taken, which words what is wrong.
+PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "backward_loss(tensor, keep_graph) expected");
+    if (!is_plain_tensor(args[0])) Py_RETURN_FALSE;
+    Tensor* t = as_tensor(args[0]);
+    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference) Py_RETURN_FALSE;
+    Edge edge = gradient_edge(t);
+    if (!edge.node) Py_RETURN_FALSE;
+    Ref<Node> held(edge.node);
+    TensorRef one = empty_like(t, t->dtype);
+    Scalar number;
+    number.kind = Scalar::floating;
+    number.d = 1;
+    number.store(t->dtype, one->data());
+    std::vector<Root> roots{{edge, one.get()}};
+    run_backward(roots, nullptr, args[1] == Py_True, false, true);
+    Py_RETURN_TRUE;
+  });
+}
+
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
@@ -349,6 +371,7 @@ PyObject* py_call_when_done(PyObject*, PyObject* callback) {
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
+    {"backward_loss", FAST(py_backward_loss), nullptr},
     {"set_version", py_set_version, METH_VARARGS, nullptr},
     {"swap", py_swap, METH_VARARGS, nullptr},
     {"current_run", py_current_run, METH_NOARGS, nullptr},

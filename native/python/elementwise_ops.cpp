@@ -138,6 +138,11 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
   return result;
 }
 
+Param param_of(const Scalar& s) {
+  bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
+  return {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0, whole ? s.i : convert<int64_t>(s.d)};
+}
+
 // What most calls are: small contiguous operands of one dtype and shape, or one of them a Python number of a
 // kind that does not change the dtype. Everything below is then known in advance (about 60 ns saved of 120 a
 // call).
@@ -173,13 +178,21 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
     data[k + 1] = number;
     steps[k + 1] = 0;
   }
+  Param params[4];
+  for (int k = 0; k < entry.n_scalars; k++) {
+    PyObject* o = args[entry.n_inputs + k];
+    Scalar value;
+    bool fits = PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+    if (!fits || !is_differentiable(t->dtype) || !scalar_from_python(o, value)) return nullptr;
+    params[k] = param_of(value);
+  }
   DType dtype = entry.out == OutType::same      ? t->dtype
                 : entry.out == OutType::boolean ? DType::b1
                                                 : to_real(t->dtype);
   TensorRef result = new_same_shape(t, dtype);
   data[0] = result->data();
   steps[0] = dtype_size(dtype);
-  if (t->numel) loop(data, steps, t->numel, nullptr);
+  if (t->numel) loop(data, steps, t->numel, entry.n_scalars ? params : nullptr);
   return result.release_object();
 }
 
@@ -329,9 +342,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   Param params[4];
   DivisionReport report;
   for (int k = 0; k < entry.n_scalars; k++) {
-    const Scalar& s = scalars[k];
-    params[k] = {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0,
-                 s.kind == Scalar::floating || s.kind == Scalar::complex_ ? convert<int64_t>(s.d) : s.i};
+    params[k] = param_of(scalars[k]);
   }
   run_elementwise(loop, iteration, shape, entry.divides ? static_cast<void*>(&report) : params);
   if (report.by_zero) fail(PyExc_RuntimeError, "ZeroDivisionError");
@@ -343,9 +354,9 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
 
 PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
-  if (entry.n_inputs <= 2 && !entry.n_scalars && !entry.divides) {
+  if (entry.n_inputs <= 2 && !entry.divides) {
     if (out) {
-      if (write_plain(entry, args, out)) return Py_NewRef(out->object());
+      if (!entry.n_scalars && write_plain(entry, args, out)) return Py_NewRef(out->object());
     } else if (PyObject* result = forward_plain(entry, args)) {
       return result;
     }

@@ -107,6 +107,28 @@ Saved save_tensor(Tensor* t, bool keep_history) {
 
 namespace {
 
+// The same for a leaf that requires grad, through the alias that its accumulator keeps: leaves are saved over
+// and over, and what is saved of them is mostly the same (Note [sleeping accumulators], graph/node.cpp).
+Saved save_leaf(Tensor* t) {
+  if (!t->extra || !t->extra->accumulator || t->ndim > 4 || modes.forward || saved_hooks_active() ||
+      (t->flags & Tensor::INFERENCE)) {
+    return save_tensor(t, true);
+  }
+  PyObject*& kept = t->extra->accumulator->saved_room[1].object;
+  if (kept) {
+    Tensor* alias = as_tensor(kept);
+    constexpr uint16_t FLAGS = Tensor::CONTIGUOUS | Tensor::DATA_ALIAS | Tensor::REQUIRES_GRAD;
+    bool same = alias->storage == t->storage && alias->offset == t->offset && alias->ndim == t->ndim &&
+                alias->dtype == t->dtype && alias->flags == (t->flags & FLAGS) && !alias->grad_fn &&
+                !alias->extra && !alias->dict;
+    for (int i = 0; same && i < 2 * t->ndim; i++) same = alias->room[i] == t->room[i];
+    if (same) return {Py_NewRef(kept), t->storage->version, t->storage->silent_version};
+  }
+  Saved saved = save_tensor(t, true);
+  Py_XSETREF(kept, Py_NewRef(saved.object));
+  return saved;
+}
+
 Saved save_list(PyObject* list);
 
 Saved save_value(PyObject* o, bool copy) {
@@ -224,8 +246,10 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   for (int i = 0; want_args >> i; i++) {
     if (!(want_args >> i & 1)) continue;
     bool list = i < op.input_count && (op.list_inputs >> i & 1);
-    if (!list && !in_place && is_plain_tensor(args[i])) *slot++ = save_tensor(as_tensor(args[i]), true);
-    else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
+    if (!list && !in_place && is_plain_tensor(args[i])) {
+      Tensor* t = as_tensor(args[i]);
+      *slot++ = t->flags & Tensor::REQUIRES_GRAD ? save_leaf(t) : save_tensor(t, true);
+    } else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
   }
   for (int i = 0; want_shapes >> i; i++) {
     if (want_shapes >> i & 1) *slot++ = {shape_of(args[i]), 0, 0};

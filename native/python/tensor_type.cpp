@@ -446,7 +446,7 @@ Tensor* allocate_tensor() {
   if (!free_tensors.empty()) {
     t = free_tensors.back();
     free_tensors.pop_back();
-    _Py_NewReference(t->object());
+    revive(t->object());
     Py_INCREF(TensorType);
   } else {
     t = PyObject_GC_New(Tensor, TensorType);

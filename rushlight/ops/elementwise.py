@@ -66,7 +66,7 @@ derivative(
 )
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
-derivative("pow_scalar", x=lambda g, x, s: _pow_base(g, x, s), node="PowBackward0")
+derivative("pow_scalar", x=lambda g, x, s: _pow_number(g, x, s), node="PowBackward0")
 derivative("scalar_pow", x=lambda g, out, s: _pow_exponent(g, s, None, out), node="PowBackward1")
 derivative(
     "pow",
@@ -251,17 +251,20 @@ def _is_zero(x):
     return ops.eq(x, 0) if isinstance(x, Tensor) else x == 0
 
 
-def _pow_base(g, x, exponent):
-    if isinstance(exponent, Tensor):
-        slope = g * _conj(exponent * x ** (exponent - 1))
-        return ops.where(_is_zero(exponent), 0, slope)
+def _pow_number(g, x, exponent):
+    # When recorded, x ** 1 keeps the chain of derivatives whole.
+    if exponent == 2 and not _C.is_grad_enabled():
+        return g * (2 * _conj(x))
     if exponent == 0:
         return _zeros(g)
-    if (
-        exponent == 2 and not _C.is_grad_enabled()
-    ):  # when recorded, x ** 1 keeps the chain of derivatives whole
-        return g * (2 * _conj(x))
     return g * (_conj(exponent) * _conj(x ** (exponent - 1)))
+
+
+def _pow_base(g, x, exponent):
+    if not isinstance(exponent, Tensor):
+        return _pow_number(g, x, exponent)
+    slope = g * _conj(exponent * x ** (exponent - 1))
+    return ops.where(_is_zero(exponent), 0, slope)
 
 
 def _pow_exponent(g, base, exponent, out):

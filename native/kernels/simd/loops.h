@@ -118,6 +118,23 @@ template <class F, class Out, class T, class X, size_t... I>
   for (int64_t i = 0; i < n; i += lanes_v<T>) store(out + i, apply<F>(local, load(in[I] + i)...));
 }
 
+template <size_t BYTES>
+struct Row {
+  typedef uint64_t type __attribute__((vector_size(BYTES)));
+};
+
+// One number and zeros behind it, written as one vector: read as a vector right after it was written as a
+// number, it would have to wait for the store to reach the cache (a third of a product of two scalars).
+template <class T>
+inline void store_first(T* row, T value) {
+  uint64_t bits[2] = {};
+  std::memcpy(bits, &value, sizeof value);
+  typename Row<lanes_v<T> * sizeof(T)>::type whole = {};
+  whole[0] = bits[0];
+  if constexpr (sizeof value > 8) whole[1] = bits[1];
+  std::memcpy(row, &whole, sizeof whole);
+}
+
 template <class F, class Out, class T, int N, class X>
 inline void vector_loop(Arguments<X>& s, char* const* data, int64_t n) {
   int64_t whole = n - n % lanes_v<T>, rest = n - whole;
@@ -129,7 +146,9 @@ inline void vector_loop(Arguments<X>& s, char* const* data, int64_t n) {
     for (int k = 0; k < N; k++) {
       moved[k + 1] = reinterpret_cast<char*>(inputs[k]);
       const T* from = reinterpret_cast<const T*>(data[k + 1]) + whole;
-      for (int64_t i = 0; i < rest; i++) inputs[k][i] = from[i];
+      if (rest == 1) store_first(inputs[k], *from);
+      else
+        for (int64_t i = 0; i < rest; i++) inputs[k][i] = from[i];
     }
     whole_vectors<F, Out, T>(s, moved, lanes_v<T>, std::make_index_sequence<N>{});
     Out* out = reinterpret_cast<Out*>(data[0]) + whole;
