@@ -58,6 +58,16 @@ def _about(root: Any) -> tuple:
     return root.node._outputs()[root.output_nr]
 
 
+def _calculate_shape(output: Any, grad: Tensor, is_grads_batched: bool) -> tuple:
+    """The shapes of an output and of the gradient given for it, without the batch."""
+    return _about(output)[0], grad.shape[1:] if is_grads_batched else grad.shape
+
+
+def kineto_available() -> bool:
+    """Whether times of single operations can be recorded (`rushlight.profiler`)."""
+    return True
+
+
 def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
     places = (
         f"grad_output[{index}] has a shape of {gradient.shape} and output[{index}] has a shape of {shape}."
@@ -83,7 +93,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
     for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False)):
         shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
-            if (gradient.shape[1:] if batched else gradient.shape) != shape:
+            if _calculate_shape(root, gradient, batched)[1] != shape:
                 raise RuntimeError(_mismatch(batched, index, gradient, shape))
             if dtype.is_complex != gradient.is_complex():
                 raise RuntimeError(

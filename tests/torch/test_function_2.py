@@ -28,6 +28,22 @@ def cases(torch):
             .requires_grad
         )
 
+    @case("the Functions that torch keeps")
+    def _():
+        kept = import_module(torch.__name__ + ".autograd._functions")
+        utils = import_module(torch.__name__ + ".autograd._functions.utils")
+        x = torch.arange(6.0, requires_grad=True)
+        kept.Resize.apply(x, (2, 3)).pow(2).sum().backward()
+        return x.grad, utils.maybe_unexpand(torch.ones(3, 4), (3, 1)), utils.maybe_view(x, (3, 2))
+
+    @case("a shape that does not fit")
+    def _():
+        import_module(torch.__name__ + ".autograd._functions").Resize.apply(L(6), (4, 3))
+
+    @case("shapes of a batch of gradients")
+    def _():
+        return torch.autograd._calculate_shape(L(2, 3), L(4, 2, 3), True)
+
     @case("isinstance Variable")
     def _():
         return isinstance(torch.ones(1), torch.autograd.Variable)
