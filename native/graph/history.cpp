@@ -65,6 +65,41 @@ PyObject* int_tuple(Sizes values) {
           {{"The memory was written", indirect ? t->storage->written : current_source()}}, "");
 }
 
+thread_local bool replays_views = false;  // inside _force_original_view_tracking(True)
+
+// The history of a view with `base`'s present history at its end: the nodes of the view operations in
+// between are repeated. They saved sizes only, which have not changed. Null if something else is in between.
+Ref<Node> repeated(Node* view, Tensor* base) {
+  Ref<Node> first;
+  Edge* link = nullptr;  // where the next node hangs
+  for (Node* node = view; node && node->kind == Node::operation && node->op->options & Primitive::VIEW;
+       node = node->edges[0].node) {
+    if (node->released || node->edge_count != 1 || node->output_count != 1 || node->want_outs) return {};
+    Ref<Node> copy = new_node(Node::operation, node->op, 1, node->saved_count);
+    copy->needs = node->needs;
+    copy->want_args = node->want_args;
+    copy->want_shapes = node->want_shapes;
+    copy->want_outs = node->want_outs;
+    for (int i = 0; i < node->saved_count; i++) {
+      copy->saved[i] = node->saved[i];
+      Py_XINCREF(copy->saved[i].object);
+    }
+    set_outputs(copy.get(), 1);
+    OutputInfo& info = copy->outputs[0];
+    info = node->outputs[0];
+    if (info.ndim > 4) {
+      info.sizes = new int64_t[info.ndim];
+      std::copy_n(node->outputs[0].sizes, info.ndim, info.sizes);
+    }
+    Edge* next = &copy->edges[0];
+    if (link) *link = {copy.release(), 0};
+    else first = std::move(copy);
+    link = next;
+  }
+  if (link) *link = gradient_edge(base);
+  return first;
+}
+
 }  // namespace
 
 void move_retained(Tensor* t, Node* from) {
@@ -93,6 +128,13 @@ void refresh_view(Tensor* t) {
   if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = t->storage->version;
   if (!base->requires_grad()) return;
+  if (replays_views && t->grad_fn) {
+    Ref<Node> again = repeated(t->grad_fn, base);
+    if (again) {
+      Ref<Node> before(std::exchange(t->grad_fn, again.release()));
+      return move_retained(t, before.get());
+    }
+  }
   GradMode on(true);
   static Primitive& as_strided = primitive("as_strided");
   static Primitive& as_real = primitive("view_as_real");
@@ -119,7 +161,9 @@ void refresh_view(Tensor* t) {
   move_retained(t, before.get());
 }
 
-void check_inplace(Tensor* t) {
+namespace {
+
+void check_not_inference(const Tensor* t) {
   if (t->flags & Tensor::INFERENCE && !modes.inference) {
     fail(PyExc_RuntimeError,
          "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
@@ -127,13 +171,19 @@ void check_inplace(Tensor* t) {
          "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
          "details.");
   }
-  if (!modes.grad) return;
+}
+
+}  // namespace
+
+void check_inplace(Tensor* t) {
+  if (!modes.grad) return check_not_inference(t);
   if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) {
     fail_at(
         PyExc_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.",
         {{"It is written", current_source()}},
         "Write to it inside `with torch.no_grad():`, or compute a new tensor instead of writing in place.");
   }
+  check_not_inference(t);
   if (!is_view(t)) return;
   if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, false);
   Tensor* base = t->extra->base;
@@ -197,4 +247,20 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   refresh_view(t);
 }
 
+namespace {
+
+PyObject* py_set_view_replay(PyObject*, PyObject* on) {
+  bool before = replays_views;
+  replays_views = on == Py_True;
+  return PyBool_FromLong(before);
+}
+PyObject* py_view_replay(PyObject*, PyObject*) { return PyBool_FromLong(replays_views); }
+
+PyMethodDef functions[] = {{"_set_view_replay_enabled", py_set_view_replay, METH_O, nullptr},
+                           {"_is_view_replay_enabled", py_view_replay, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
 }  // namespace rl

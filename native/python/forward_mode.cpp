@@ -16,6 +16,7 @@ namespace {
 uint64_t level = 0;       // the number of the open level, 0 for none
 uint64_t last_level = 0;  // numbers are never used twice
 PyObject* formulas = nullptr;
+thread_local bool wanted = true;  // false inside _set_fwd_grad_enabled(False)
 
 class WithoutForward {
  public:
@@ -203,7 +204,7 @@ PyObject* py_set_tangent(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* py_enter_level(PyObject*, PyObject*) {
   level = ++last_level;
-  modes.forward = true;
+  modes.forward = wanted;
   Py_RETURN_NONE;
 }
 PyObject* py_exit_level(PyObject*, PyObject*) {
@@ -216,6 +217,13 @@ PyObject* py_set_forward(PyObject*, PyObject* on) {
   modes.forward = level && PyObject_IsTrue(on) == 1;
   return PyBool_FromLong(before);
 }
+PyObject* py_set_wanted(PyObject*, PyObject* on) {
+  bool before = wanted;
+  wanted = PyObject_IsTrue(on) == 1;
+  modes.forward = level && wanted;
+  return PyBool_FromLong(before);
+}
+PyObject* py_wanted(PyObject*, PyObject*) { return PyBool_FromLong(wanted); }
 PyObject* py_set_formulas(PyObject*, PyObject* function) {
   Py_XSETREF(formulas, Py_NewRef(function));
   Py_RETURN_NONE;
@@ -228,6 +236,8 @@ PyMethodDef functions[] = {
     {"enter_dual_level", py_enter_level, METH_NOARGS, nullptr},
     {"exit_dual_level", py_exit_level, METH_NOARGS, nullptr},
     {"set_forward_mode", py_set_forward, METH_O, "Switches tangents on or off; returns what it was."},
+    {"_set_fwd_grad_enabled", py_set_wanted, METH_O, "Whether tangents are carried; returns what it was."},
+    {"_is_fwd_grad_enabled", py_wanted, METH_NOARGS, nullptr},
     {"set_tangent_formulas", py_set_formulas, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -147,6 +147,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
     Tensor* t = input(args[0]);
     if (t->requires_grad()) fail(PyExc_RuntimeError, "cannot resize variables that require grad");
+    if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Shape sizes;
     read_sizes(args[1], sizes, "resize_", "size");
     int64_t count = numel_of(sizes), strides[MAX_DIMS], nbytes;
@@ -171,7 +172,7 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor *t = input(args[0]), *view = input(args[1]);
     if (t->storage != view->storage || t->dtype != view->dtype)
       fail(PyExc_RuntimeError, "not a view of the tensor");
-    if (t->requires_grad()) check_inplace(t);
+    if (t->requires_grad() || t->flags & Tensor::INFERENCE) check_inplace(t);
     set_geometry(t, view->sizes(), view->strides());
     t->offset = view->offset;
     if (view->grad_fn) {

@@ -388,7 +388,9 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   Ref<PyObject> result = compute(op, args, nullptr);
   Ref<Node> recorded;
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
-  if (needs && modes.grad && !op.no_derivative && !modes.inference) {
+  // A view of an inference tensor is one too, which never has a history.
+  bool outside = op.options & Primitive::VIEW && is_tensor(args[0]) && as_tensor(args[0])->flags & Tensor::INFERENCE;
+  if (needs && modes.grad && !op.no_derivative && !modes.inference && !outside) {
     Ref<Node> node = record_inputs(op, args, needs, false);
     record_outputs(node.get(), result.get());
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
@@ -410,6 +412,8 @@ PyObject* call(Primitive& op, PyObject* const* args) {
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
+  if (self->base() && self->extra->origin != ViewOrigin::ordinary && self->base()->requires_grad())
+    check_inplace(self);
   if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   uint16_t needs = inputs_needing_grad(op, args);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;

@@ -98,6 +98,7 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 6) fail(PyExc_TypeError, "set_storage(tensor, source, dtype, offset, size, stride) expected");
     Tensor *t = tensor_argument(args[0], "set_"), *source = tensor_argument(args[1], "set_");
+    if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Layout layout(args + 2, source->storage);
     if (t->requires_grad() && modes.grad) check_inplace(t);
     if (t->device() != source->device()) {

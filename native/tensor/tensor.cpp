@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "../graph/modes.h"
 #include "iterate.h"
 
 namespace rl {
@@ -135,6 +136,7 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   t->dtype = dtype;
   set_geometry(t.get(), sizes, strides);
   t->storage = new_storage(size_t(nbytes), device);
+  if (modes.inference) t->flags |= Tensor::INFERENCE;
   return t;
 }
 

@@ -12,6 +12,7 @@ How a tangent passes an operation is in ops/_tangents.py; where it hangs, in nat
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, NamedTuple
 
 from rushlight import _C
@@ -31,6 +32,7 @@ __all__ = [
 
 _C.set_tangent_formulas(_formulas)
 _current_level = -1
+_duals: list[weakref.ref] = []  # made in the open level: their tangents end with it
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -55,19 +57,47 @@ def exit_dual_level(*, level: int | None = None) -> None:
     global _current_level
     if level is None:
         level = _current_level
-    if _current_level < 0 or level != _current_level:
+    if level == _current_level < 0:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level != _current_level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not "
             "supported."
         )
+    for reference in _duals:
+        dual = reference()
+        if dual is not None:
+            _C.set_tangent(dual, None)
+    _duals.clear()
     _C.exit_dual_level()
     _current_level -= 1
 
 
+def _check_level(level: int | None, function: str) -> int:
+    level = _current_level if level is None else level
+    if level > _current_level >= 0:
+        raise RuntimeError(f"Invalid level given to {function}")
+    return level
+
+
+def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The tangent in memory as the tensor is, so that every view of the one is a view of the other."""
+    sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
+    room = tensor.untyped_storage().nbytes()
+    alike = all(n < 2 or a == b for n, a, b in zip(sizes, strides, tangent.stride(), strict=True))
+    if tensor.numel() == 0 or tensor.device.type == "meta":
+        return tangent
+    if alike and offset == tangent.storage_offset() and room == tangent.untyped_storage().nbytes():
+        return tangent
+    if any(n > 1 and step == 0 for n, step in zip(sizes, strides, strict=True)):
+        return tangent
+    memory = tangent.new_zeros(room // tensor.element_size())
+    return memory.as_strided(sizes, strides, offset).copy_(tangent)
+
+
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` that carries `tangent`: the direction in which to differentiate."""
-    if level is None:
-        level = _current_level
+    level = _check_level(level, "_make_dual")
     if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
@@ -93,14 +123,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "supported."
         )
     dual = tensor.view_as(tensor)
-    _C.set_tangent(dual, tangent)
+    if _C._is_fwd_grad_enabled():
+        _C.set_tangent(dual, _laid_out_as(tensor, tangent))
+        _duals.append(weakref.ref(dual))
     return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Takes a dual tensor apart: (primal, tangent). The tangent of a plain tensor is None."""
-    if level is None:
-        level = _current_level
+    level = _check_level(level, "_fw_primal")
     if level < 0 or not isinstance(tensor, Tensor):
         return UnpackedDualTensor(tensor, None)
     tangent = _C.tangent(tensor)
@@ -131,16 +162,16 @@ class _set_fwd_grad_enabled(_Mode):
     """Context manager that switches the carrying of tangents on or off."""
 
     def __init__(self, mode: bool) -> None:
-        self.before = _C.set_forward_mode(mode)
+        self.mode, self.before = mode, _C._set_fwd_grad_enabled(mode)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: Any) -> None:
-        _C.set_forward_mode(self.before)
+        _C._set_fwd_grad_enabled(self.before)
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        return self.__class__(self.mode)
 
 
-def _is_fwd_grad_enabled() -> bool:
-    before = _C.set_forward_mode(True)
-    _C.set_forward_mode(before)
-    return before or _current_level < 0
+_is_fwd_grad_enabled = _C._is_fwd_grad_enabled

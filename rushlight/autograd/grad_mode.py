@@ -110,6 +110,10 @@ class set_grad_enabled(_Mode):
     """Switches recording at once, and back at the end if used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self.mode = mode
         self.prev = _C.set_grad_enabled(mode)
 
@@ -161,46 +165,9 @@ class inference_mode(_Mode):
 
 class _Remembered(threading.local):
     multithreading = True
-    view_replay = False
 
 
 _remembered = _Remembered()
-
-
-class _Setting(_Mode):
-    """A switch that programs set and ask for, per thread. What it switches in torch does not exist here."""
-
-    name: str
-
-    def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        self.prev = getattr(_remembered, self.name)
-        setattr(_remembered, self.name, mode)
-
-    def __enter__(self) -> None:
-        setattr(_remembered, self.name, self.mode)
-
-    def __exit__(self, *error: object) -> None:
-        setattr(_remembered, self.name, self.prev)
-
-    def clone(self) -> _Setting:
-        return self.__class__(self.mode)
-
-    def __call__(self, function: Any) -> Any:
-        setattr(_remembered, self.name, self.prev)
-        return super().__call__(function)
-
-
-class set_multithreading_enabled(_Setting):
-    """Whether backward may use threads of its own. It never does: it runs on the calling thread."""
-
-    name = "multithreading"
-
-
-class _force_original_view_tracking(_Setting):
-    """Whether views repeat their operations after an in-place write. Here they are always cut out anew."""
-
-    name = "view_replay"
 
 
 def is_multithreading_enabled() -> bool:
@@ -208,9 +175,50 @@ def is_multithreading_enabled() -> bool:
     return _remembered.multithreading
 
 
-def is_view_replay_enabled() -> bool:
-    """What `_force_original_view_tracking` was last given in this thread."""
-    return _remembered.view_replay
+def _set_multithreading_enabled(mode: bool) -> bool:
+    before, _remembered.multithreading = _remembered.multithreading, mode
+    return before
+
+
+is_view_replay_enabled = _C._is_view_replay_enabled
+# Programs that look inside torch ask its native module.
+_C._is_multithreading_enabled = is_multithreading_enabled
+_C._set_multithreading_enabled = _set_multithreading_enabled
+
+
+class _Setting(_Mode):
+    """A switch that works at once, and is put back at the end if used as a context manager."""
+
+    switch: Any  # sets it and returns what it was
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = self.switch(mode)
+
+    def __enter__(self) -> None:
+        self.switch(self.mode)
+
+    def __exit__(self, *error: object) -> None:
+        self.switch(self.prev)
+
+    def clone(self) -> _Setting:
+        return self.__class__(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        self.switch(self.prev)
+        return super().__call__(function)
+
+
+class set_multithreading_enabled(_Setting):
+    """Whether backward may use threads of its own. It never does: it runs on the calling thread."""
+
+    switch = staticmethod(_set_multithreading_enabled)
+
+
+class _force_original_view_tracking(_Setting):
+    """Whether the history of a view repeats its operations after an in-place write, or cuts it out anew."""
+
+    switch = staticmethod(_C._set_view_replay_enabled)
 
 
 class _unsafe_preserve_version_counter:

@@ -19,7 +19,14 @@ __all__ = [
 
 Node = _C.Node
 Tensor = _C.Tensor
-_C._autograd = types.SimpleNamespace(SavedTensor=_C.SavedTensor)
+
+
+def _set_versions(tensors: Sequence[Tensor], versions: Sequence[int]) -> None:
+    for tensor, version in zip(tensors, versions, strict=True):
+        _C.set_version(tensor, version)
+
+
+_C._autograd = types.SimpleNamespace(SavedTensor=_C.SavedTensor, _unsafe_set_version_counter=_set_versions)
 
 
 class GradientEdge(NamedTuple):

@@ -32,6 +32,9 @@ def public(
     "aliases."""
     if function is None:
         return lambda f: public(f, name=name, aliases=aliases, method=method, namespace=namespace)
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_name != function.__name__:  # made by a loop: errors name the function
+        function.__code__ = code.replace(co_name=function.__name__)
     wrapped = _C.Function(function)
     for each in (name or function.__name__, *aliases):
         if namespace:
@@ -64,15 +67,13 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
-        function = sys._getframe(1).f_code.co_name
         raise RuntimeError(
-            f"{function}(): functions with out=... arguments don't support automatic differentiation, but "
+            f"{_writer()}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
-    if _C.tangent(result) is not None:
-        name = sys._getframe(1).f_code.co_name
+    if _C.tangent(result) is not None or _C.tangent(out) is not None:
         raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
+            f"Trying to use forward AD with {_writer()}_out that does not support it because it is an out= "
             "function"
         )
     if exact and out.dtype != result.dtype:
@@ -101,6 +102,14 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
             )
         out.resize_(result.shape)
     return out.copy_(result)
+
+
+def _writer() -> str:
+    """The name of the function whose `out=` is written."""
+    frame: Any = sys._getframe(2)
+    while frame.f_code.co_name in ("finish", "write_apart"):
+        frame = frame.f_back
+    return frame.f_code.co_name
 
 
 def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE) -> Tensor:

@@ -101,11 +101,18 @@ def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) ->
     for i, tangent in enumerate(tangents):
         if tangent is None:
             continue
-        rule, params = RULES[op.__name__][i]
+        rule, params = RULES[op.__name__].get(i) or _refuse(op)
         term = rule(*_arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ()))
         if term is not None:
             total = term if total is None else total + term
     return total if total is None or total.dtype == out.dtype else total.to(out.dtype)
+
+
+def _refuse(op: _C.Primitive) -> Any:
+    raise NotImplementedError(
+        f"Trying to use forward AD with {op.__name__} that does not support it because it has not been "
+        "implemented yet."
+    )
 
 
 def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> tuple:
@@ -126,6 +133,8 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
             pulled = rule(*_arguments(params, args, outs, grads, tuple(given)))
         else:
             pulled = [None] * len(tangents)
+            if any(asked and i not in rules for i, asked in enumerate(given)):
+                _refuse(op)
             for i, (rule, params) in rules.items():
                 if given[i]:
                     pulled[i] = rule(*_arguments(params, args, outs, grads, ()))
@@ -193,10 +202,15 @@ def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tup
         return (args[0].new_zeros(args[0].shape),)
     if result is None:  # an in-place call: the values are about to be overwritten
         result = op(*args)
-    if op.is_elementwise and not result.is_complex() and not _any_complex(args):
-        return (_elementwise(op, args, tangents, result),)
-    outs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    return _transposed(op, args, tangents, outs)
+    try:
+        if op.is_elementwise and not result.is_complex() and not _any_complex(args):
+            return (_elementwise(op, args, tangents, result),)
+        outs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        return _transposed(op, args, tangents, outs)
+    except NotImplementedError as error:
+        if str(error).startswith("the derivative for"):  # a rule that only says that there is none
+            _refuse(op)
+        raise
 
 
 def _any_complex(args: tuple) -> bool:
