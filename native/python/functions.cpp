@@ -20,6 +20,8 @@ struct Function {
 PyTypeObject* FunctionType = nullptr;
 PyObject* protocol_name = nullptr;      // "__torch_function__"
 PyObject* disabled_protocol = nullptr;  // what Parameter has there
+// Whether this thread is inside a TorchFunctionMode, which is asked about every call.
+thread_local bool function_modes __attribute__((tls_model("initial-exec"))) = false;
 
 Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
 
@@ -141,10 +143,11 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
 
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
-  if (modes.torch_function) {
+  if (modes.torch_function || function_modes) {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    for (Py_ssize_t i = 0; i < n; i++) {
-      if (!any_override(args[i])) continue;
+    // Once around for a call without arguments, which only a mode can want.
+    for (Py_ssize_t i = 0; i < n || (i == 0 && function_modes); i++) {
+      if (!function_modes && !any_override(args[i])) continue;
       return guarded([&]() -> PyObject* {
         Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
         Ref<PyObject> list = checked(PyTuple_New(positional));
@@ -252,6 +255,12 @@ PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
   modes.torch_function = on == Py_True;
   return PyBool_FromLong(before);
 }
+PyObject* torch_function_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.torch_function); }
+PyObject* set_function_modes(PyObject*, PyObject* on) {
+  bool before = function_modes;
+  function_modes = on == Py_True;
+  return PyBool_FromLong(before);
+}
 PyObject* py_overrides(PyObject*, PyObject* o) {
   return guarded([&] { return PyBool_FromLong(any_override(o)); });
 }
@@ -267,6 +276,8 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
 
 PyMethodDef functions[] = {{"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
                            {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
+                           {"_is_torch_function_enabled", torch_function_enabled, METH_NOARGS, nullptr},
+                           {"set_function_modes", set_function_modes, METH_O, nullptr},
                            {"has_torch_function", py_overrides, METH_O, nullptr},
                            {"set_parameter_type", set_parameter_type, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
