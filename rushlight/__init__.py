@@ -63,9 +63,9 @@ short, int, long = int16, int32, int64
 _C.set_size_type(Size)
 
 from rushlight import _exchange, _tensor  # noqa: E402
-from rushlight import ops as _ops  # noqa: E402
+from rushlight import ops as _operations  # noqa: E402
 
-globals().update(_ops.FUNCTIONS)
+globals().update(_operations.FUNCTIONS)
 
 from rushlight import (  # noqa: E402
     _settings,

@@ -25,7 +25,15 @@ _MEANS = {
     "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
 }  # fmt: skip
 _NEVER = {"__hash__", "__setattr__", "__delattr__", "__delitem__", "__dict__", "_grad", "_grad_fn"}
-_PYTHON = ("__contains__", "__reversed__", "__complex__", "__format__", "__repr__", "__deepcopy__", "__array__")
+_PYTHON = (
+    "__contains__",
+    "__reversed__",
+    "__complex__",
+    "__format__",
+    "__repr__",
+    "__deepcopy__",
+    "__array__",
+)
 
 
 class _Watched:

@@ -6,19 +6,20 @@ import enum
 from typing import Any, NoReturn
 
 from rushlight import _C
-from rushlight.overrides import DisableTorchFunctionSubclass
+from rushlight.overrides import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    _get_function_stack_at,
+    _is_torch_function_mode_enabled,
+    _len_torch_function_stack,
+    _show_modes,
+    _stack,
+)
 
 
 def _get_privateuse1_backend_name() -> str:
     """The name of a device that someone else adds: nobody does."""
     return "privateuseone"
-
-
-def _is_torch_function_enabled() -> bool:
-    """Whether `__torch_function__` of subclasses is asked."""
-    before = _C.set_torch_function_enabled(True)
-    _C.set_torch_function_enabled(before)
-    return before
 
 
 class _TorchFunctionState(enum.Enum):
@@ -31,12 +32,16 @@ class _TorchFunctionState(enum.Enum):
 
 def _get_torch_function_state() -> _TorchFunctionState:
     """Whose `__torch_function__` is asked at present."""
-    return _TorchFunctionState(0 if _is_torch_function_enabled() else 1)
+    if _stack.disabled:
+        return _TorchFunctionState.ALL_DISABLED
+    return _TorchFunctionState(0 if _C._is_torch_function_enabled() else 1)
 
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Switches the asking of `__torch_function__`."""
     _C.set_torch_function_enabled(state is _TorchFunctionState.ENABLED)
+    _stack.disabled = state is _TorchFunctionState.ALL_DISABLED
+    _show_modes()
 
 
 def _get_cpu_capability() -> str:
@@ -91,9 +96,10 @@ NAMES = {
 }
 NAMES |= {
     "DisableTorchFunctionSubclass": DisableTorchFunctionSubclass,
-    "DisableTorchFunction": DisableTorchFunctionSubclass,  # there are no function modes to disable
-    "_len_torch_function_stack": lambda: 0,
-    "_is_torch_function_mode_enabled": lambda: False,
+    "DisableTorchFunction": DisableTorchFunction,
+    "_len_torch_function_stack": _len_torch_function_stack,
+    "_get_function_stack_at": _get_function_stack_at,
+    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
     "_get_tracing_state": lambda: None,  # no TorchScript trace is ever being taken
     "_is_tracing": lambda: False,
     "has_lapack": True, "has_spectral": True, "has_openmp": False, "has_mkl": False, "has_mkldnn": False,

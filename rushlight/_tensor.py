@@ -51,7 +51,12 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     tensor(8.)
     """
     # A loss, as most are: nothing else to check, which spares a third of the time of a small graph.
-    if gradient is None and inputs is None and not create_graph and _C.backward_loss(self, bool(retain_graph)):
+    if (
+        gradient is None
+        and inputs is None
+        and not create_graph
+        and _C.backward_loss(self, bool(retain_graph))
+    ):
         return
     from rushlight import autograd
 

@@ -327,11 +327,12 @@ def _overridable() -> tuple[dict[Any, list[Callable]], dict[Any, str]]:
                 names.setdefault(value.__get__, f"{prefix}.{name}.__get__")
                 if getattr(value, "fset", True) is not None:
                     names.setdefault(value.__set__, f"{prefix}.{name}.__set__")
-            elif isinstance(value, kinds) or (space is _C.Tensor and name in _function_modes._PYTHON):
-                if name not in _function_modes._NEVER:
-                    functions.append(value)
-                    if value not in names or (names[value].startswith(prefix) and name == value.__name__):
-                        names[value] = f"{prefix}.{name}"
+            elif name not in _function_modes._NEVER and (
+                isinstance(value, kinds) or (space is _C.Tensor and name in _function_modes._PYTHON)
+            ):
+                functions.append(value)
+                if value not in names or (names[value].startswith(prefix) and name == value.__name__):
+                    names[value] = f"{prefix}.{name}"
     return found, names
 
 
@@ -345,7 +346,9 @@ def get_ignored_functions() -> set[Callable]:
     ignored: set[Callable] = set()
     for _, space in _namespaces():
         for name, value in vars(space).items():
-            if isinstance(value, (_types.FunctionType, _types.BuiltinFunctionType)) and not name.startswith("_"):
+            if isinstance(value, (_types.FunctionType, _types.BuiltinFunctionType)) and not name.startswith(
+                "_"
+            ):
                 ignored.add(value)
     return ignored
 
@@ -358,13 +361,13 @@ def get_testing_overrides() -> dict[Callable, Callable]:
         def answer(*args: Any, **kwargs: Any) -> int:
             return -1
 
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             answer.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        except (TypeError, ValueError):
-            pass
         return answer
 
-    return {function: stand_in(function) for functions in _overridable()[0].values() for function in functions}
+    return {
+        function: stand_in(function) for functions in _overridable()[0].values() for function in functions
+    }
 
 
 def resolve_name(f: Any) -> str | None:
@@ -389,10 +392,3 @@ def enable_reentrant_dispatch() -> Iterator[None]:
         yield
     finally:
         _C.set_torch_function_enabled(before)
-
-
-_C.DisableTorchFunction = DisableTorchFunction
-_C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
-_C._len_torch_function_stack = _len_torch_function_stack
-_C._get_function_stack_at = _get_function_stack_at
-_C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled

@@ -41,15 +41,6 @@ def test_names_of_the_extension():
         rushlight._C.no_such_name
 
 
-def test_modes_cannot_be_entered_silently():
-    from rushlight.overrides import TorchFunctionMode
-    from rushlight.utils._python_dispatch import TorchDispatchMode
-
-    for mode in (TorchFunctionMode, TorchDispatchMode):
-        with pytest.raises(NotImplementedError), mode():
-            pass
-
-
 def test_dispatcher_names():
     aten = rushlight.ops.aten
     x = rushlight.tensor([1.0, -2.0])

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "../graph/custom.h"
-#include "primitive.h"
+#include "forwards.h"
 
 namespace rl {
 namespace {
@@ -22,7 +22,6 @@ struct Event {
 };
 
 std::vector<Event> events;
-std::vector<Forward> originals;  // by Primitive::number
 bool running = false, shapes_wanted = false;
 thread_local int32_t innermost = -1;
 
@@ -59,15 +58,6 @@ PyObject* shapes_of(const Primitive& op, PyObject* const* args) {
   return list.release();
 }
 
-PyObject* timed(const Primitive& op, PyObject* const* args, Tensor* out) {
-  Timing timing("aten::" + op.name + (out ? "_" : ""));
-  if (shapes_wanted) events[size_t(timing.index)].shapes = shapes_of(op, args);
-  return originals[op.number](op, args, out);
-}
-
-void each_primitive(void (*change)(Primitive& op)) {
-  for (uint32_t number = 1; Primitive* op = primitive_number(number); number++) change(*op);
-}
 
 // profiler_start(with shapes)
 PyObject* py_start(PyObject*, PyObject* with_shapes) {
@@ -76,11 +66,7 @@ PyObject* py_start(PyObject*, PyObject* with_shapes) {
     shapes_wanted = with_shapes == Py_True;
     events.clear();
     innermost = -1;
-    originals.assign(1, nullptr);
-    each_primitive([](Primitive& op) {
-      originals.push_back(op.forward);
-      op.forward = timed;
-    });
+    arrange_forwards(true, dispatching_forwards());
     running = true;
     Py_RETURN_NONE;
   });
@@ -90,7 +76,7 @@ PyObject* py_start(PyObject*, PyObject* with_shapes) {
 PyObject* py_stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (!running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not running");
-    each_primitive([](Primitive& op) { op.forward = originals[op.number]; });
+    arrange_forwards(false, dispatching_forwards());
     running = false;
     innermost = -1;
     std::vector<Event> taken = std::move(events);
@@ -135,6 +121,12 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 }  // namespace
 
 bool profiling() { return running; }
+
+PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  Timing timing("aten::" + op.name + (out ? "_" : ""));
+  if (shapes_wanted && timing.index >= 0) events[size_t(timing.index)].shapes = shapes_of(op, args);
+  return real_forward(op)(op, args, out);
+}
 
 Timing::Timing(std::string name) : index(running ? begin(std::move(name)) : -1) {}
 Timing::~Timing() {

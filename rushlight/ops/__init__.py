@@ -49,8 +49,8 @@ check_complete()
 
 
 def __getattr__(name):  # without types: mypy meets it before it knows any
-    if name == "aten":
-        from rushlight.ops._namespaces import aten
+    if name.startswith("_"):
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    from rushlight._ops import namespace
 
-        return aten
-    raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    return namespace(name)

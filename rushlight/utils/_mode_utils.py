@@ -1,18 +1,17 @@
-"""Helpers around dispatch modes, which do not exist here."""
+"""Helpers of modes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+from rushlight.utils._python_dispatch import _disable_current_modes
+
+T = TypeVar("T")
 
 
 def all_same_mode(modes: Any) -> bool:
-    """Whether all modes are the first one."""
+    """Whether the modes are one and the same."""
     return all(mode == modes[0] for mode in modes)
 
 
-@contextmanager
-def no_dispatch() -> Iterator[None]:
-    """A block without dispatch to `__torch_dispatch__`: there is never any."""
-    yield
+no_dispatch = _disable_current_modes

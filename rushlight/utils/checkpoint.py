@@ -9,7 +9,6 @@ the function again, which fills all of them (`_Frame`). With reentrance the func
 from __future__ import annotations
 
 import contextlib
-import enum
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,12 +18,20 @@ from rushlight._warn import warn
 from rushlight.autograd import backward, enable_grad, graph, no_grad
 from rushlight.autograd.function import Function
 from rushlight.random import get_rng_state, set_rng_state
+from rushlight.utils._selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    _CachedTorchDispatchMode,  # noqa: F401  (programs ask for the mode they are in)
+    _CachingTorchDispatchMode,  # noqa: F401
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity",
     "detach_variable", "get_device_states", "set_device_states", "noop_context_fn",
     "set_checkpoint_early_stop", "DefaultDeviceType", "set_checkpoint_debug_enabled", "CheckpointPolicy",
-    "SelectiveCheckpointContext", "create_selective_checkpoint_contexts",
+    "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
 ]  # fmt: skip
 
 _DEFAULT_DETERMINISM = "default"
@@ -403,33 +410,3 @@ def checkpoint_sequential(
             part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=keep_random
         )
     return part(end, len(steps))(input)
-
-
-# ---- selective checkpoints
-
-
-class CheckpointPolicy(enum.Enum):
-    """What a policy can say about an operation's result."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-
-
-class SelectiveCheckpointContext:
-    """What a policy function is told besides the operation: whether this is the second run."""
-
-    def __init__(self, *, is_recompute: bool) -> None:
-        self.is_recompute = is_recompute
-
-
-def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
-) -> tuple:
-    """The contexts of a checkpoint that keeps the results of some operations."""
-    raise NotImplementedError(
-        "selective checkpoints choose by operations of torch.ops, which Rushlight does not have; "
-        "checkpoint() without a policy recomputes everything"
-    )

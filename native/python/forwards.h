@@ -1,0 +1,19 @@
+// Who stands between a primitive and its forward function: nobody, the profiler, a TorchDispatchMode.
+//
+// Both work by replacing Primitive::forward of all primitives while they are wanted, so that nothing is paid
+// otherwise. `arrange_forwards` is the one place that sets the field: dispatching comes first, then timing,
+// then the real function.
+#pragma once
+#include "primitive.h"
+
+namespace rl {
+
+Forward real_forward(const Primitive& op);
+void arrange_forwards(bool timing, bool dispatching);
+bool timing_forwards();
+bool dispatching_forwards();
+
+PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
+PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
+
+}  // namespace rl

@@ -1,0 +1,188 @@
+"""Selective checkpoints: a policy says which operations' results are kept and which are computed again.
+
+The two contexts are TorchDispatchModes. In the first run `_CachingTorchDispatchMode` asks the policy about
+every operation and keeps the results it wants kept; in the second `_CachedTorchDispatchMode` hands them out
+instead of computing. Results are known by their operation and how often that has run before.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C, ops
+from rushlight._ops import OpOverload, OpOverloadPacket, _dispatching
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+SAC_IGNORED_OPS = {
+    ops.aten.detach.default, ops.prim.device.default, ops.aten.size.default, ops.aten.stride.default,
+    ops.aten.numel.default, ops.aten.dim.default, ops.aten.storage_offset.default,
+    ops.aten.is_contiguous.default, ops.aten.sym_size.default, ops.aten.sym_stride.default,
+    ops.aten.sym_numel.default, ops.aten.sym_storage_offset.default,
+}  # fmt: skip
+
+_RECOMPUTE = object()  # was not kept
+_CONSUMED = object()  # was kept, and has been handed out
+_SAC_MISMATCH_MSG = (
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global "
+    "state that changed between forward and backward."
+)
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy can say about an operation's result."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+
+
+class SelectiveCheckpointContext:
+    """What a policy function is told besides the operation: whether this is the second run."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+class _VersionWrapper:
+    """A kept tensor that must not have been written in place when it is handed out."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value.detach() if isinstance(value, _C.Tensor) else value
+        self.version = None if not isinstance(value, _C.Tensor) or value.is_inference() else value._version
+
+    def get_val(self, allow_cache_entry_mutation: bool) -> Any:
+        """The tensor."""
+        if (
+            self.version is not None
+            and not allow_cache_entry_mutation
+            and self.value._version != self.version
+        ):
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return self.value
+
+
+def _aliases() -> bool:
+    """Whether the operation of the moment returns memory of an argument: a view, or a write in place. Keeping
+    its result would keep nothing, and the write has to happen again."""
+    _, primitive, out = _dispatching.calls[-1]
+    return out is not None or primitive.is_view
+
+
+def _each(function: Callable, result: Any) -> Any:
+    return tuple(map(function, result)) if isinstance(result, (tuple, list)) else function(result)
+
+
+class _CachingTorchDispatchMode(TorchDispatchMode):
+    """The first run: keeps the results that the policy wants kept."""
+
+    def __init__(self, policy_fn: Callable, storage: dict) -> None:
+        super().__init__()
+        self.policy_fn, self.storage = policy_fn, storage
+        self.func_counter: dict = defaultdict(int)
+
+    def __enter__(self) -> Any:
+        self.func_counter.clear()
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in SAC_IGNORED_OPS:
+            return func(*args, **kwargs)
+        policy = self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)
+        if isinstance(policy, bool):
+            policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        if policy in _OFFLOADED:
+            raise NotImplementedError(
+                f"{policy}: tensors are in the memory of the processor already, there is nothing to offload"
+            )
+        result = func(*args, **kwargs)
+        key = (func, self.func_counter[func])
+        self.func_counter[func] += 1
+        kept = policy in _KEPT and not _aliases()
+        self.storage[key] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
+        return result
+
+
+class _CachedTorchDispatchMode(TorchDispatchMode):
+    """The second run: hands out what was kept, and computes the rest."""
+
+    def __init__(self, storage: dict, allow_cache_entry_mutation: bool) -> None:
+        super().__init__()
+        self.storage, self.allow_cache_entry_mutation = storage, allow_cache_entry_mutation
+        self.func_counter: dict = defaultdict(int)
+
+    def __enter__(self) -> Any:
+        self.func_counter.clear()
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in SAC_IGNORED_OPS:
+            return func(*args, **kwargs)
+        key = (func, self.func_counter[func])
+        self.func_counter[func] += 1
+        if key not in self.storage:
+            raise RuntimeError(
+                f"{func} encountered during backward but not found in storage. {_SAC_MISMATCH_MSG}"
+            )
+        kept = self.storage[key]
+        if kept is _CONSUMED:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region "
+                "computed under selective activation checkpoint."
+            )
+        if kept is _RECOMPUTE:
+            return func(*args, **kwargs)
+        self.storage[key] = _CONSUMED
+        return _each(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[_CachingTorchDispatchMode, _CachedTorchDispatchMode]:
+    """The contexts of a checkpoint that keeps the results of some operations: of those in a list, or those a
+    function `policy(ctx, op, *args, **kwargs)` names by a CheckpointPolicy (or True).
+
+    >>> import functools
+    >>> from rushlight.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> keep = functools.partial(create_selective_checkpoint_contexts, [rushlight.ops.aten.mm.default])
+    >>> x = rushlight.ones(2, 2, requires_grad=True)
+    >>> y = checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=keep)
+    >>> y.sum().backward()
+    """
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, OpOverload):
+                advice = (
+                    "Please update the OpOverloadPacket to a specific OpOverload.For example, if you have "
+                    "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+                    if isinstance(op, OpOverloadPacket)
+                    else ""
+                )
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {advice}"
+                )
+        chosen = set(policy_fn_or_list)
+
+        def policy(ctx, op, *args, **kwargs):
+            return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
+
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    storage: dict = {}
+    return (
+        _CachingTorchDispatchMode(policy, storage),
+        _CachedTorchDispatchMode(storage, allow_cache_entry_mutation),
+    )
