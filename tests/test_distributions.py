@@ -92,3 +92,28 @@ def test_the_gradient_of_a_beta_sample_keeps_its_place_in_the_distribution(a, b,
 
     value, alpha, total = (torch.tensor([each], dtype=torch.float64) for each in (x, a, a + b))
     assert abs(dirichlet_grad(value, alpha, total).item() / want - 1) < 1e-8
+
+
+def test_the_slope_of_a_fair_binomial():
+    probs = torch.tensor(0.5, requires_grad=True)
+    torch.distributions.Binomial(10, probs).log_prob(torch.tensor(7.0)).backward()
+    assert probs.grad.item() == pytest.approx((7 - 10 * 0.5) / 0.25)
+
+
+def test_divergences_of_exponential_families_have_gradients():
+    from rushlight.distributions.kl import _kl_expfamily_expfamily
+
+    found = []
+    for function in (_kl_expfamily_expfamily, torch.distributions.kl_divergence):
+        loc = torch.tensor(0.3, requires_grad=True)
+        p = torch.distributions.Normal(loc, 1.0)
+        function(p, torch.distributions.Normal(1.0, 2.0)).backward()
+        found.append(loc.grad.item())
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_wishart_samples_have_gradients():
+    scale = torch.eye(2, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(0)
+    torch.distributions.Wishart(5.0, scale_tril=scale).rsample((3,)).sum().backward()
+    assert scale.grad.isfinite().all() and scale.grad.diagonal().gt(0).all()

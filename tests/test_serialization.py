@@ -223,3 +223,55 @@ def test_storages():
         y.set_(storage, 3, (2, 2), (2, 1))
     assert torch.equal(pickle.loads(pickle.dumps(x)), x)
     assert pickle.loads(pickle.dumps(storage)).tolist() == storage.tolist()
+
+
+def test_npz(tmp_path):
+    pytest.importorskip("numpy")
+    from rushlight.utils.npz import load_npz, save_npz
+
+    path = tmp_path / "tensors.npz"
+    tensors = {
+        name: torch.ones(2, 3, dtype=getattr(torch, name))
+        for name in ("float16", "float64", "int8", "bool", "complex64")
+    }
+    for compressed in (False, True):
+        save_npz(path, tensors, compressed=compressed)
+        back = load_npz(path)
+        assert list(back) == list(tensors)
+        for name, tensor in tensors.items():
+            assert back[name].dtype == tensor.dtype and back[name].equal(tensor)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="no bfloat16"):
+        save_npz(path, {"x": torch.ones(1).bfloat16()})
+    with pytest.raises(TypeError, match="not an array of numbers"):
+        save_npz(path, {"x": object()})
+    assert path.read_bytes() == before
+
+
+def test_safetensors(tmp_path):
+    pytest.importorskip("safetensors")
+    from rushlight.utils import safetensors
+
+    path = tmp_path / "model.safetensors"
+    tensors = {
+        "a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2).bfloat16(),
+        "empty": torch.empty(0, 2), "c": torch.ones(2, dtype=torch.complex64),
+    }  # fmt: skip
+    safetensors.save_file(tensors, path, {"made": "here"})
+    back = safetensors.load_file(path)
+    for name, tensor in tensors.items():
+        assert back[name].dtype == tensor.dtype and back[name].equal(tensor)
+    whole = torch.ones(4)
+    for wrong, error in (
+        ({"x": 1}, ValueError),
+        ({"x": torch.ones(2, 3).t()}, ValueError),
+        ({"x": whole, "y": whole[:2]}, RuntimeError),
+    ):
+        with pytest.raises(error):
+            safetensors.save(wrong)
+    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    safetensors.save_model(model, path)
+    assert safetensors.load_model(other, path) == ([], [])
+    assert other.weight.equal(model.weight)
+    with pytest.raises(RuntimeError, match="Error\\(s\\) in loading state_dict"):
+        safetensors.load_model(torch.nn.Linear(3, 2, bias=False), path)

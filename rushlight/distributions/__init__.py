@@ -47,18 +47,42 @@ __all__ = [
     *_transform_names,
 ]
 
-# torch has a module for each distribution: `torch.distributions.normal` and so on.
+# torch has a module for each distribution: `torch.distributions.normal` and so on. Classes name it as theirs,
+# for that is where a pickle looks for them.
 _OWN_MODULES = {
-    _combined: "independent mixture_same_family transformed_distribution",
-    _discrete: "bernoulli binomial categorical continuous_bernoulli geometric multinomial negative_binomial "
-    "one_hot_categorical poisson relaxed_bernoulli relaxed_categorical",
-    _location_scale: "cauchy generalized_pareto gumbel half_cauchy half_normal laplace log_normal "
-    "logistic_normal normal uniform von_mises",
-    _multivariate: "dirichlet lkj_cholesky lowrank_multivariate_normal multivariate_normal wishart",
-    _positive: "beta chi2 exponential fishersnedecor gamma inverse_gamma kumaraswamy pareto studentT weibull",
-    distribution: "exp_family",
-}
-for _module, _names in _OWN_MODULES.items():
-    for _name in _names.split():
-        _sys.modules[f"{__name__}.{_name}"] = _module
-        globals()[_name] = _module
+    _combined: {
+        "independent": "Independent", "mixture_same_family": "MixtureSameFamily",
+        "transformed_distribution": "TransformedDistribution",
+    },
+    _discrete: {
+        "bernoulli": "Bernoulli", "binomial": "Binomial", "categorical": "Categorical",
+        "continuous_bernoulli": "ContinuousBernoulli", "geometric": "Geometric", "multinomial": "Multinomial",
+        "negative_binomial": "NegativeBinomial",
+        "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "poisson": "Poisson",
+        "relaxed_bernoulli": "LogitRelaxedBernoulli RelaxedBernoulli",
+        "relaxed_categorical": "ExpRelaxedCategorical RelaxedOneHotCategorical",
+    },
+    _location_scale: {
+        "cauchy": "Cauchy", "generalized_pareto": "GeneralizedPareto", "gumbel": "Gumbel",
+        "half_cauchy": "HalfCauchy", "half_normal": "HalfNormal", "laplace": "Laplace",
+        "log_normal": "LogNormal", "logistic_normal": "LogisticNormal", "normal": "Normal",
+        "uniform": "Uniform", "von_mises": "VonMises",
+    },
+    _multivariate: {
+        "dirichlet": "Dirichlet", "lkj_cholesky": "LKJCholesky",
+        "lowrank_multivariate_normal": "LowRankMultivariateNormal",
+        "multivariate_normal": "MultivariateNormal", "wishart": "Wishart",
+    },
+    _positive: {
+        "beta": "Beta", "chi2": "Chi2", "exponential": "Exponential", "fishersnedecor": "FisherSnedecor",
+        "gamma": "Gamma", "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy", "pareto": "Pareto",
+        "studentT": "StudentT", "weibull": "Weibull",
+    },
+    distribution: {"exp_family": "ExponentialFamily"},
+}  # fmt: skip
+for _module, _files in _OWN_MODULES.items():
+    for _file, _classes in _files.items():
+        _sys.modules[f"{__name__}.{_file}"] = _module
+        globals()[_file] = _module
+        for _class in _classes.split():
+            getattr(_module, _class).__module__ = f"{__name__}.{_file}"

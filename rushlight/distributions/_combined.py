@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import rushlight
 from rushlight.distributions import constraints
@@ -20,11 +20,15 @@ class TransformedDistribution(Distribution):
     tensor(-0.9189)
     """
 
+    arg_constraints: ClassVar[dict] = {}
+
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):
             self.transforms = [transforms]
         elif isinstance(transforms, list) and all(isinstance(each, Transform) for each in transforms):
             self.transforms = transforms
+        elif isinstance(transforms, list):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
         else:
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
         shape = base_distribution.batch_shape + base_distribution.event_shape
@@ -138,6 +142,8 @@ class TransformedDistribution(Distribution):
 class Independent(Distribution):
     """A distribution some of whose batch dimensions count as dimensions of the event."""
 
+    arg_constraints: ClassVar[dict] = {}
+
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
@@ -221,6 +227,8 @@ class Independent(Distribution):
 class MixtureSameFamily(Distribution):
     """A mixture: a categorical distribution chooses among the last batch dimension of another one."""
 
+    arg_constraints: ClassVar[dict] = {}
+
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
     ) -> None:
@@ -234,7 +242,7 @@ class MixtureSameFamily(Distribution):
             )
         if not isinstance(component_distribution, Distribution):
             raise ValueError(
-                "The Component distribution need to be an instance of torch.distributions.Distribution"
+                "The Component distribution needs to be an instance of torch.distributions.Distribution"
             )
         batch = mixture_distribution.batch_shape
         component_batch = component_distribution.batch_shape[:-1]
@@ -244,7 +252,7 @@ class MixtureSameFamily(Distribution):
                     f"`mixture_distribution.batch_shape` ({batch}) is not compatible with "
                     f"`component_distribution.batch_shape`({component_batch})"
                 )
-        count = mixture_distribution.probs.shape[-1]
+        count = mixture_distribution.logits.shape[-1]
         if count != component_distribution.batch_shape[-1]:
             raise ValueError(
                 f"`mixture_distribution component` ({count}) does not equal "
@@ -256,11 +264,9 @@ class MixtureSameFamily(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         batch_shape = rushlight.Size(batch_shape)
-        return MixtureSameFamily(
-            self._mixture_distribution.expand(batch_shape),
-            self._component_distribution.expand((*batch_shape, self._num_component)),
-            validate_args=False,
-        )
+        components = self._component_distribution.expand((*batch_shape, self._num_component))
+        mixture = self._mixture_distribution.expand(batch_shape)
+        return MixtureSameFamily(mixture, components, validate_args=False)
 
     @constraints.dependent_property
     def support(self) -> Any:

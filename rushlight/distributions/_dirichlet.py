@@ -69,6 +69,11 @@ class _Dirichlet(Function):
     @once_differentiable
     def backward(ctx: Any, grad_output: Any) -> Any:
         x, concentration = ctx.saved_tensors
-        total = concentration.sum(-1, True).expand_as(concentration)
-        grad = dirichlet_grad(x, concentration, total)
-        return grad * (grad_output - (x * grad_output).sum(-1, True))
+        return _Dirichlet_backward(x, concentration, grad_output)
+
+
+def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+    """The gradient with respect to the concentration of a sample x."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    grad = dirichlet_grad(x, concentration, total)
+    return grad * (grad_output - (x * grad_output).sum(-1, True))

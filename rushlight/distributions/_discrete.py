@@ -128,6 +128,9 @@ class ContinuousBernoulli(_Binary, ExponentialFamily):
     ) -> None:  # fmt: skip
         self._take(probs, logits)
         if probs is not None:
+            # Clamping would hide what is not a probability.
+            if validate_args is not None and not bool(self.arg_constraints["probs"].check(self.probs).all()):
+                raise ValueError("The parameter probs has invalid values")
             self.probs = self._param = clamp_probs(self.probs)
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
@@ -315,7 +318,9 @@ class Binomial(_Binary, Distribution):
             - rushlight.lgamma(self.total_count - value + 1)
         )  # fmt: skip
         # n log(1 - p) + k logit(p), with log(1 - p) = -softplus(logit p)
-        trials = self.total_count * (self.logits.clamp(min=0) + rushlight.log1p((-self.logits.abs()).exp()))
+        # log(1 + exp(logits)) without overflow; at 0 both terms of the mean of clamps count for the slope.
+        positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
+        trials = self.total_count * (positive + rushlight.log1p((-self.logits.abs()).exp()))
         return factorials + value * self.logits - trials
 
     def entropy(self) -> Any:
@@ -603,6 +608,7 @@ class Multinomial(_OfCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
+        Binomial(total_count=total_count, probs=self.probs)  # says what is wrong with total_count
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 

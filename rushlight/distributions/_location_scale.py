@@ -502,7 +502,8 @@ class VonMises(Distribution):
         return self.concentration * rushlight.cos(value - self.loc) - normalizer
 
     def sample(self, sample_shape: Any = ()) -> Any:
-        """By Best and Fisher's rejection from a wrapped Cauchy distribution, in double."""
+        """By Best and Fisher's rejection from a wrapped Cauchy distribution, in double. An accepted angle may
+        be drawn anew while others are not accepted yet: so do the numbers agree with torch's."""
         shape = self._extended_shape(sample_shape)
         with rushlight.no_grad():
             concentration = self.concentration.double()
@@ -520,7 +521,7 @@ class VonMises(Distribution):
                 f = (1 + proposal * z) / (proposal + z)
                 c = concentration * (proposal - f)
                 accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
-                x = rushlight.where(accept & ~done, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), x)
+                x = rushlight.where(accept, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), x)
                 done = done | accept
             angle = (x + math.pi + self.loc.double()) % (2 * math.pi) - math.pi
             return angle.to(self.loc.dtype)

@@ -124,7 +124,8 @@ class MultivariateNormal(Distribution):
         name, matrix = next((name, value) for name, value in given.items() if value is not None)
         if matrix.dim() < 2:
             raise ValueError(
-                f"{name} matrix must be at least two-dimensional, with optional leading batch dimensions"
+                f"{name}{' matrix' if name == 'scale_tril' else ''} must be at least two-dimensional, with "
+                "optional leading batch dimensions"
             )
         batch = rushlight.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand((*batch, -1, -1)))
@@ -335,13 +336,18 @@ class LKJCholesky(Distribution):
 class Wishart(ExponentialFamily):
     """Random covariance matrices: sums of `df` outer products of normal vectors."""
 
-    arg_constraints = {
-        "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(0),
-    }  # fmt: skip
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+
+    @property
+    def arg_constraints(self) -> dict:
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self._event_shape[-1] - 1),
+        }
 
     def __init__(
         self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
@@ -352,13 +358,13 @@ class Wishart(ExponentialFamily):
             "scale_tril": scale_tril,
         }  # fmt: skip
         if sum(value is not None for value in given.values()) != 1:
-            raise ValueError(
+            raise AssertionError(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
             )
         name, matrix = next((name, value) for name, value in given.items() if value is not None)
         if matrix.dim() < 2:
             raise ValueError(
-                f"{name} matrix must be at least two-dimensional, with optional leading batch dimensions"
+                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
             )
         df = rushlight.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = rushlight.broadcast_shapes(matrix.shape[:-2], df.shape)
@@ -411,12 +417,39 @@ class Wishart(ExponentialFamily):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.df.reshape((*self._batch_shape, 1, 1)) * (v.pow(2) + outer)
 
-    def rsample(self, sample_shape: Any = (), max_try_correction: Any = None) -> Any:
-        """By Bartlett's decomposition: a triangle of normals with chi variables on its diagonal."""
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Any:
+        """Draws by `_bartlett`, and again for matrices that are singular after rounding, so many times."""
+        sample_shape = rushlight.Size(sample_shape)
+        sample = self._bartlett(sample_shape)
+        # torch takes the first draw of all for singular: so that both draw the same numbers, again it is.
+        again = self._is_definite(sample)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            count = int(again.sum())
+            if not count:
+                break
+            drawn = self._bartlett(rushlight.Size((count,)))
+            if count == again.numel():
+                sample = drawn.reshape(sample.shape)
+            else:
+                sample = sample.index_put((again,), drawn)
+            again = again.masked_scatter(again, ~self._is_definite(drawn))
+        return sample
+
+    def _is_definite(self, sample: Any) -> Any:
+        """For each matrix of a sample, or for each batch of them if any is."""
+        with rushlight.no_grad():
+            definite = self.support.check(sample)
+        return (
+            definite.flatten(definite.dim() - len(self._batch_shape)).any(-1)
+            if self._batch_shape
+            else definite
+        )
+
+    def _bartlett(self, sample_shape: Any) -> Any:
+        """Bartlett's decomposition: a triangle of normals with chi variables on its diagonal."""
         from rushlight.distributions._positive import Chi2
 
         n = self._event_shape[-1]
-        sample_shape = rushlight.Size(sample_shape)
         steps = rushlight.arange(n, dtype=self.df.dtype, device=self.df.device)
         chi2 = Chi2(self.df.unsqueeze(-1) - steps)
         eps = rushlight.finfo(self.df.dtype).eps
@@ -453,12 +486,13 @@ class Wishart(ExponentialFamily):
 
     @property
     def _natural_params(self) -> tuple:
-        return 0.5 * self.df, -0.5 * self.precision_matrix
+        return -0.5 * self.precision_matrix, 0.5 * (self.df - self._event_shape[-1] - 1)
 
     def _log_normalizer(self, x: Any, y: Any) -> Any:
-        p = y.shape[-1]
-        log_det = rushlight.linalg.slogdet(-2 * y).logabsdet
-        return x * (p * math.log(2) - log_det) + rushlight.mvlgamma(x, p)
+        p = x.shape[-1]
+        half = y + (p + 1) / 2
+        log_det = rushlight.linalg.slogdet(-2 * x).logabsdet
+        return half * (p * math.log(2) - log_det) + rushlight.mvlgamma(half, p)
 
 
 __all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]

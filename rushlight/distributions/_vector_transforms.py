@@ -174,6 +174,10 @@ class CatTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.transforms = [each.with_cache(cache_size) for each in tseq]
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(
+                f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
+            )
         self.dim = dim
 
     @property
@@ -192,9 +196,9 @@ class CatTransform(Transform):
 
     def _parts(self, x: Any) -> list:
         if not -x.dim() <= self.dim < x.dim():
-            raise ValueError(f"dim {self.dim} is out of range for a tensor of {x.dim()} dimensions")
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {x.dim()} dimensions")
         if x.size(self.dim) != self.length:
-            raise ValueError(f"expected size {self.length} in dimension {self.dim}, got {x.size(self.dim)}")
+            raise AssertionError(f"x.size({self.dim}) = {x.size(self.dim)} must equal length {self.length}")
         return list(rushlight.split(x, self.lengths, dim=self.dim))
 
     def _call(self, x: Any) -> Any:
@@ -242,8 +246,12 @@ class StackTransform(Transform):
         )
 
     def _slices(self, z: Any) -> list:
-        if not -z.dim() <= self.dim < z.dim() or z.size(self.dim) != len(self.transforms):
-            raise ValueError(f"expected size {len(self.transforms)} in dimension {self.dim}")
+        if not -z.dim() <= self.dim < z.dim():
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {z.dim()} dimensions")
+        if z.size(self.dim) != len(self.transforms):
+            raise AssertionError(
+                f"x.size({self.dim}) = {z.size(self.dim)} must equal len(transforms) {len(self.transforms)}"
+            )
         return [z.select(self.dim, i) for i in range(z.size(self.dim))]
 
     def _call(self, x: Any) -> Any:

@@ -330,7 +330,12 @@ class _Cat(Constraint):
         """How many dimensions one value has."""
         return max(constraint.event_dim for constraint in self.cseq)
 
+    def _check_dim(self, value: Any) -> None:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
+
     def check(self, value: Any) -> Any:
+        self._check_dim(value)
         parts, start = [], 0
         for constraint, length in zip(self.cseq, self.lengths):
             parts.append(constraint.check(value.narrow(self.dim, start, length)))
@@ -348,6 +353,7 @@ class _Stack(_Cat):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Any) -> Any:
+        self._check_dim(value)
         slices = [value.select(self.dim, i) for i in range(value.size(self.dim))]
         return rushlight.stack([one.check(part) for part, one in zip(slices, self.cseq)], self.dim)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import rushlight
 from rushlight import Tensor
@@ -20,8 +20,16 @@ class Distribution:
     has_enumerate_support: Any = False
     _validate_args = __debug__
     _not_expanded: tuple[str, ...] = ()
-    arg_constraints: Any = {}
-    support: Any = None
+
+    @property
+    def arg_constraints(self) -> Any:
+        """What each parameter must satisfy."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """What a sample satisfies."""
+        raise NotImplementedError
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -38,7 +46,16 @@ class Distribution:
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
-            for name, constraint in self.arg_constraints.items():
+            try:
+                arg_constraints = self.arg_constraints
+            except NotImplementedError:
+                arg_constraints = {}
+                warnings.warn(
+                    f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
+                    "initialize the distribution with `validate_args=False` to turn off validation.",
+                    stacklevel=2,
+                )
+            for name, constraint in arg_constraints.items():
                 lazy = any(isinstance(vars(cls).get(name), lazy_property) for cls in type(self).__mro__)
                 given = name in self.__dict__ or not lazy
                 if constraints.is_dependent(constraint) or not given:
@@ -54,7 +71,10 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distributions for a larger batch."""
-        new = self._get_checked_instance(type(self), _instance)
+        ours = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__))
+        if _instance is None and ours.__module__ in (__name__, f"{__package__}.exp_family"):
+            raise NotImplementedError
+        new = self._get_checked_instance(ours, _instance)
         batch_shape = rushlight.Size(batch_shape)
         batch = self._batch_shape
         for name, value in self.__dict__.items():
@@ -196,7 +216,9 @@ class Distribution:
 class ExponentialFamily(Distribution):
     """A distribution with density exp(t(x) . theta - F(theta) + k(x)); entropy and KL follow from F."""
 
-    _mean_carrier_measure: ClassVar[Any] = NotImplementedError
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
 
     @property
     def _natural_params(self) -> tuple:
@@ -205,13 +227,23 @@ class ExponentialFamily(Distribution):
     def _log_normalizer(self, *natural_params: Any) -> Any:
         raise NotImplementedError
 
+    def _differentiated(self) -> tuple:
+        """theta, F(theta) and grad F(theta), with the history of the distribution's parameters if they have
+        one."""
+        given = self._natural_params
+        with rushlight.enable_grad():
+            params = [each.clone().requires_grad_() for each in given]
+            normalizer = self._log_normalizer(*params)
+            needed = any(each.requires_grad for each in given)
+            gradients = rushlight.autograd.grad(normalizer.sum(), params, create_graph=needed)
+        if needed:
+            return params, normalizer, gradients
+        return [each.detach() for each in params], normalizer.detach(), gradients
+
     def entropy(self) -> Any:
         """-E[k(x)] + F(theta) - theta . grad F(theta)."""
         result = -self._mean_carrier_measure
-        params = [each.detach().requires_grad_() for each in self._natural_params]
-        with rushlight.enable_grad():
-            normalizer = self._log_normalizer(*params)
-            gradients = rushlight.autograd.grad(normalizer.sum(), params, create_graph=True)
+        params, normalizer, gradients = self._differentiated()
         result = result + normalizer
         for param, gradient in zip(params, gradients):
             result = result - (param * gradient).reshape((*self._batch_shape, -1)).sum(-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -53,14 +54,21 @@ def register_kl(type_p: Any, type_q: Any) -> Callable:
 
 @functools.cache
 def _find(type_p: Any, type_q: Any) -> Callable | None:
-    """The function for the closest pair of base classes."""
-    best = None
-    for (p, q), function in _KL_REGISTRY.items():
-        if issubclass(type_p, p) and issubclass(type_q, q):
-            rank = type_p.__mro__.index(p) + type_q.__mro__.index(q)
-            if best is None or rank < best[0]:
-                best = rank, function
-    return best[1] if best else None
+    """The function for the closest pair of base classes, the first of the two deciding."""
+    pairs = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
+    if not pairs:
+        return None
+    depth = type_p.__mro__.index, type_q.__mro__.index
+    left = min(pairs, key=lambda pair: (depth[0](pair[0]), depth[1](pair[1])))
+    right = min(pairs, key=lambda pair: (depth[1](pair[1]), depth[0](pair[0])))
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
+            f"register_kl({left[0].__name__}, {right[1].__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Any, q: Any) -> Any:
@@ -163,17 +171,14 @@ def _exponential(p: Any, q: Any) -> Any:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_family(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman "
             "divergences"
         )
-    params = [each.detach().requires_grad_() for each in p._natural_params]
     others = q._natural_params
-    with rushlight.enable_grad():
-        normalizer = p._log_normalizer(*params)
-        gradients = rushlight.autograd.grad(normalizer.sum(), params, create_graph=True)
+    params, normalizer, gradients = p._differentiated()
     result = q._log_normalizer(*others) - normalizer
     for one, other, gradient in zip(params, others, gradients):
         term = (other - one) * gradient

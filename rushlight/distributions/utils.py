@@ -78,11 +78,18 @@ class lazy_property:
 
     def __get__(self, instance: Any, obj_type: Any = None) -> Any:
         if instance is None:
-            return property(self.wrapped)
+            return _lazy_property_and_property(self.wrapped)
         with rushlight.enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
+
+
+class _lazy_property_and_property(lazy_property, property):
+    """What the class itself has: documented as a property."""
+
+    def __init__(self, wrapped: Any) -> None:
+        property.__init__(self, wrapped)
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

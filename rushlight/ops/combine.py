@@ -264,9 +264,19 @@ def broadcast_shapes(*shapes):
     """
     from rushlight._size import Size
 
-    common = ()
-    for shape in shapes:
-        common = _common_shape(common, (shape,) if isinstance(shape, int) else tuple(shape))
+    listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    common = [1] * max(map(len, listed), default=0)
+    for at, shape in enumerate(listed):
+        for d in range(-1, -1 - len(shape), -1):
+            if shape[d] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if common[d] == 1:
+                common[d] = shape[d]
+            elif shape[d] not in (1, common[d]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[d]} at {d}! Mismatching argument "
+                    f"at index {at} had {shapes[at]}; but expected shape should be broadcastable to {common}"
+                )
     return Size(common)
 
 

@@ -101,8 +101,7 @@ def test_samples_and_densities(case):
     for library, distribution in ((rushlight, mine), (torch, other)):
         library.manual_seed(3)
         samples.append(distribution.sample((4,)))
-    if case[0] not in ("VonMises", "Wishart", "LKJCholesky"):  # drawn otherwise there
-        assert_same(*samples, scale=1e5, strides=False)
+    assert_same(*samples, scale=1e5, strides=False)
     value = samples[1]
     given = like(value)
     assert_same(mine.log_prob(given), other.log_prob(value), scale=rough(case), strides=False)
@@ -120,6 +119,25 @@ def test_samples_and_densities(case):
             assert_same(
                 getattr(mine, name)(*([given] * len(argument))), expected, scale=rough(case), strides=False
             )
+
+
+def test_rejections_draw_the_same_numbers():
+    for name, arguments in (
+        ("VonMises", {"loc": 0.0, "concentration": [0.1, 1.0, 20.0]}),
+        ("Wishart", {"df": [4.0, 5.0], "covariance_matrix": MATRIX}),
+        ("LKJCholesky", {"dim": 3, "concentration": [0.5, 2.0]}),
+    ):
+        for shape in ((), (5,), (2, 3)):
+            samples = []
+            for library, distributions in ((rushlight, ours), (torch, theirs)):
+                given = {
+                    key: value if isinstance(value, int) else library.tensor(value, dtype=library.float64)
+                    for key, value in arguments.items()
+                }
+                library.manual_seed(7)
+                samples += [getattr(distributions, name)(**given).sample(shape), library.rand(1)]
+            assert_same(samples[0], samples[2], scale=1e5, strides=False)
+            assert_same(samples[1], samples[3])
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
@@ -216,14 +234,25 @@ def test_transforms(name, arguments):
         lambda t, d: d.Gamma(t.tensor([1.0, -1.0]), 1.0),
         lambda t, d: d.Normal(t.zeros(2), t.ones(2)).log_prob(t.zeros(3)),
         lambda t, d: d.Independent(d.Normal(0.0, 1.0), 1),
+        lambda t, d: d.Multinomial(-1, t.ones(2)),
+        lambda t, d: d.ContinuousBernoulli(2.0, validate_args=False),
+        lambda t, d: d.Wishart(3.0, t.ones(1)),
+        lambda t, d: d.MultivariateNormal(t.ones(2), scale_tril=t.ones(1)),
+        lambda t, d: d.TransformedDistribution(d.Normal(0.0, 1.0), [1]),
+        lambda t, d: d.CatTransform([d.ExpTransform()], lengths=[1, 2]),
+        lambda t, d: d.StackTransform([d.ExpTransform()])(t.ones(2)),
+        lambda t, d: d.constraints.cat([d.constraints.real], 0).check(t.tensor(1.0)),
+        lambda t, d: d.Wishart(3.0),
+        lambda t, d: d.Distribution(validate_args=False).support,
+        lambda t, d: type("Own", (d.Normal,), {"__init__": lambda self: None})().expand((2,)),
     ],
 )
 def test_errors(make):
     texts = []
     for library, distributions in ((rushlight, ours), (torch, theirs)):
-        with pytest.raises(ValueError) as caught:
+        with pytest.raises((ValueError, AssertionError, NotImplementedError)) as caught:
             make(library, distributions)
-        texts.append(str(caught.value))
+        texts.append((caught.type, str(caught.value)))
     assert texts[0] == texts[1]
 
 
