@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._warn import warn
 from rushlight.ops._public import method, public
 from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
@@ -51,12 +52,9 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
     tensor(8.)
     """
     # A loss, as most are: nothing else to check, which spares a third of the time of a small graph.
-    if (
-        gradient is None
-        and inputs is None
-        and not create_graph
-        and _C.backward_loss(self, bool(retain_graph))
-    ):
+    plain = gradient is None and inputs is None and not create_graph
+    plain = plain and (retain_graph is None or isinstance(retain_graph, bool))
+    if plain and _C.backward_loss(self, bool(retain_graph)):
         return
     from rushlight import autograd
 
@@ -88,6 +86,11 @@ def requires_grad_(self, requires_grad=True):
     >>> rushlight.ones(1).requires_grad_().requires_grad
     True
     """
+    if not isinstance(requires_grad, bool):
+        raise TypeError(
+            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+            + type(requires_grad).__name__
+        )
     if requires_grad and not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             explain_operands(
@@ -433,7 +436,14 @@ Tensor.H = property(
 Tensor.mH = property(lambda self: self.adjoint())
 Tensor.names = property(lambda self: (None,) * self.dim())
 Tensor.name = property(lambda self: None)
-Tensor.volatile = property(lambda self: False)
+
+
+def _volatile(self):
+    warn("volatile was removed (Variable.volatile is always False)")
+    return False
+
+
+Tensor.volatile = property(_volatile)
 
 
 def _strided():

@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 
+from rushlight import _settings
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -13,3 +15,13 @@ def warn(text, category=UserWarning):
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+_warned: set = set()
+
+
+def warn_once(text, category=UserWarning):
+    """Warn the first time only, unless set_warn_always(True) was called."""
+    if text not in _warned or _settings.is_warn_always_enabled():
+        _warned.add(text)
+        warn(text, category)

@@ -116,3 +116,109 @@ def test_a_saved_tensor_detached_in_place_is_refused():
     with pytest.raises(RuntimeError, match="detached in-place"):
         b.sum().backward()
     out.sum().backward()
+
+
+class _Nothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def test_hooks_see_none_where_no_gradient_arrives():
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: seen.append(("tensor", g)))
+    y.grad_fn.register_prehook(lambda g: seen.append(("pre", g)))
+    y.grad_fn.register_hook(lambda i, o: seen.append(("post", i, o)))
+    x.register_hook(lambda g: seen.append(("leaf", g)))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(("accumulated", p.grad)))
+    _Nothing.apply(y).sum().backward()
+    assert seen == [
+        ("tensor", None), ("pre", (None,)), ("post", (None, None), (None,)), ("leaf", None),
+        ("accumulated", None),
+    ]  # fmt: skip
+    y = x * 2
+    y.register_hook(lambda g: torch.ones(2))
+    with pytest.raises(RuntimeError, match="can't replace a None gradient with a non-None value"):
+        _Nothing.apply(y).sum().backward()
+
+
+def test_questions_to_the_running_backward():
+    native = torch._C
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    out = a.sin() * b.cos()
+    assert native._current_graph_task_id() == -1
+    orders, wills = [], []
+
+    def ask(grad):
+        orders.append([node.name() for node in native._current_graph_task_execution_order()])
+        wills.append(native._will_engine_execute_node(out.grad_fn.next_functions[1][0]))
+        assert native._current_graph_task_id() >= 0
+
+    out.register_hook(ask)
+    with torch.autograd.set_multithreading_enabled(False):
+        out.backward(retain_graph=True)
+        out.backward(inputs=[a], retain_graph=True)
+    leaf = "torch::autograd::AccumulateGrad"
+    assert orders == [
+        ["MulBackward0", "CosBackward0", leaf, "SinBackward0", leaf],
+        ["MulBackward0", "SinBackward0", leaf],
+    ]
+    assert wills == [True, False]
+    with pytest.raises(RuntimeError, match="should only be called during the backward pass"):
+        native._current_graph_task_execution_order()
+    with pytest.raises(RuntimeError, match="multithreading disabled"):
+        out.backward(retain_graph=True)
+
+
+def test_node_classes_and_functions_of_the_extension():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    functions = torch._C._functions
+    assert type(y.grad_fn) is functions.MulBackward0
+    assert isinstance(y.grad_fn.next_functions[0][0], functions.AccumulateGrad)
+    late = functions.DelayedError("too late", 1)(x)
+    with pytest.raises(RuntimeError, match="too late"):
+        late.sum().backward()
+    functions.UndefinedGrad()(x * 2).sum().backward()
+    assert x.grad is None
+    part = y[0]
+    assert torch._C._autograd._get_creation_meta(part) is torch._C._autograd.CreationMeta.DEFAULT
+    assert repr(torch._C._autograd._get_creation_meta(y.unbind()[0])) == "<CreationMeta.MULTI_OUTPUT_NODE: 2>"
+
+
+def test_backward_with_create_graph_warns_once_or_always():
+    x = torch.ones(1, requires_grad=True)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="Using backward\\(\\) with create_graph=True"):
+            (x * x).backward(create_graph=True)
+    finally:
+        torch.set_warn_always(False)
+    assert x.grad.grad_fn.name() == "torch::autograd::CopyBackwards"
+    x.grad = None
+
+
+def test_gradient_dtype_none_takes_what_comes():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    x.grad_dtype = torch.float16
+    y.sum().backward()
+    assert x.grad.dtype == torch.float16
+    x.grad = None
+    x.grad_dtype = None
+    (x * torch.ones(2, dtype=torch.float64)).sum().backward()
+    assert x.grad.dtype == torch.float64
+
+
+def test_a_view_of_other_bytes_is_no_view_to_autograd():
+    x = torch.ones(2, 2, requires_grad=True).clone()
+    bits = x.view(torch.int32)
+    assert not bits.requires_grad and not bits._is_view() and bits._base is None
+    bits.zero_()
+    assert x._version == 1 and x.tolist() == [[0, 0], [0, 0]]

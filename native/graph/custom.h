@@ -41,8 +41,9 @@ struct FunctionNode : Node {
   PyObject* needs_input_grad;  // tuple of bools, one per argument
   int32_t* saved_output;       // per saved value: which output it is, or -1; null if none is
   uint32_t argument_count;
-  Bits tensor_arguments, tensor_outputs;
+  Bits tensor_arguments, tensor_outputs, differentiable_outputs;
   bool keep_undefined;  // set_materialize_grads(False)
+  bool keep_undefined_constants;  // the same for outputs marked as not differentiable
   bool has_objects;     // an attribute may refer to anything: the collector must see the outputs' graph
   bool accessed;        // saved_tensors was read (clear_saved_tensors_on_access)
 };
@@ -57,6 +58,8 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
 void node_dealloc(PyObject* self);
 int node_traverse(PyObject* self, visitproc visit, void* arg);
 int node_clear(PyObject* self);
+PyTypeObject* node_class(const std::string& name);  // borrowed
+uint64_t next_node_number();
 void track_node(Node* node);  // shows it and everything below it to the collector
 
 // rules.cpp: Node.register_prehook's hooks. run_prehooks runs those of the tensors, which see a gradient also
@@ -70,6 +73,9 @@ bool will_run(Node* node);
 void call_when_done(PyObject* callback);
 Node* running_node();        // whose derivative is being computed, or null
 bool all_runs_accumulate();  // false inside grad() and backward(inputs=...)
+std::vector<Node*> execution_order();  // all nodes of the run, borrowed
+bool run_keeps_graph();
+bool run_accumulates();  // into .grad, that is: backward() and not grad()
 
 // custom_function.cpp
 void clear_function(FunctionNode* node);

@@ -51,6 +51,7 @@ struct Run {
   std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
   Run* outer = current;
   Node* running = nullptr;
+  const std::vector<Root>* roots = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.
   static thread_local Run* current;
@@ -249,12 +250,11 @@ void Run::execute(Node* node) {
   bool any = false;
   for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
   NodeExtra* extra = node->extra;
-  if (any && extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
+  if (extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
   if (state.capture >= 0) {
     for (Capture& capture : *captures) {
       if (capture.edge.node != node) continue;
       Tensor* grad = grads[capture.edge.nr];
-      if (!grad) continue;
       if (node->kind == Node::accumulate && !accumulate) {
         TensorRef hooked = share(grad);
         run_leaf_hooks(node->leaf(), hooked);
@@ -262,6 +262,7 @@ void Run::execute(Node* node) {
       } else {
         capture.result = share(grad);
       }
+      if (!capture.result) continue;
       if (!create_graph) mark_cut(capture.result.get(), source);
       if (accumulate && capture.into && node->kind != Node::accumulate) {
         accumulate_grad(capture.into, share(grad), create_graph);
@@ -269,24 +270,28 @@ void Run::execute(Node* node) {
     }
   }
   if (node->kind == Node::accumulate) {
-    if (grads[0] && accumulate && (!captures || state.capture >= 0)) {
+    // Hooks are called also if no gradient arrived; they see None.
+    if (accumulate && (!captures || state.capture >= 0)) {
       TensorRef grad(std::exchange(grads[0], nullptr));
       run_leaf_hooks(node->leaf(), grad);
       if (extra && extra->prehooks) {
         grads[0] = grad.release();
         run_node_prehooks(node, grads);
         grad = TensorRef(std::exchange(grads[0], nullptr));
-        if (!grad) return;
       }
-      if (!create_graph) mark_cut(grad.get(), source);
-      accumulate_grad(node->leaf(), std::move(grad), create_graph);
-      run_post_hooks(node);
+      TensorRef arrived = extra && extra->posthooks ? grad : TensorRef();
+      if (grad) {
+        if (!create_graph) mark_cut(grad.get(), source);
+        accumulate_grad(node->leaf(), std::move(grad), create_graph);
+      }
+      run_post_hooks(node, std::move(arrived));
     }
     return;
   }
   results.clear();
-  // A Function is asked even if no gradient arrived: it gets zeros and may answer otherwise.
-  any |= node->kind == Node::custom;
+  // A Function is asked even if no gradient arrived: it gets zeros and may answer otherwise. Hooks see None.
+  bool hooked = extra && (extra->prehooks || extra->posthooks);
+  any |= node->kind == Node::custom || hooked;
   if (any) {
     bool filter = captures != nullptr;
     std::vector<bool> wanted;
@@ -301,8 +306,6 @@ void Run::execute(Node* node) {
     }
     if (any && extra && extra->prehooks) {
       run_node_prehooks(node, grads);
-      any = node->kind == Node::custom;
-      for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
     }
     if (any) {
       std::vector<TensorRef> before;
@@ -310,8 +313,11 @@ void Run::execute(Node* node) {
       if (post) {
         for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
       }
+      bool applies = node->kind == Node::custom || !hooked;
+      for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
       running = node;
-      if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
+      if (!applies) results.assign(node->edge_count, TensorRef());
+      else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
       running = nullptr;
       if (post) run_posthooks(node, results, before);
@@ -348,6 +354,7 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
   run.accumulate = accumulate;
   run.captures = captures;
   run.source = current_source();
+  run.roots = &roots;
   run.discover(roots);
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
@@ -385,6 +392,43 @@ bool will_run(Node* node) {
   return known && run->info(node).needed;
 }
 
+// Plays the run through from its roots, without computing anything.
+std::vector<Node*> execution_order() {
+  Run* run = Run::current;
+  if (!run) return {};
+  std::unordered_map<Node*, uint32_t> waiting;
+  for (Node* node : run->visited) {
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      if (node->edges[i].node) waiting[node->edges[i].node]++;
+    }
+  }
+  std::vector<Node*> order, ready;
+  auto push = [&](Node* node) {
+    ready.push_back(node);
+    std::push_heap(ready.begin(), ready.end(), Run::older);
+  };
+  for (const Root& root : *run->roots) {
+    Node* node = root.edge.node;
+    bool pushed = std::find(ready.begin(), ready.end(), node) != ready.end();
+    if (!waiting[node] && run->info(node).needed && !pushed) push(node);
+  }
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), Run::older);
+    Node* node = ready.back();
+    ready.pop_back();
+    order.push_back(node);
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      Node* next = node->edges[i].node;
+      if (next && run->info(next).needed && --waiting[next] == 0) push(next);
+    }
+  }
+  return order;
+}
+
+bool run_accumulates() { return Run::current && Run::current->accumulate; }
+
+bool run_keeps_graph() { return !Run::current || Run::current->keep_graph; }
+
 bool all_runs_accumulate() {
   for (Run* run = Run::current; run; run = run->outer) {
     if (run->captures) return false;
@@ -409,7 +453,15 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
                     ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
                     : grad->is_contiguous();
     if (create_graph) {
-      extra->grad = grad.release();
+      static Primitive& copy = primitive("copy");
+      static Primitive& duplicate = primitive("contiguous_copy");
+      if (is_dense(leaf->sizes(), leaf->strides())) {
+        TensorRef own = empty_like(leaf, grad->dtype);
+        PyObject* args[] = {own->object(), grad->object()};
+        extra->grad = as_tensor(call_in_place(copy, args));
+      } else {
+        extra->grad = call_on(duplicate, grad.get()).release();
+      }
       if (extra->grad->grad_fn) track_graph(leaf);  // leads back to the leaf: only the collector can free it
     } else if (fits && owned_alone(grad.get()) && Py_TYPE(grad.get()) == TensorType) {
       extra->grad = grad.release();

@@ -1,6 +1,7 @@
 #include "node.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
@@ -174,9 +175,18 @@ PyObject* node_next_functions(PyObject* self, void*) {
 }
 
 PyObject* node_get_source(PyObject* self, void*) { return source_as_tuple(self_node(self)->source); }
+// An accumulator runs as soon as it can: its number is the highest there is.
 PyObject* node_sequence(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(self_node(self)->sequence);
+  Node* node = self_node(self);
+  return PyLong_FromUnsignedLongLong(node->kind == Node::accumulate ? UINT64_MAX : node->sequence);
 }
+PyObject* node_set_sequence(PyObject* self, PyObject* number) {
+  unsigned long long value = PyLong_AsUnsignedLongLong(number);
+  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) return nullptr;
+  self_node(self)->sequence = value;
+  Py_RETURN_NONE;
+}
+PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* node_metadata(PyObject* self, void*) {
   NodeExtra* extra = extra_of(self_node(self));
   if (!extra->dict) extra->dict = PyDict_New();
@@ -270,6 +280,9 @@ PyObject* node_primitive(PyObject* self, void*) {
 PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Node* node = self_node(self);
+    if (node->kind == Node::custom) {
+      failf(PyExc_TypeError, "'%s' object is not callable", Py_TYPE(self)->tp_name);
+    }
     if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "keyword arguments are not supported");
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     if (n != Py_ssize_t(node->output_count)) {
@@ -318,6 +331,7 @@ PyMethodDef node_methods[] = {
     {"_unpack", node_unpack, METH_VARARGS, nullptr},
     {"name", node_get_name, METH_NOARGS, "The name of the operation, as torch spells it."},
     {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+    {"_set_sequence_nr", node_set_sequence, METH_O, nullptr},
     {"_hooks", node_hooks, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_getset[] = {
@@ -325,6 +339,7 @@ PyGetSetDef node_getset[] = {
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"variable", node_variable, nullptr, nullptr, nullptr},
+    {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},
     {"_source", node_get_source, nullptr, "(file, line, function) of the user's line", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef node_members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
@@ -481,6 +496,25 @@ std::string operation_name(const Node* node) {
   return name.substr(0, name.rfind("Backward"));
 }
 
+// The Python class of the nodes of that name, made at first use.
+PyTypeObject* node_class(const std::string& name) {
+  static std::unordered_map<std::string, PyTypeObject*> classes;
+  size_t colon = name.rfind(':');
+  std::string plain = colon == std::string::npos ? name : name.substr(colon + 1);
+  PyTypeObject*& type = classes[plain];
+  if (type) return type;
+  char* kept = strdup(("builtins." + plain).c_str());  // the type keeps the pointer
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+                         {0, nullptr}};
+  PyType_Spec spec = {kept, sizeof(Node), 0, NODE_FLAGS & ~unsigned(Py_TPFLAGS_BASETYPE), slots};
+  Ref<PyObject> bases = checked(PyTuple_Pack(1, NodeType));
+  type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  type->tp_name = kept + std::strlen("builtins.");  // what errors of the interpreter name
+  return type;
+}
+
 void expose(Node* node) {
   if (Py_TYPE(node) != NodeType || node->kind == Node::custom) return;
   static PyTypeObject* accumulate_type = nullptr;
@@ -488,23 +522,13 @@ void expose(Node* node) {
   PyTypeObject** type = node->kind == Node::operation    ? &node->op->node_type
                         : node->kind == Node::accumulate ? &accumulate_type
                                                          : &copy_slices_type;
-  if (!*type) {
-    std::string name = node_name(node);
-    if (size_t colon = name.rfind(':'); colon != std::string::npos) name = name.substr(colon + 1);
-    char* kept = strdup(("builtins." + name).c_str());  // the type keeps the pointer
-    PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
-                           {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-                           {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
-                           {0, nullptr}};
-    PyType_Spec spec = {kept, sizeof(Node), 0, NODE_FLAGS & ~unsigned(Py_TPFLAGS_BASETYPE), slots};
-    Ref<PyObject> bases = checked(PyTuple_Pack(1, NodeType));
-    *type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
-    (*type)->tp_name = kept + std::strlen("builtins.");  // what errors of the interpreter name
-  }
+  if (!*type) *type = node_class(node_name(node));
   Py_INCREF(*type);
   Py_SET_TYPE(node, *type);
   Py_DECREF(NodeType);
 }
+
+uint64_t next_node_number() { return next_sequence; }
 
 namespace {
 

@@ -11,9 +11,7 @@ namespace rl {
 
 thread_local bool frees_graph = false;
 
-namespace {
-
-[[noreturn]] void fail_freed(Node* node) {
+void fail_freed(Node* node) {
   Source freed = node->freed_at;
   fail_at(
       PyExc_RuntimeError,
@@ -28,6 +26,8 @@ namespace {
       "the "
       "loss again, or detach() what carries over from the last iteration.");
 }
+
+namespace {
 
 // "torch.FloatTensor"
 std::string tensor_type_name(const Tensor* t) {
@@ -366,8 +366,15 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   const Edge& edge = from->edges[index];
   const OutputInfo& info = edge.node->outputs[edge.nr];
   Sizes wanted = info.shape();
+  DType dtype = info.dtype;
+  // A leaf whose grad_dtype is None takes what comes, but a conversion of its dtype is undone.
+  if (edge.node->kind == Node::accumulate && edge.node->leaf()->dict &&
+      PyDict_GetItemString(edge.node->leaf()->dict, "_grad_dtype") == Py_None) {
+    static Primitive& to = primitive("to_dtype");
+    if (from->op != &to) dtype = grad->dtype;
+  }
   bool same = grad->ndim == wanted.size() && std::equal(wanted.begin(), wanted.end(), grad->geometry);
-  if (same && grad->dtype == info.dtype && grad->device() == info.device) return grad;
+  if (same && grad->dtype == dtype && grad->device() == info.device) return grad;
   if (!same) {
     bool can = grad->ndim >= int(wanted.size());
     for (int d = 0; can && d < int(wanted.size()); d++) {
@@ -385,13 +392,19 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     PyObject* args[] = {grad->object(), size.get()};
     grad = TensorRef(as_tensor(call(sum_to, args)));
   }
-  if (is_complex(grad->dtype) && !is_complex(info.dtype)) {
+  if (is_complex(grad->dtype) && !is_complex(dtype)) {
+    if (from->kind == Node::custom) {
+      fail(PyExc_RuntimeError,
+           "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, "
+           "but got false.  (Could this error message be improved?  If so, please report an enhancement "
+           "request to PyTorch.)");
+    }
     static Primitive& real = primitive("real");
     grad = call_on(real, grad.get());
   }
-  if (grad->dtype != info.dtype) {
+  if (grad->dtype != dtype) {
     static Primitive& to = primitive("to_dtype");
-    PyObject* args[] = {grad->object(), dtype_object(info.dtype)};
+    PyObject* args[] = {grad->object(), dtype_object(dtype)};
     grad = TensorRef(as_tensor(call(to, args)));
   }
   if (!(grad->device() == info.device)) {
@@ -415,18 +428,26 @@ std::string hook_name(PyObject* hook) {
   return text ? text : "<unknown>";
 }
 
+// As torch names it there: complex tensors have no class of their own.
+std::string gradient_type_name(const Tensor* t) {
+  if (t->dtype == DType::c64) return "CPUComplexFloatType";
+  if (t->dtype == DType::c128) return "CPUComplexDoubleType";
+  return tensor_type_name(t);
+}
+
 // What a hook returned in the place of `before` (null: there was none).
 TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   if (answer == Py_None) return {};
   if (!is_tensor(answer)) {
     failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer)->tp_name);
   }
+  if (!before) fail(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
   Tensor* changed = as_tensor(answer);
-  if (before && changed->dtype != before->dtype) {
+  if (changed->dtype != before->dtype) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
-          hook_name(hook).c_str(), tensor_type_name(before).c_str(), tensor_type_name(changed).c_str());
+          hook_name(hook).c_str(), gradient_type_name(before).c_str(), gradient_type_name(changed).c_str());
   }
-  if (before && !same_sizes(changed, before)) {
+  if (!same_sizes(changed, before)) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the size of value", hook_name(hook).c_str());
   }
   return share(changed);
@@ -434,7 +455,7 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
 
 // The hook's answer replaces the gradient unless it is None.
 void run_tensor_hook(PyObject* hook, TensorRef& grad) {
-  Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, grad->object()));
+  Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, grad ? grad->object() : Py_None));
   if (answer.get() != Py_None) grad = checked_answer(hook, answer.get(), grad.get());
 }
 
@@ -471,7 +492,7 @@ void run_prehooks(Node* node, Tensor** grads) {
       unsigned nr;
       PyObject* hook;
       if (!PyArg_ParseTuple(PyTuple_GET_ITEM(hooks.get(), k), "IO", &nr, &hook)) throw PythonError{};
-      if (nr >= node->output_count || !grads[nr]) continue;
+      if (nr >= node->output_count) continue;
       TensorRef grad(std::exchange(grads[nr], nullptr));
       run_tensor_hook(hook, grad);
       grads[nr] = grad.release();
@@ -537,21 +558,23 @@ void run_leaf_hooks(Tensor* leaf, TensorRef& grad) {
   }
 }
 
-void run_post_hooks(Node* accumulator) {
+void run_post_hooks(Node* accumulator, TensorRef arrived) {
   Tensor* leaf = accumulator->leaf();
-  if (leaf->extra->post_hooks) {
+  if (leaf->extra && leaf->extra->post_hooks) {
     Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->post_hooks));
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
       Ref<PyObject> answer = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), k), leaf->object()));
       if (answer.get() != Py_None) {
-        checked_answer(PyList_GET_ITEM(hooks.get(), k), answer.get(), nullptr);
+        if (!is_tensor(answer.get())) {
+          failf(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(answer.get())->tp_name);
+        }
         fail(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
       }
     }
   }
   if (accumulator->extra && accumulator->extra->posthooks) {
     std::vector<TensorRef> none;
-    run_posthooks(accumulator, none, {leaf->extra->grad ? share(leaf->extra->grad) : TensorRef()});
+    run_posthooks(accumulator, none, {std::move(arrived)});
   }
 }
 

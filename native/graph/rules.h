@@ -12,10 +12,12 @@ TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
 
 extern thread_local bool frees_graph;  // the running backward releases what it has used
 
+[[noreturn]] void fail_freed(Node* node);  // torch's error for saved values that are gone
+
 void run_prehooks(Node* node, Tensor** grads);
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
-void run_post_hooks(Node* accumulator);
+void run_post_hooks(Node* accumulator, TensorRef arrived);
 void check_for_nan(Node* node, const std::vector<TensorRef>& results);
 
 }  // namespace rl

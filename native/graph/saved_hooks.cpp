@@ -196,6 +196,11 @@ PyObject* py_disable_hooks(PyObject*, PyObject* message) {
   });
 }
 
+// The message of disable_saved_hooks, or None.
+PyObject* py_disabled_hooks(PyObject*, PyObject*) {
+  return Py_NewRef(hooks.disabled ? hooks.disabled : Py_None);
+}
+
 // watch_writes(callable or None): returns who watched before.
 PyObject* py_watch_writes(PyObject*, PyObject* watcher) {
   PyObject* before = std::exchange(write_watcher, watcher == Py_None ? nullptr : Py_NewRef(watcher));
@@ -207,6 +212,7 @@ PyMethodDef functions[] = {{"watch_writes", py_watch_writes, METH_O, nullptr},
                            {"push_saved_hooks", py_push_hooks, METH_VARARGS, nullptr},
                            {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, nullptr},
                            {"top_saved_hooks", py_top_hooks, METH_NOARGS, nullptr},
+                           {"disabled_saved_hooks", py_disabled_hooks, METH_NOARGS, nullptr},
                            {"disable_saved_hooks", py_disable_hooks, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -38,6 +38,11 @@ bool contains(PyObject* tuple, PyObject* o) {
 
 bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->differentiable_view; }
 
+// Also a view made under no_grad requires grad if its base does (see wants_grad in primitive.cpp).
+bool requires_grad(const Tensor* t) {
+  return t->requires_grad() || (is_view(t) && t->extra->base->requires_grad() && is_differentiable(t->dtype));
+}
+
 // What cannot refer back to the graph.
 bool is_atom(PyObject* o) {
   if (o == Py_None || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_CheckExact(o) ||
@@ -80,7 +85,7 @@ void set_history(Tensor* t, Node* node, uint32_t nr) {
 }
 
 void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
-  if (!t->grad_fn && t->requires_grad()) {
+  if (!t->grad_fn && requires_grad(t)) {
     fail_at(PyExc_RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation.",
             {{"It is written by a Function that is applied", call.node->source}},
             "Give the Function a clone() of it.");
@@ -135,6 +140,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
     return share(t);
   }
   differentiable++;
+  node->differentiable_outputs.set(nr);
   set_output(node, nr, t);
   if (modified) {
     take_over_written(call, t, nr, at);
@@ -277,6 +283,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   check_dirty_returned(node, outputs.get());
   set_outputs(node, uint32_t(n));
   node->tensor_outputs.resize(size_t(n));
+  node->differentiable_outputs.resize(size_t(n));
   Py_ssize_t tensors = 0;
   for (Py_ssize_t i = 0; i < n; i++) tensors += is_tensor(PyTuple_GET_ITEM(outputs.get(), i));
   call.single = tensors <= 1;
@@ -382,7 +389,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
         tensors++;
         node->tensor_arguments.set(size_t(i));
         if (as_tensor(o)->base()) refresh_view(as_tensor(o));
-        need = as_tensor(o)->requires_grad();
+        need = requires_grad(as_tensor(o));
       }
       any |= need;
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(need));
@@ -441,7 +448,9 @@ Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
   Ref<PyObject> list = checked(PyList_New(Py_ssize_t(n)));
   for (size_t i = 0; i < n; i++) {
     PyObject* grad = grads[i] ? Py_NewRef(grads[i]->object()) : nullptr;
-    if (!grad && !node->keep_undefined && node->tensor_outputs[i]) {
+    bool wants_zeros = !node->keep_undefined && node->tensor_outputs[i];
+    if (!grad && wants_zeros && node->keep_undefined_constants) wants_zeros = node->differentiable_outputs[i];
+    if (!grad && wants_zeros) {
       const OutputInfo& info = node->outputs[i];
       grad = zeros(info.shape(), info.dtype, info.device).release_object();
     }
@@ -501,6 +510,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
 PyObject* get_raw_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
+    if (node->released && node->saved_count) fail_freed(node);
     Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
     Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
     for (int i = 0; i < node->saved_count; i++) {
@@ -529,13 +539,29 @@ int set_object(PyObject* self, PyObject* value, void* name) {
 }
 
 int set_materialize(PyObject* self, PyObject* value, void*) {
-  int truth = value ? PyObject_IsTrue(value) : 1;
-  if (truth < 0) return -1;
-  self_function(self)->keep_undefined = !truth;
+  if (!value || !PyBool_Check(value)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_materialize_grads received an invalid combination of arguments - got (), but "
+                    "expected (bool)");
+    return -1;
+  }
+  self_function(self)->keep_undefined = value == Py_False;
   return 0;
 }
-PyObject* get_materialize(PyObject* self, void*) {
-  return PyBool_FromLong(!self_function(self)->keep_undefined);
+PyObject* get_materialize(PyObject*, void*) {
+  PyErr_SetString(PyExc_AttributeError,
+                  "attribute 'materialize_grads' of 'torch._C._FunctionBase' objects is not readable");
+  return nullptr;
+}
+
+int set_materialize_constants(PyObject* self, PyObject* value, void*) {
+  int truth = value ? PyObject_IsTrue(value) : 1;
+  if (truth < 0) return -1;
+  self_function(self)->keep_undefined_constants = !truth;
+  return 0;
+}
+PyObject* get_materialize_constants(PyObject* self, void*) {
+  return PyBool_FromLong(!self_function(self)->keep_undefined_constants);
 }
 
 PyObject* get_requires_grad(PyObject* self, void*) {
@@ -638,6 +664,7 @@ PyGetSetDef getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
     {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
     {"materialize_grads", get_materialize, set_materialize, nullptr, nullptr},
+    {"_materialize_non_diff_grads", get_materialize_constants, set_materialize_constants, nullptr, nullptr},
     {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
     TUPLE(to_save),
     TUPLE(saved_for_forward),
@@ -693,6 +720,7 @@ void clear_function(FunctionNode* node) {
   delete[] std::exchange(node->saved_output, nullptr);
   delete[] std::exchange(node->tensor_arguments.more, nullptr);
   delete[] std::exchange(node->tensor_outputs.more, nullptr);
+  delete[] std::exchange(node->differentiable_outputs.more, nullptr);
 }
 
 int visit_function(FunctionNode* node, visitproc visit, void* arg) {

@@ -95,9 +95,6 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "view_dtype(tensor, dtype) expected");
     Tensor* t = input(args[0]);
     DType dtype = dtype_from(args[1]);
-    if (t->requires_grad())
-      fail(PyExc_NotImplementedError,
-           "view(dtype) of a tensor that requires grad is not differentiable here");
     int from = t->itemsize(), to = dtype_size(dtype);
     Shape sizes, strides;
     sizes.assign(t->sizes());
@@ -135,8 +132,10 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
       sizes.sizes[last] /= ratio;
       offset /= ratio;
     }
+    // Not differentiable, so to autograd it is no view; it shares the memory and its version.
     TensorRef view = new_view(t, sizes, strides, offset);
     view->dtype = dtype;
+    view->extra->differentiable_view = false;
     return view.release_object();
   });
 }

@@ -412,12 +412,10 @@ PyObject* call(Primitive& op, PyObject* const* args) {
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
-  if (self->base() && self->extra->origin != ViewOrigin::ordinary && self->base()->requires_grad())
-    check_inplace(self);
-  if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   uint16_t needs = inputs_needing_grad(op, args);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
+  if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   bool records = (needs || base_needs) && modes.grad && is_differentiable(self->dtype);
   if (records && op.no_derivative) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());

@@ -170,9 +170,10 @@ const char* dtype_cpp_name(DType dtype) {
 
 int set_grad_fn(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    if (value && value != Py_None) fail(PyExc_TypeError, "grad_fn can be only set to None");
+    if (!value) fail(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+    if (value != Py_None) fail(PyExc_TypeError, "_grad_fn can be only set to None");
     Tensor* t = self_tensor(self);
-    if (t->base() && t->extra->differentiable_view) {
+    if (t->base() && t->extra->differentiable_view && !(t->flags & Tensor::INFERENCE)) {
       fail(PyExc_RuntimeError,
            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
            "(DDP) for "
@@ -192,7 +193,8 @@ PyObject* get_output_nr(PyObject* self, void*) {
 }
 PyObject* get_base(PyObject* self, void*) {
   Tensor* t = self_tensor(self);
-  Tensor* base = t->base() && t->extra->differentiable_view ? t->extra->base : nullptr;
+  bool view = t->base() && t->extra->differentiable_view && !(t->flags & Tensor::INFERENCE);
+  Tensor* base = view ? t->extra->base : nullptr;
   return Py_NewRef(base ? base->object() : Py_None);
 }
 PyObject* get_retains_grad(PyObject* self, void*) {
@@ -268,8 +270,10 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
     }
     Ref<PyObject> dict = checked(PyObject_GenericGetDict(self, nullptr));
     if (PyDict_SetItemString(dict.get(), "_grad_dtype", value) < 0) throw PythonError{};
-    // The engine casts to what the accumulator asks for; graphs recorded from now on get a new one.
-    if (t->extra) forget_accumulator(t->extra);
+    // The engine casts to what the accumulator asks for.
+    if (t->extra && t->extra->accumulator) {
+      t->extra->accumulator->outputs[0].dtype = value == Py_None ? t->dtype : dtype_from(value);
+    }
     return 0;
   });
 }
@@ -294,7 +298,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
             "must "
             "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's "
             "grad_dtype "
-            "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution.",
+            "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
+            "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they "
+            "match.",
             dtype_cpp_name(grad->dtype), dtype_class_name(expected));
     }
     if (!(grad->device() == t->device())) {
@@ -326,6 +332,19 @@ PyObject* get_hooks(PyObject* self, void*) {
   Tensor* t = self_tensor(self);
   PyObject* hooks = t->extra ? t->extra->*field : nullptr;
   return Py_NewRef(hooks ? hooks : Py_None);
+}
+template <PyObject* Extra::*field>
+int set_hooks(PyObject* self, PyObject* value, void* name) {
+  return guarded([&]() -> int {
+    if (!value) failf(PyExc_RuntimeError, "Deletion of %s not allowed!", static_cast<const char*>(name));
+    if (value != Py_None && !PyDict_Check(value)) {
+      failf(PyExc_TypeError, "the hooks must be a dict or None, not %s", Py_TYPE(value)->tp_name);
+    }
+    Extra* extra = extra_of(self_tensor(self));
+    Py_XSETREF(extra->*field, value == Py_None ? nullptr : Py_NewRef(value));
+    if (value != Py_None) track_graph(self_tensor(self));  // a hook may refer to anything
+    return 0;
+  });
 }
 
 PyObject* get_data(PyObject* self, void*) {
@@ -412,8 +431,10 @@ PyGetSetDef getset[] = {
     {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
     {"grad", get_grad, set_grad, nullptr, nullptr},
     {"_grad", get_grad, set_grad, nullptr, nullptr},
-    {"_backward_hooks", get_hooks<&Extra::hooks>, nullptr, nullptr, nullptr},
-    {"_post_accumulate_grad_hooks", get_hooks<&Extra::post_hooks>, nullptr, nullptr, nullptr},
+    {"_backward_hooks", get_hooks<&Extra::hooks>, set_hooks<&Extra::hooks>, nullptr,
+     const_cast<char*>("_backwards_hooks")},
+    {"_post_accumulate_grad_hooks", get_hooks<&Extra::post_hooks>, set_hooks<&Extra::post_hooks>, nullptr,
+     const_cast<char*>("_post_accumulate_grad_hooks")},
     {"grad_dtype", get_grad_dtype, set_grad_dtype, "The dtype of `.grad`; None: any.", nullptr},
     {"data", get_data, set_data, nullptr, nullptr},
     {"T", get_transposed, nullptr, nullptr, nullptr},

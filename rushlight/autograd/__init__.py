@@ -10,7 +10,8 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_no_graph, explain_operands, with_places
-from rushlight.autograd import function, graph
+from rushlight._warn import warn, warn_once
+from rushlight.autograd import _native_names, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function, NestedIOFunction
 from rushlight.autograd.grad_mode import (
@@ -51,6 +52,23 @@ def _as_tuple(value: Any) -> tuple:
     return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
+def _check_ends(given: tuple, what: str) -> None:
+    """Where gradients start or end: tensors, or edges of the graph."""
+    for each in given:
+        if isinstance(each, graph.GradientEdge):
+            if not isinstance(each.node, graph.Node):
+                raise RuntimeError(
+                    "GradientEdge's first object must be an autograd.graph.Node but got "
+                    + type(each.node).__name__
+                )
+        elif not isinstance(each, Tensor):
+            if what == "output":
+                raise AssertionError("Expected output to be a torch.Tensor")
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
+            )
+
+
 def _about(root: Any) -> tuple:
     """Shape, dtype and device of a tensor, or of the tensor whose gradient flows along an edge."""
     if isinstance(root, Tensor):
@@ -70,7 +88,8 @@ def kineto_available() -> bool:
 
 def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
     places = (
-        f"grad_output[{index}] has a shape of {gradient.shape} and output[{index}] has a shape of {shape}."
+        f"grad_output[{index}] has a shape of {gradient.shape[2:] if batched else gradient.shape} and "
+        f"output[{index}] has a shape of {shape}."
     )
     if not batched:
         return explain_operands(
@@ -90,6 +109,7 @@ def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:
 def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) -> tuple:
     """A gradient for every root: given ones are checked, missing ones are ones for scalars."""
     made: list = []
+    _check_ends(roots, "output")
     for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False)):
         shape, dtype, device = _about(root)
         if isinstance(gradient, Tensor):
@@ -133,6 +153,15 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
     return tuple(made)
 
 
+def _flag(value: Any) -> bool:
+    """A switch as torch's engine takes it: a bool, or a number."""
+    if isinstance(value, bool):
+        return value
+    from operator import index
+
+    return index(value) != 0
+
+
 def _check_roots(roots: tuple) -> None:
     for index, root in enumerate(roots):
         if isinstance(root, Tensor) and not root.requires_grad:
@@ -173,11 +202,30 @@ def backward(
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
     gradients = _initial_gradients(tensors, gradients)
     _check_roots(tensors)
+    _check_ends(inputs or (), "input")
     for tensor in inputs or ():
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    keep = create_graph if retain_graph is None else bool(retain_graph)
-    _C.run_backward(tensors, gradients, keep, bool(create_graph), inputs, True)
+    create_graph = _flag(create_graph)
+    keep = create_graph if retain_graph is None else _flag(retain_graph)
+    if create_graph:
+        warn_once(_CYCLE)
+    _C.run_backward(tensors, gradients, keep, create_graph, inputs, True)
+
+
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+    "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+    "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters to "
+    "None after use to break the cycle and avoid the leak."
+)
+
+
+def _run(tensors, gradients, keep_graph, create_graph, inputs, accumulate):
+    """The engine as torch offers it below `backward` and `grad`: nothing is filled in or materialised."""
+    _check_roots(tensors)
+    _check_ends(inputs or (), "input")
+    return _C.run_backward(tensors, gradients, _flag(keep_graph), _flag(create_graph), inputs, accumulate)
 
 
 def grad(
@@ -211,7 +259,9 @@ def grad(
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    keep = create_graph if retain_graph is None else bool(retain_graph)
+    _check_ends(inputs, "input")
+    create_graph = _flag(create_graph)
+    keep = create_graph if retain_graph is None else _flag(retain_graph)
     if is_grads_batched:
         return _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
     gradients = _initial_gradients(outputs, given)
@@ -219,7 +269,7 @@ def grad(
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-    result = _C.run_backward(outputs, gradients, keep, bool(create_graph), inputs, False)
+    result = _C.run_backward(outputs, gradients, keep, create_graph, inputs, False)
     unused = [index for index, gradient in enumerate(result) if gradient is None]
     if not unused:
         return result
@@ -241,7 +291,12 @@ def grad(
             )
         )
     if materialize_grads:
-        return tuple(_zeros(x) if g is None else g for g, x in zip(result, inputs, strict=True))
+        if any(isinstance(inputs[index], graph.GradientEdge) for index in unused):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        return tuple(
+            _C.zeros_like(x).requires_grad_(create_graph) if g is None else g
+            for g, x in zip(result, inputs, strict=True)
+        )
     return result
 
 
@@ -249,17 +304,13 @@ def _node_of(root: Any) -> Any:
     return root.grad_fn if isinstance(root, Tensor) else root.node
 
 
-def _zeros(root: Any) -> Tensor:
-    from rushlight import zeros
-
-    shape, dtype, device = _about(root)
-    return zeros(shape, dtype=dtype, device=device)
-
-
 def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads):
     """One run per row of the gradients, results stacked."""
     from rushlight import stack
 
+    for gradient in given:
+        if isinstance(gradient, Tensor) and not gradient.dim():
+            gradient[0]  # raises: there is no first dimension to be the batch
     _initial_gradients(outputs, given, batched=True)
     sizes = [g.shape[0] for g in given if g is not None]
     if len(set(sizes)) > 1:
@@ -288,15 +339,6 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 
-class _ExecutionEngine:
-    """What programs reach as `Variable._execution_engine`."""
-
-    @staticmethod
-    def queue_callback(callback: Any) -> None:
-        """Calls `callback` at the end of the backward that is running."""
-        _C.call_when_done(callback)
-
-
 class _VariableMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
@@ -305,13 +347,17 @@ class _VariableMeta(type):
 class Variable(metaclass=_VariableMeta):
     """The old name of Tensor: Variable(t) is t."""
 
-    _execution_engine = _ExecutionEngine
+    _execution_engine = _native_names._EngineBase()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         from rushlight import tensor
 
+        if volatile:
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         data = tensor([]) if data is None else data
-        return data.detach().requires_grad_(requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(bool(requires_grad))
 
 
 # Parts that a program may not need are imported when they are first named.

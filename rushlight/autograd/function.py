@@ -62,6 +62,9 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
+_ContextMethodMixin = FunctionCtx  # its old name
+
+
 class _HookMixin:
     @staticmethod
     def _register_hook(backward_hooks: Any, hook: Any) -> tuple:
@@ -205,7 +208,7 @@ def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
     return bound.args[1:] if with_ctx else bound.args
 
 
-class _Error(Function):
+class _Raises(Function):
     """Passes values on; differentiating them raises."""
 
     _node_name = "Error"
@@ -218,6 +221,69 @@ class _Error(Function):
     @staticmethod
     def backward(ctx, *grads):
         raise RuntimeError(ctx.message)
+
+
+class _Lacks(_Raises):
+    """The result of an operation that has no derivative."""
+
+    _node_name = "NotImplemented"
+
+
+class _Undefined(Function):
+    """Passes values on, and no gradient back."""
+
+    _node_name = "UndefinedGradBackward"
+
+    @staticmethod
+    def forward(ctx, *values):
+        return tuple(v.view_as(v) for v in values)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None,) * len(grads)
+
+
+def _in_namespace(cls: type) -> type:
+    """The class of a Function's nodes; they call themselves by the full name torch gives to its own."""
+    node: Any = cls._backward_cls  # type: ignore[attr-defined]
+    node.name = lambda self: f"torch::autograd::{type(self).__name__}"
+    return node
+
+
+_Error, _NotImplemented, _ = map(_in_namespace, (_Raises, _Lacks, _Undefined))
+
+
+def _single(values: tuple) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+class _UndefinedGrad:
+    """`torch._C._functions.UndefinedGrad()(x)`: x, through which no gradient comes back."""
+
+    def __call__(self, *values: Any) -> Any:
+        return _single(_Undefined.apply(*values))
+
+
+class _DelayedError:
+    """`torch._C._functions.DelayedError(message, count)(*values)`: values whose derivative raises."""
+
+    def __init__(self, message: str, count: int) -> None:
+        self.message, self.count = message, count
+
+    def __call__(self, *values: Any) -> Any:
+        return _single(_raise_later(self.message, values))
+
+
+def _raise_later(message: str, values: tuple, cls: Any = _Raises) -> tuple:
+    anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
+    return cls.apply(message, anchor, *values)
+
+
+def without_derivative(name: str, result: Any, *inputs: Any) -> Any:
+    """`result` of the operation `name`, which torch cannot differentiate: asking for its gradient raises."""
+    if not _C.is_grad_enabled() or not any(isinstance(i, _C.Tensor) and i.requires_grad for i in inputs):
+        return result
+    return _raise_later(f"derivative for aten::{name} is not implemented", (result,), _Lacks)[0]
 
 
 def once_differentiable(fn: Any) -> Any:
@@ -244,8 +310,7 @@ def once_differentiable(fn: Any) -> Any:
             return outputs
         message = "trying to differentiate twice a function that was marked with @once_differentiable"
         values = outputs if isinstance(outputs, tuple) else (outputs,)
-        anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
-        return _Error.apply(message, anchor, *values)
+        return _raise_later(message, values)
 
     return wrapper
 

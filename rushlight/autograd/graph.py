@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,14 +18,6 @@ __all__ = [
 
 Node = _C.Node
 Tensor = _C.Tensor
-
-
-def _set_versions(tensors: Sequence[Tensor], versions: Sequence[int]) -> None:
-    for tensor, version in zip(tensors, versions, strict=True):
-        _C.set_version(tensor, version)
-
-
-_C._autograd = types.SimpleNamespace(SavedTensor=_C.SavedTensor, _unsafe_set_version_counter=_set_versions)
 
 
 class GradientEdge(NamedTuple):
@@ -48,6 +39,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> rushlight.autograd.grad(edge, x, rushlight.ones(2))
     (tensor([2., 2.]),)
     """
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
     return GradientEdge(*_C.gradient_edge(tensor))
 
 
@@ -139,9 +134,19 @@ Node.register_prehook.__doc__ = (
 )
 
 
-def _register_hook_dict(self, hooks: dict) -> None:
-    for hook in hooks.values():
-        self._hooks("tensor").append((0, hook))
+def _register_hook_dict(self, tensor: Tensor) -> None:
+    """Runs the hooks in `tensor._backward_hooks`, also those added later, on the gradient of `tensor`."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError("_register_hook_dict expected a variable")
+    hooks = tensor._backward_hooks
+
+    def run_all(grad):
+        for hook in tuple(hooks.values()) if hooks else ():
+            answer = hook(grad)
+            grad = grad if answer is None else answer
+        return grad
+
+    self._hooks("tensor").append((tensor.output_nr, run_all))
 
 
 Node._register_hook_dict = _register_hook_dict
@@ -156,7 +161,7 @@ class _InputMetadata(NamedTuple):
 
 
 Node._input_metadata = property(
-    lambda self: tuple(_InputMetadata(*output) for output in self._outputs()),
+    lambda self: tuple(_InputMetadata(list(shape), *rest) for shape, *rest in self._outputs()),
     doc="Shape, dtype and device of the gradients this node takes.",
 )
 

@@ -1,0 +1,125 @@
+// What programs ask about the graph and the running backward behind torch's public names
+// (rushlight/autograd/_native_names.py), and the names that composed operations give to their last node.
+//
+// Note [names of composed operations]
+// An operation that is one node in torch may be composed of several here. The user called `roll` and expects
+// to read RollBackward0, so the function that composes gives the node it ends with that name: `rename_node`
+// puts a copy of the node's primitive, the same but for the name, in its place.
+#include <map>
+
+#include "../graph/custom.h"
+#include "../graph/errors.h"
+#include "primitive.h"
+#include "tensor_type.h"
+
+namespace rl {
+namespace {
+
+Tensor* tensor_argument(PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+// The nodes of the running backward, in the order in which they run.
+PyObject* py_execution_order(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<Node*> order = execution_order();
+    Ref<PyObject> list = checked(PyList_New(Py_ssize_t(order.size())));
+    for (size_t i = 0; i < order.size(); i++) {
+      expose(order[i]);
+      PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(order[i]->object()));
+    }
+    return list.release();
+  });
+}
+
+PyObject* py_run_keeps_graph(PyObject*, PyObject*) { return PyBool_FromLong(run_keeps_graph()); }
+PyObject* py_run_accumulates(PyObject*, PyObject*) { return PyBool_FromLong(run_accumulates()); }
+PyObject* py_next_sequence(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(next_node_number()); }
+
+PyObject* py_running_node(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = running_node();
+    if (!node) Py_RETURN_NONE;
+    expose(node);
+    return Py_NewRef(node->object());
+  });
+}
+
+// node_class(name): the class of the nodes with that name.
+PyObject* py_node_class(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text) return nullptr;
+    return Py_NewRef(reinterpret_cast<PyObject*>(node_class(text)));
+  });
+}
+
+// In torch's order of CreationMeta.
+constexpr ViewOrigin ORIGINS[] = {ViewOrigin::ordinary, ViewOrigin::custom, ViewOrigin::multi_output,
+                                  ViewOrigin::no_grad, ViewOrigin::inference};
+
+Extra* extra_of_view(PyObject* o) {
+  Tensor* t = tensor_argument(o);
+  if (!t->base() || !t->extra->differentiable_view) fail(PyExc_RuntimeError, "the tensor is not a view");
+  return t->extra;
+}
+
+PyObject* py_view_origin(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    ViewOrigin origin = extra_of_view(o)->origin;
+    long at = 0;
+    while (ORIGINS[at] != origin) at++;
+    return PyLong_FromLong(at);
+  });
+}
+
+PyObject* py_set_view_origin(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* o;
+    int at;
+    if (!PyArg_ParseTuple(args, "Oi", &o, &at)) return nullptr;
+    if (at < 0 || at >= int(std::size(ORIGINS))) fail(PyExc_ValueError, "no such CreationMeta");
+    extra_of_view(o)->origin = ORIGINS[at];
+    Py_RETURN_NONE;
+  });
+}
+
+// rename_node(tensor, name, since): names the node that made the tensor, if it is no older than `since` (a
+// value of next_sequence). Returns the tensor.
+PyObject* py_rename_node(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* o;
+    const char* name;
+    unsigned long long since;
+    if (!PyArg_ParseTuple(args, "OsK", &o, &name, &since)) return nullptr;
+    Node* node = tensor_argument(o)->grad_fn;
+    if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType)
+      return Py_NewRef(o);
+    static std::map<std::pair<Primitive*, std::string>, Primitive*> renamed;
+    Primitive*& other = renamed[{node->op, name}];
+    if (!other) {
+      other = new Primitive(*node->op);
+      other->node_name = name;
+      other->node_type = nullptr;
+    }
+    node->op = other;
+    return Py_NewRef(o);
+  });
+}
+
+PyMethodDef functions[] = {{"execution_order", py_execution_order, METH_NOARGS, nullptr},
+                           {"run_keeps_graph", py_run_keeps_graph, METH_NOARGS, nullptr},
+                           {"run_accumulates", py_run_accumulates, METH_NOARGS, nullptr},
+                           {"running_node", py_running_node, METH_NOARGS, nullptr},
+                           {"next_sequence", py_next_sequence, METH_NOARGS, nullptr},
+                           {"node_class", py_node_class, METH_O, nullptr},
+                           {"view_origin", py_view_origin, METH_O, nullptr},
+                           {"set_view_origin", py_set_view_origin, METH_VARARGS, nullptr},
+                           {"rename_node", py_rename_node, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+
+}  // namespace
+}  // namespace rl

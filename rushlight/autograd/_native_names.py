@@ -1,0 +1,220 @@
+"""What torch keeps about autograd in its extension: `torch._C._autograd`, `torch._C._functions` and questions
+to the engine. Programs that look behind the public names find the same names here, next to Rushlight's own.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from rushlight import _C
+
+_COPIES = ("AccumulateGrad", "CopySlices")
+
+
+class _Functions(ModuleType):
+    """`torch._C._functions`: the classes of graph nodes, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("UndefinedGrad", "DelayedError", "Error", "NotImplemented"):
+            from rushlight.autograd import function
+
+            return getattr(function, f"_{name}")
+        if name in _COPIES or "Backward" in name:
+            found = _C.node_class(name)
+            if found is not None:
+                return found
+        raise AttributeError(f"module 'torch._C._functions' has no attribute '{name}'")
+
+
+class CreationMeta:
+    """How a view came about; decides what writing into it in place means."""
+
+    def __init__(self, value: int, name: str) -> None:
+        self.value, self.name = value, name
+
+    def __repr__(self) -> str:
+        return f"<CreationMeta.{self.name}: {self.value}>"
+
+    def __int__(self) -> int:
+        return self.value
+
+
+_ORIGINS = ("DEFAULT", "IN_CUSTOM_FUNCTION", "MULTI_OUTPUT_NODE", "NO_GRAD_MODE", "INFERENCE_MODE")
+for _value, _name in enumerate(_ORIGINS):
+    setattr(CreationMeta, _name, CreationMeta(_value, _name))
+
+
+def _get_creation_meta(tensor: _C.Tensor) -> CreationMeta:
+    """How a view came about."""
+    return getattr(CreationMeta, _ORIGINS[_C.view_origin(tensor)])
+
+
+def _set_creation_meta(tensor: _C.Tensor, meta: CreationMeta) -> None:
+    """Changes what is remembered of a view's making."""
+    _C.set_view_origin(tensor, int(meta))
+
+
+def _push_saved_tensors_default_hooks(pack_hook: Any, unpack_hook: Any) -> None:
+    """What entering `saved_tensors_hooks` does."""
+    _C.push_saved_hooks(pack_hook, unpack_hook)
+
+
+def _pop_saved_tensors_default_hooks() -> None:
+    """What leaving `saved_tensors_hooks` does."""
+    _C.pop_saved_hooks()
+
+
+def _top_saved_tensors_default_hooks(ignore_is_tracing: bool = False) -> Any:
+    """The innermost pair of hooks, or None."""
+    return _C.top_saved_hooks()
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether `saved_tensors_hooks` may be entered."""
+    return _saved_tensors_hooks_get_disabled_error_message() is None
+
+
+def _saved_tensors_hooks_enable() -> None:
+    """Allows `saved_tensors_hooks` again."""
+    _C.disable_saved_hooks(None)
+
+
+def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
+    """Entering `saved_tensors_hooks` raises with this message from now on."""
+    if not fail_if_non_empty and _C.top_saved_hooks() is not None:
+        raise NotImplementedError("disabling the saved-tensor hooks while some are active")
+    _C.disable_saved_hooks(error_message)
+
+
+def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
+    """The message given to `_saved_tensors_hooks_disable`, or None."""
+    return _C.disabled_saved_hooks()
+
+
+def _unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
+    """Sets what `_version` says."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        _C.set_version(tensor, version)
+
+
+def _get_sequence_nr() -> int:
+    """The number that the next node of the graph gets."""
+    return _C.next_sequence()
+
+
+def _get_current_graph_task_keep_graph() -> bool:
+    """Whether the backward that is running keeps what was saved; True if none runs."""
+    return _C.run_keeps_graph()
+
+
+def _get_data_attr(tensor: _C.Tensor) -> _C.Tensor:
+    """`tensor.data`"""
+    return tensor.data
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward that is running on this thread, -1 if none is."""
+    return _C.current_run() - 1 if _C.current_run() else -1
+
+
+def _current_graph_task_execution_order() -> list:
+    """The nodes of the running backward in the order in which they run."""
+    if not _C.current_run():
+        raise RuntimeError(
+            "_current_graph_task_execution_order should only be called during the backward pass"
+        )
+    from rushlight.autograd.grad_mode import is_multithreading_enabled
+
+    if is_multithreading_enabled():
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed with "
+            "multithreading disabled, e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled("
+            "False):\n...     torch.autograd.grad(...)\n"
+        )
+    return _C.execution_order()
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the running backward reaches this node."""
+    if not isinstance(node, _C.Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    if not _C.current_run():
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    will = _C.will_run(node, 0)
+    if will and not _C.run_accumulates() and node.name() == "torch::autograd::AccumulateGrad":
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running "
+            "autograd.grad(). This is currently not supported."
+        )
+    return will
+
+
+def _current_autograd_node() -> Any:
+    """The node whose derivative is being computed on this thread, or None."""
+    return _C.running_node()
+
+
+class _EngineBase:
+    """What programs reach as `Variable._execution_engine`."""
+
+    def queue_callback(self, callback: Any) -> None:
+        """Calls `callback` at the end of the backward that is running."""
+        _C.call_when_done(callback)
+
+    def run_backward(
+        self,
+        tensors: tuple,
+        grad_tensors: tuple,
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: tuple | None = None,
+        allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> Any:
+        """The run of the engine under `backward` and `grad`."""
+        from rushlight.autograd import _run
+
+        inputs = tuple(inputs or ()) or None
+        return _run(tuple(tensors), tuple(grad_tensors), keep_graph, create_graph, inputs, accumulate_grad)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether no `grad` and no `backward(inputs=...)` is running on this thread."""
+        return _C.all_runs_accumulate()
+
+
+def _increment_version(tensors: Any) -> None:
+    """Counts a write to each of the tensors."""
+    for tensor in tensors:
+        _C.note_write(tensor)
+
+
+_AUTOGRAD = (
+    CreationMeta, _get_creation_meta, _set_creation_meta, _push_saved_tensors_default_hooks,
+    _pop_saved_tensors_default_hooks, _top_saved_tensors_default_hooks, _saved_tensors_hooks_is_enabled,
+    _saved_tensors_hooks_enable, _saved_tensors_hooks_disable,
+    _saved_tensors_hooks_get_disabled_error_message, _unsafe_set_version_counter, _get_sequence_nr,
+    _get_current_graph_task_keep_graph, _get_data_attr,
+)  # fmt: skip
+_CORE = (
+    _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,
+    _current_autograd_node, _increment_version,
+)  # fmt: skip
+
+
+def _install() -> None:
+    _C._autograd = ModuleType("torch._C._autograd")
+    for item in (_C.SavedTensor, *_AUTOGRAD):
+        setattr(_C._autograd, item.__name__, item)
+    for item in _CORE:
+        setattr(_C, item.__name__, item)
+    _C._ImperativeEngine = _EngineBase
+    _C._functions = _Functions("torch._C._functions")
+    # `import torch._C._functions` asks the parent for a path and the table of modules for the child.
+    _C.__path__ = []
+    for name in ("_autograd", "_functions"):
+        sys.modules[f"rushlight._C.{name}"] = getattr(_C, name)
+
+
+_install()
