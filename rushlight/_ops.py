@@ -297,7 +297,7 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
         from rushlight.autograd.profiler import _PROFILER_OPS
 
         op = _PROFILER_OPS.get(name)
-        return None if op is None else OpOverloadPacket(space, name, op, ["default"])
+        return None if op is None else OpOverloadPacket(space, name, op, ["default", "_RecordFunction"])
     if space == "prim" and name == "device":
         return OpOverloadPacket(space, name, lambda tensor: tensor.device, ["default"])
     if space == "rushlight":

@@ -2,11 +2,15 @@
 
 import doctest
 import json
+import threading
 
 import pytest
 
 import rushlight as torch
+import rushlight.utils.data
 from rushlight.autograd import profiler as autograd_profiler
+from rushlight.autograd import profiler_util
+from rushlight.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.profiler import ProfilerAction, profile, record_function, schedule
 
 
@@ -27,7 +31,7 @@ def test_counts_and_nesting():
     assert [child.name for child in loss.cpu_children] == ["aten::mul", "aten::exp", "aten::sum"]
     assert 0 <= loss.self_cpu_time_total <= loss.cpu_time_total
     product = loss.cpu_children[0]
-    assert product.input_shapes[0] == (3,)
+    assert product.input_shapes[0] == [3]
     assert x.grad.shape == (3,)
 
 
@@ -46,8 +50,8 @@ def test_nothing_is_measured_outside():
 def test_memory_and_table():
     with profile(profile_memory=True) as measured:
         kept = torch.ones(1024) + 1
-    (average,) = measured.key_averages()
-    assert average.self_cpu_memory_usage == kept.nbytes
+    memory = {average.key: average.self_cpu_memory_usage for average in measured.key_averages()}
+    assert memory["aten::add"] == memory["aten::empty"] == kept.nbytes
     table = measured.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
     for text in ("Self CPU %", "# of Calls", "aten::add", "KB", "Self CPU time total"):
         assert text in table
@@ -62,8 +66,9 @@ def test_errors_inside_keep_the_books():
 
 
 def test_chrome_trace(tmp_path):
+    x = torch.ones(2)
     with profile() as measured:
-        _ = torch.ones(2).sin()
+        _ = x.sin()
     measured.export_chrome_trace(str(tmp_path / "trace.json"))
     (event,) = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert (event["name"], event["ph"]) == ("aten::sin", "X")
@@ -76,15 +81,89 @@ def test_schedule():
     names = [plan(step).name for step in range(7)]
     assert names == ["NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE", "NONE"]
     ready = []
+    x = torch.ones(2)
     with profile(schedule=plan, on_trace_ready=lambda p: ready.append(len(p.events()))) as measured:
         for _ in range(7):
-            torch.ones(2).sin()
+            x.sin()
             measured.step()
     assert ready == [4]  # two steps, each with one operation
     assert measured.current_action is ProfilerAction.NONE
 
 
-@pytest.mark.parametrize("module", [autograd_profiler, torch.profiler], ids=["autograd", "profiler"])
+def test_events_know_their_derivatives(tmp_path):
+    x = torch.ones(3, requires_grad=True)
+    with autograd_profiler.profile() as measured:
+        (x * 2).sum().backward()
+    events = {event.name: event for event in measured.function_events}
+    forward = next(e for e in measured.function_events if e.name == "aten::mul")
+    assert forward.sequence_nr == events["MulBackward0"].sequence_nr > 0
+    step = events["autograd::engine::evaluate_function: MulBackward0"]
+    assert step.cpu_children == [events["MulBackward0"]] and events["MulBackward0"].scope == 1
+    measured.export_chrome_trace(str(tmp_path / "trace.json"))
+    written = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert sorted(e["ph"] for e in written if e["name"] == "fwdbwd") == ["f", "f", "s", "s"]
+
+
+def test_stacks_shapes_and_flops(tmp_path):
+    x = torch.rand(3, 4)
+    with profile(with_stack=True, with_flops=True) as measured:
+        torch.mm(x, torch.rand(4, 5))
+    product = next(e for e in measured.events() if e.name == "aten::mm")
+    assert product.flops == 120 and product.input_shapes == [[3, 4], [4, 5]]
+    assert "test_stacks_shapes_and_flops" in product.stack[0]
+    by_stack = measured.key_averages(group_by_stack_n=2).table(max_src_column_width=40)
+    assert "Source Location" in by_stack and "FLOPs" in by_stack
+    measured.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+    with pytest.raises(ValueError, match="metric should be one of"):
+        measured.export_stacks(str(tmp_path / "stacks"), "nope")
+
+
+def test_events_made_by_hand():
+    times = [(0, (0, 10)), (0, (1, 5)), (0, (2, 3)), (0, (6, 9)), (1, (1, 4)), (1, (2, 3))]
+    events = EventList(
+        FunctionEvent(id=i, name="f", thread=thread, start_us=start, end_us=end)
+        for i, (thread, (start, end)) in enumerate(times)
+    )
+    events._populate_cpu_children()
+    assert [[child.id for child in event.cpu_children] for event in events] == [[1, 3], [2], [], [], [5], []]
+    average = FunctionEventAvg()
+    average.add(FunctionEvent(id=0, name="foo", thread=0, start_us=10, end_us=15))
+    average.add(FunctionEvent(id=1, name="foo", thread=0, start_us=20, end_us=30))
+    average.add(average)
+    assert (average.key, average.count, average.cpu_time_total) == ("foo", 4, 30)
+
+
+def test_only_the_measuring_thread_is_measured():
+    x = torch.ones(2)
+    with autograd_profiler.profile() as measured:
+        other = threading.Thread(target=x.exp)
+        other.start()
+        other.join()
+    assert len(measured.function_events) == 0
+
+
+def test_optimisers_loaders_and_operators_by_name():
+    w = torch.rand(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    with autograd_profiler.profile() as measured:
+        (w * 2).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        for _ in torch.utils.data.DataLoader([1, 2]):
+            pass
+        handle = torch.ops.profiler._record_function_enter_new("block", None)
+        torch.ops.profiler._record_function_exit._RecordFunction(handle)
+    names = [event.name for event in measured.function_events]
+    for name in ("Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad", "block"):
+        assert names.count(name) == 1
+    assert names.count("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__") == 3
+
+
+@pytest.mark.parametrize(
+    "module",
+    [autograd_profiler, profiler_util, torch.profiler.profiler],
+    ids=["autograd", "events", "profiler"],
+)
 def test_examples(module):
     failed, _ = doctest.testmod(module, extraglobs={"rushlight": torch})
     assert not failed

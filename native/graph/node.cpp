@@ -440,6 +440,8 @@ void set_outputs(Node* node, uint32_t count) {
   node->output_count = count;
 }
 
+uint64_t upcoming_sequence() { return next_sequence; }
+
 void set_output(Node* node, uint32_t nr, const Tensor* t) {
   OutputInfo& info = node->outputs[nr];
   info.ndim = t->ndim;

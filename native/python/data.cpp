@@ -7,6 +7,7 @@
 #include "../tensor/parallel.h"
 #include "functions.h"
 #include "primitive.h"
+#include "profiler.h"
 
 namespace rl {
 namespace {
@@ -201,8 +202,8 @@ PyObject* py_empty(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 3) fail(PyExc_TypeError, "empty(size, dtype, device) expected");
     Shape shape;
     read_sizes(args[0], shape, "empty", "size");
+    PartTiming timing("aten::empty");
     TensorRef t = new_tensor(shape, dtype_or(args[1], default_dtype()), device_from(args[2]));
-    if (modes.inference) t->flags |= Tensor::INFERENCE;
     t->storage->written = keep(current_source());
     return t.release_object();
   });
@@ -245,7 +246,6 @@ PyObject* py_empty_like(PyObject*, PyObject* const* args, Py_ssize_t n) {
     bool dense = !like->is_contiguous() && is_dense(like->sizes(), like->strides());
     TensorRef t = dense ? new_strided(like->sizes(), like->strides(), dtype, device)
                         : new_tensor(like->sizes(), dtype, device);
-    if (modes.inference) t->flags |= Tensor::INFERENCE;
     t->storage->written = keep(current_source());
     return t.release_object();
   });
@@ -272,8 +272,12 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     DType dtype = dtype_or(args[2], value.dtype());
     alignas(16) char element[16];
     store_checked(value, dtype, element);
-    TensorRef t = new_tensor(shape, dtype, device_from(args[3]));
-    if (modes.inference) t->flags |= Tensor::INFERENCE;
+    TensorRef t;
+    {
+      PartTiming timing("aten::empty");
+      t = new_tensor(shape, dtype, device_from(args[3]));
+    }
+    PartTiming timing("aten::fill_");
     if (!t->is_meta()) {
       bool zero = true;
       for (int i = 0; i < dtype_size(dtype); i++) zero &= element[i] == 0;

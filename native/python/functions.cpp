@@ -6,6 +6,7 @@
 
 #include "../graph/modes.h"
 #include "primitive.h"
+#include "profiler.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -141,6 +142,17 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
   return PyObject_Vectorcall(function, moved.data(), size_t(positional) + 1, names.get());
 }
 
+// The Python function itself.
+PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (kwnames) {
+    Ref<PyObject> names = translated(f->wrapped, kwnames);
+    if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);
+    if (at >= 0) return call_with_whole(f->wrapped, args, positional, kwnames, at);
+  }
+  return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+}
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
   if (modes.torch_function || function_modes) {
@@ -161,13 +173,11 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
       });
     }
   }
-  if (kwnames) {
-    Ref<PyObject> names = translated(f->wrapped, kwnames);
-    if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
-    Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);
-    if (at >= 0) return call_with_whole(f->wrapped, args, positional, kwnames, at);
-  }
-  return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+  if (!profiling()) return call_wrapped(f, args, nargsf, kwnames);
+  return guarded([&]() -> PyObject* {
+    CallTiming timing(self, args, PyVectorcall_NARGS(nargsf));
+    return call_wrapped(f, args, nargsf, kwnames);
+  });
 }
 
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {

@@ -1,15 +1,23 @@
 // Measuring operations: what autograd.profiler reads.
 //
-// While it is on, every primitive's forward function is `timed`, which calls the real one and notes when, how
-// long and how much memory; nothing is paid while it is off. The engine notes the derivatives it runs
-// (Timing, graph/custom.h). Events end up in `events` in the order they began; an event knows the one it is
-// inside of.
+// While it is on, every primitive's forward function is `timed_forward` (forwards.h), which calls the real
+// one and notes when, how long and how much memory; nothing is paid while it is off. Public functions note
+// themselves around that (functions.cpp), the engine the derivatives it runs (Timing, graph/custom.h). Only
+// the thread that started it is measured. Events end up in `events` in the order they began; an event knows
+// the one it is inside of. Start with `begin`.
+#include "profiler.h"
+
 #include <chrono>
+#include <cstring>
 
 #include "../graph/custom.h"
+#include "../graph/modes.h"
 #include "forwards.h"
 
 namespace rl {
+
+uint64_t upcoming_sequence();  // node.cpp: of the next node that is recorded
+
 namespace {
 
 struct Event {
@@ -17,12 +25,16 @@ struct Event {
   int64_t start, end;  // nanoseconds
   int64_t memory;      // bytes still held that were not before
   int32_t parent;      // index, -1: none
-  unsigned long thread;
-  PyObject* shapes;  // of the inputs, or null
+  int32_t scope;       // torch's numbers: 0 a function, 1 a derivative, 7 named by the user
+  int64_t sequence;    // of the node that is recorded or run; -1: none
+  PyObject* shapes;    // of the arguments, or null
+  PyObject* result;    // the shape of the result, or null
+  PyObject* stack;     // where it was called, or null
 };
 
 std::vector<Event> events;
-bool running = false, shapes_wanted = false;
+bool running = false, shapes_wanted = false, stacks_wanted = false;
+unsigned long measured_thread = 0;
 thread_local int32_t innermost = -1;
 
 int64_t now() {
@@ -31,11 +43,34 @@ int64_t now() {
       .count();
 }
 
-int32_t begin(std::string name) {
+bool measuring() { return running && PyThread_get_thread_ident() == measured_thread; }
+
+// "file(line): function" of every frame, innermost first.
+PyObject* current_stack() {
+  Ref<PyObject> list = checked(PyList_New(0));
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    Ref<PyObject> line(PyUnicode_FromFormat("%U(%d): %U", code->co_filename, PyFrame_GetLineNumber(frame),
+                                            code->co_name));
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+    if (!line || PyList_Append(list.get(), line.get()) < 0) {
+      Py_XDECREF(frame);
+      throw PythonError{};
+    }
+  }
+  return list.release();
+}
+
+int32_t begin(std::string name, int32_t scope, int64_t sequence) {
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
-  events.push_back({std::move(name), now(), 0, int64_t(memory_stats().in_use), parent,
-                    PyThread_get_thread_ident(), nullptr});
+  PyObject* stack = stacks_wanted ? current_stack() : nullptr;
+  events.push_back({std::move(name), now(), 0, int64_t(memory_stats().in_use), parent, scope, sequence,
+                    nullptr, nullptr, stack});
   innermost = index;
   return index;
 }
@@ -48,31 +83,71 @@ void finish(int32_t index) {
   innermost = event.parent;
 }
 
-PyObject* shapes_of(const Primitive& op, PyObject* const* args) {
+PyObject* shape_list(Tensor* t) {
+  Ref<PyObject> list = checked(PyList_New(t->ndim));
+  for (int d = 0; d < t->ndim; d++) {
+    PyObject* size = PyLong_FromLongLong(t->geometry[d]);
+    if (!size) throw PythonError{};
+    PyList_SET_ITEM(list.get(), d, size);
+  }
+  return list.release();
+}
+
+PyObject* shapes_of(PyObject* const* args, Py_ssize_t count) {
   Ref<PyObject> list = checked(PyList_New(0));
-  for (int i = 0; i < op.input_count; i++) {
-    Ref<PyObject> shape =
-        is_tensor(args[i]) ? checked(size_object(as_tensor(args[i])->sizes())) : checked(PyTuple_New(0));
+  for (Py_ssize_t i = 0; i < count; i++) {
+    Ref<PyObject> shape(is_tensor(args[i]) ? shape_list(as_tensor(args[i])) : nullptr);
+    if (!shape) shape = checked(PyList_New(0));
+    if (PyTuple_Check(args[i]) || PyList_Check(args[i])) {  // of tensors: a list of shapes
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
+        PyObject* o = PySequence_Fast_GET_ITEM(args[i], k);
+        if (!is_tensor(o)) break;
+        Ref<PyObject> one(shape_list(as_tensor(o)));
+        if (PyList_Append(shape.get(), one.get()) < 0) throw PythonError{};
+      }
+    }
     if (PyList_Append(list.get(), shape.get()) < 0) throw PythonError{};
   }
   return list.release();
 }
 
+class Measured {
+ public:
+  Measured(std::string name, int32_t scope, int64_t sequence)
+      : index(measuring() ? begin(std::move(name), scope, sequence) : -1) {}
+  ~Measured() {
+    if (running) finish(index);
+  }
+  Measured(const Measured&) = delete;
+  int32_t index;
+};
 
-// profiler_start(with shapes)
-PyObject* py_start(PyObject*, PyObject* with_shapes) {
+bool is_recorded(const Primitive& op, PyObject* const* args) {
+  if (!modes.grad || op.no_derivative) return false;
+  for (int i = 0; i < op.input_count; i++) {
+    if (is_tensor(args[i]) && as_tensor(args[i])->requires_grad()) return true;
+  }
+  return false;
+}
+
+// profiler_start(with shapes, with stacks)
+PyObject* py_start(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    if (running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread");
-    shapes_wanted = with_shapes == Py_True;
+    int shapes, stacks;
+    if (!PyArg_ParseTuple(args, "pp", &shapes, &stacks)) return nullptr;
+    if (running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread.");
+    shapes_wanted = shapes;
+    stacks_wanted = stacks;
     events.clear();
     innermost = -1;
+    measured_thread = PyThread_get_thread_ident();
     arrange_forwards(true, dispatching_forwards());
     running = true;
     Py_RETURN_NONE;
   });
 }
 
-// profiler_stop(): [(name, start ns, end ns, bytes, parent, thread, shapes or None)]
+// profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, shapes, result, stack)]
 PyObject* py_stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (!running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not running");
@@ -84,11 +159,13 @@ PyObject* py_stop(PyObject*, PyObject*) {
     Ref<PyObject> list = checked(PyList_New(0));
     int64_t last = now();
     for (Event& event : taken) {
-      Ref<PyObject> shapes(event.shapes ? event.shapes : Py_NewRef(Py_None));
+      auto owned = [](PyObject* o) { return Ref<PyObject>(o ? o : Py_NewRef(Py_None)); };
+      Ref<PyObject> shapes = owned(event.shapes), result = owned(event.result), stack = owned(event.stack);
       if (!event.end) event.end = last, event.memory = 0;
-      Ref<PyObject> one =
-          checked(Py_BuildValue("(sLLLikO)", event.name.c_str(), (long long)event.start, (long long)event.end,
-                                (long long)event.memory, event.parent, event.thread, shapes.get()));
+      Ref<PyObject> one = checked(Py_BuildValue(
+          "(sLLLiiLOOO)", event.name.c_str(), (long long)event.start, (long long)event.end,
+          (long long)event.memory, event.parent, event.scope, (long long)event.sequence, shapes.get(),
+          result.get(), stack.get()));
       if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
     }
     return list.release();
@@ -100,20 +177,22 @@ PyObject* py_begin(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
     const char* text = PyUnicode_AsUTF8(name);
     if (!text) return nullptr;
-    return PyLong_FromLong(running ? begin(text) : -1);
+    return PyLong_FromLong(measuring() ? begin(text, 7, -1) : -1);
   });
 }
 PyObject* py_end(PyObject*, PyObject* index) {
   long number = PyLong_AsLong(index);
   if (number == -1 && PyErr_Occurred()) return nullptr;
-  if (running) finish(int32_t(number));
+  if (measuring()) finish(int32_t(number));
   Py_RETURN_NONE;
 }
+PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(running); }
 
-PyMethodDef functions[] = {{"profiler_start", py_start, METH_O, nullptr},
+PyMethodDef functions[] = {{"profiler_start", py_start, METH_VARARGS, nullptr},
                            {"profiler_stop", py_stop, METH_NOARGS, nullptr},
                            {"profiler_begin", py_begin, METH_O, nullptr},
                            {"profiler_end", py_end, METH_O, nullptr},
+                           {"_profiler_enabled", py_enabled, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
@@ -123,12 +202,43 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 bool profiling() { return running; }
 
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  Timing timing("aten::" + op.name + (out ? "_" : ""));
-  if (shapes_wanted && timing.index >= 0) events[size_t(timing.index)].shapes = shapes_of(op, args);
-  return real_forward(op)(op, args, out);
+  // A node is recorded after an operation, but before one that writes in place.
+  int64_t sequence = is_recorded(op, args) ? int64_t(upcoming_sequence()) - (out ? 1 : 0) : -1;
+  Measured measured("aten::" + op.name + (out ? "_" : ""), 0, sequence);
+  bool shapes = shapes_wanted && measured.index >= 0;
+  if (shapes) events[size_t(measured.index)].shapes = shapes_of(args, Py_ssize_t(op.args.size()));
+  PyObject* result = real_forward(op)(op, args, out);
+  if (shapes && result && is_tensor(result) && size_t(measured.index) < events.size()) {
+    events[size_t(measured.index)].result = shape_list(as_tensor(result));
+  }
+  return result;
 }
 
-Timing::Timing(std::string name) : index(running ? begin(std::move(name)) : -1) {}
+CallTiming::CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t count) {
+  if (!measuring()) return;
+  Ref<PyObject> name = checked(PyObject_GetAttrString(function, "__name__"));
+  const char* text = PyUnicode_AsUTF8(name.get());
+  if (!text) throw PythonError{};
+  if (!strcmp(text, "backward")) return;  // no operation: the derivatives it runs are
+  index = begin(std::string("aten::") + text, 0, -1);
+  if (shapes_wanted) events[size_t(index)].shapes = shapes_of(args, count);
+}
+CallTiming::~CallTiming() {
+  if (running) finish(index);
+}
+
+PartTiming::PartTiming(const char* name) {
+  if (measuring()) index = begin(name, 0, -1);
+}
+PartTiming::~PartTiming() {
+  if (running) finish(index);
+}
+
+Timing::Timing(std::string name) : index(-1) {
+  if (!measuring()) return;
+  Node* node = running_node();
+  index = begin(std::move(name), 1, node ? int64_t(node->sequence) : -1);
+}
 Timing::~Timing() {
   if (running) finish(index);
 }

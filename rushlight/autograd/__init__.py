@@ -82,8 +82,11 @@ def _calculate_shape(output: Any, grad: Tensor, is_grads_batched: bool) -> tuple
 
 
 def kineto_available() -> bool:
-    """Whether times of single operations can be recorded (`rushlight.profiler`)."""
+    """Whether a profile may be asked for with `use_kineto`: it may, there is one way of measuring."""
     return True
+
+
+_profiler_enabled = _C._profiler_enabled
 
 
 def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:

@@ -1,345 +1,270 @@
 """Which operations a program spends its time and memory on.
 
-`profile` measures what runs inside it: every operation, every derivative the engine runs and every block
-named with `record_function`. The events know what they ran inside of, so the time of a block without that of
-its parts (`self_cpu_time_total`) can be told. Measuring itself is native (native/python/profiler.cpp).
+`profile` measures what runs inside it: every public function, every primitive, every derivative the engine
+runs and every block named with `record_function`. Measuring itself is native (native/python/profiler.cpp);
+the events and what can be done with them are in profiler_util.py.
 """
 
 from __future__ import annotations
 
 import functools
-import json
+import os
+import threading
+import warnings
 from typing import Any
 
 from rushlight import _C
+from rushlight.autograd.profiler_util import (
+    MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
+    DeviceType,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    Interval,
+    Kernel,
+    MemRecordsAcc,
+)
 
-__all__ = ["profile", "record_function", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+__all__ = ["profile", "record_function", "emit_itt", "emit_nvtx", "load_nvprof", "EnforceUnique",
+           "parse_nvprof_trace", "KinetoStepTracker", "EventList", "FunctionEvent", "MemRecordsAcc",
+           "Interval", "Kernel", "FunctionEventAvg", "DeviceType", "MEMORY_EVENT_NAME",
+           "OUT_OF_MEMORY_EVENT_NAME"]  # fmt: skip
 
-
-class Interval:
-    """When something ran, in microseconds."""
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start, self.end = start, end
-
-    def elapsed_us(self) -> float:
-        """How long it took."""
-        return self.end - self.start
-
-
-class _Times:
-    """What events and averages have in common."""
-
-    key: str
-    count: int
-    cpu_time_total: Any
-    self_cpu_time_total: Any
-
-    @property
-    def cpu_time(self) -> float:
-        """Microseconds per call."""
-        return self.cpu_time_total / self.count if self.count else 0.0
-
-    @property
-    def cpu_time_str(self) -> str:
-        """The same as text."""
-        return _time_text(self.cpu_time)
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        """All calls together, as text."""
-        return _time_text(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        """All calls together without what they called, as text."""
-        return _time_text(self.self_cpu_time_total)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Products and the like that are one operation to the user, whichever way they run.
+_SHOWN = {"linear_unbiased": "linear", "linear_nd": "linear", "linear_nd_unbiased": "linear"}
+_ENGINE = "autograd::engine::evaluate_function: "
 
 
-class FunctionEvent(_Times):
-    """One operation that ran."""
-
-    count = 1
-
-    def __init__(self, id: int, name: str, start: float, end: float, memory: int, thread: int, shapes: Any):
-        self.id, self.name, self.key = id, name, name
-        self.time_range = Interval(start, end)
-        self.cpu_memory_usage = memory
-        self.thread = thread
-        self.input_shapes = shapes or []
-        self.cpu_children: list[FunctionEvent] = []
-        self.cpu_parent: FunctionEvent | None = None
-
-    @property
-    def cpu_time_total(self) -> float:
-        """Microseconds."""
-        return self.time_range.elapsed_us()
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        """Microseconds without what it called."""
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        """Bytes that it left allocated, without what it called."""
-        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
-
-    def __repr__(self) -> str:
-        return (
-            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
-            f"cpu_start_us={self.time_range.start} cpu_end_us={self.time_range.end} thread={self.thread} "
-            f"input_shapes={self.input_shapes}>"
-        )
+def _profiler_enabled() -> bool:
+    return _C._profiler_enabled()
 
 
-class FunctionEventAvg(_Times):
-    """All events of one name (and, if asked, of the same input shapes) together."""
-
-    def __init__(self, key: str, shapes: Any = None) -> None:
-        self.key, self.input_shapes = key, shapes
-        self.count = 0
-        self.cpu_time_total = self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
-
-    def add(self, event: FunctionEvent) -> None:
-        """Counts an event in."""
-        self.count += 1
-        # A function inside itself is not counted twice.
-        parent = event.cpu_parent
-        while parent is not None and parent.name != event.name:
-            parent = parent.cpu_parent
-        if parent is None:
-            self.cpu_time_total += event.cpu_time_total
-            self.cpu_memory_usage += event.cpu_memory_usage
-        self.self_cpu_time_total += event.self_cpu_time_total
-        self.self_cpu_memory_usage += event.self_cpu_memory_usage
-
-    def __repr__(self) -> str:
-        return (
-            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str} count={self.count} input_shapes={self.input_shapes}>"
-        )
+def kineto_available() -> bool:
+    """Whether a profile may be asked for with `use_kineto`. There is one way of measuring, and it may."""
+    return True
 
 
-class EventList(list):
-    """Events, or averages of events, that can be summed up, shown and exported."""
-
-    def __init__(self, events: Any = (), profile_memory: bool = False, with_shapes: bool = False) -> None:
-        super().__init__(events)
-        self._profile_memory, self._with_shapes = profile_memory, with_shapes
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        """Microseconds of everything together."""
-        return sum(event.self_cpu_time_total for event in self)
-
-    def key_averages(self, group_by_input_shape: bool = False, **ignored: Any) -> EventList:
-        """One entry per name, and per input shapes if asked."""
-        table: dict = {}
-        for event in self:
-            shapes = repr(event.input_shapes) if group_by_input_shape else None
-            key = (event.name, shapes)
-            if key not in table:
-                table[key] = FunctionEventAvg(event.name, event.input_shapes if shapes else None)
-            table[key].add(event)
-        return EventList(table.values(), self._profile_memory, group_by_input_shape)
-
-    def total_average(self) -> FunctionEventAvg:
-        """Everything as one entry."""
-        total = FunctionEventAvg("Total")
-        for event in self:
-            total.count += event.count
-            total.cpu_time_total += event.self_cpu_time_total
-            total.self_cpu_time_total += event.self_cpu_time_total
-            total.self_cpu_memory_usage += event.self_cpu_memory_usage
-            total.cpu_memory_usage += event.self_cpu_memory_usage
-        return total
-
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
-    ) -> str:
-        """A text table: name, share of the time, times, memory if measured, calls.
-
-        >>> with rushlight.autograd.profiler.profile() as measured:
-        ...     _ = rushlight.ones(2) * 2
-        >>> print(measured.key_averages().table(sort_by="cpu_time_total").splitlines()[1].split()[0])
-        Name
-        """
-        rows = list(self)
-        if sort_by is not None:
-            rows.sort(key=lambda event: getattr(event, sort_by), reverse=True)
-        if top_level_events_only:
-            rows = [event for event in rows if getattr(event, "cpu_parent", None) is None]
-        total = sum(event.self_cpu_time_total for event in self) or 1.0
-        titles = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-        if self._profile_memory:
-            titles += ["CPU Mem", "Self CPU Mem"]
-        titles.append("# of Calls")
-        if self._with_shapes:
-            titles.append("Input Shapes")
-        lines = []
-        for event in rows[:row_limit] if row_limit >= 0 else rows:
-            line = [
-                _shortened(event.key, max_name_column_width),
-                f"{event.self_cpu_time_total * 100 / total:.2f}%",
-                event.self_cpu_time_total_str,
-                f"{event.cpu_time_total * 100 / total:.2f}%",
-                event.cpu_time_total_str,
-                event.cpu_time_str,
-            ]
-            if self._profile_memory:
-                line += [_memory_text(event.cpu_memory_usage), _memory_text(event.self_cpu_memory_usage)]
-            line.append(str(event.count))
-            if self._with_shapes:
-                line.append(_shortened(str(event.input_shapes), max_shapes_column_width))
-            lines.append(line)
-        widths = [max(len(row[i]) for row in [titles, *lines]) for i in range(len(titles))]
-        rule = "  ".join("-" * width for width in widths)
-
-        def text(row):
-            return "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-
-        shown = [rule, text(titles), rule, *map(text, lines), rule]
-        if header is not None:
-            shown.insert(0, header)
-        return "\n".join([*shown, f"Self CPU time total: {_time_text(self.self_cpu_time_total)}", ""])
-
-    def __str__(self) -> str:
-        return self.table()
-
-    def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for chrome://tracing and Perfetto."""
-        events = [
-            {
-                "name": event.name,
-                "ph": "X",
-                "ts": event.time_range.start,
-                "dur": event.time_range.elapsed_us(),
-                "tid": event.thread,
-                "pid": "CPU functions",
-                "args": {"Input Dims": [list(shape) for shape in event.input_shapes]},
-            }
-            for event in self
-        ]
-        with open(path, "w") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+def _run_on_profiler_start() -> None:
+    global _is_profiler_enabled
+    _is_profiler_enabled = True
 
 
-def _time_text(microseconds: float) -> str:
-    if microseconds >= 1e6:
-        return f"{microseconds / 1e6:.3f}s"
-    if microseconds >= 1e3:
-        return f"{microseconds / 1e3:.3f}ms"
-    return f"{microseconds:.3f}us"
+def _run_on_profiler_stop() -> None:
+    global _is_profiler_enabled
+    _is_profiler_enabled = False
 
 
-def _memory_text(size: int) -> str:
-    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
-        if abs(size) >= unit:
-            return f"{size / unit:.2f} {name}"
-    return f"{size} B"
+_is_profiler_enabled = False
 
 
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+@functools.cache
+def _shown_name(name: str) -> str:
+    """The name of an event: that of the primitive as torch has it, `aten::sum` for `sum_dim`."""
+    from rushlight._ops import _OF_PRIMITIVE
+    from rushlight.utils._python_dispatch import _TRANSPOSED
+
+    space, separator, primitive = name.rpartition("::")
+    if space != "aten":
+        return name
+    ending = "_" if primitive.endswith("_") else ""
+    primitive = primitive.removesuffix("_") if ending else primitive
+    primitive = _TRANSPOSED.get(primitive, (primitive,))[0]
+    named = _SHOWN.get(primitive) or _OF_PRIMITIVE.get(primitive, primitive).partition(".")[0].lstrip("_")
+    return f"{space}{separator}{named}{ending}"
 
 
-def _as_events(raw: list) -> list[FunctionEvent]:
+def _product(sizes: Any) -> int:
+    return functools.reduce(lambda a, b: a * b, sizes, 1)
+
+
+def _flops(name: str, shapes: list, result: Any) -> int:
+    """Of products, convolutions, sums and multiplications, from the sizes of what went in and came out."""
+    if result is None:
+        return 0
+    name = name.removeprefix("aten::").removesuffix("_")
+    if name in ("mul", "add"):
+        return _product(result)
+    if name in ("mm", "bmm", "matmul"):
+        return 2 * _product(result) * shapes[0][-1]
+    if name in ("addmm", "baddbmm", "linear"):
+        return 2 * _product(result) * shapes[0 if name == "linear" and len(shapes) == 2 else 1][-1]
+    if name == "convolution":
+        return 2 * _product(result) * _product(shapes[1][1:])
+    return 0
+
+
+def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     first = raw[0][1] if raw else 0
     events: list[FunctionEvent] = []
-    for index, (name, start, end, memory, parent, thread, shapes) in enumerate(raw):
-        event = FunctionEvent(index, name, (start - first) / 1e3, (end - first) / 1e3, memory, thread, shapes)
-        if parent >= 0:
-            event.cpu_parent = events[parent]
-            events[parent].cpu_children.append(event)
+    for index, row in enumerate(raw):
+        name, start, end, memory, parent, scope, sequence, shapes, result, stack = row
+        name = _shown_name(name)
+        if stack is not None:
+            stack = [line for line in stack if not line.startswith(_PACKAGE)]
+        event = FunctionEvent(
+            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="", fwd_thread=0,
+            input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
+            sequence_nr=sequence, flops=_flops(name, shapes or [], result) if with_flops else 0,
+            is_user_annotation=scope == 7,
+        )  # fmt: skip
         events.append(event)
-    return events
+        if parent >= 0:
+            event.set_cpu_parent(events[parent])
+            events[parent].append_cpu_child(event)
+    found = EventList(_with_engine(events), with_flops=with_flops, **options)
+    found._remove_dup_nodes()
+    return found
+
+
+def _with_engine(events: list[FunctionEvent]) -> list[FunctionEvent]:
+    """Derivatives inside the step of the engine that runs them, which is an event of its own in torch."""
+    result: list[FunctionEvent] = []
+    for event in events:
+        if event.scope == 1:
+            times = event.time_range
+            step = FunctionEvent(
+                len(events) + event.id, _ENGINE + event.name, 1, times.start, times.end, overload_name="",
+                sequence_nr=event.sequence_nr, cpu_memory_usage=event.cpu_memory_usage, input_shapes=[],
+                stack=event.stack, flops=0,
+            )  # fmt: skip
+            parent = event.cpu_parent
+            if parent is not None:
+                step.set_cpu_parent(parent)
+                parent.cpu_children = [step if child is event else child for child in parent.cpu_children]
+            step.append_cpu_child(event)
+            event.set_cpu_parent(step)
+            result.append(step)
+        result.append(event)
+    return result
 
 
 class profile:
-    """Measures what runs inside; afterwards `key_averages()`, `table()` and the events tell.
+    """Measures what this thread runs inside; afterwards `key_averages()`, `table()` and the events tell.
+
+    `with_modules` changes nothing: it is about TorchScript's modules. The other switches measure the shapes
+    of arguments, floating-point operations, memory and call stacks.
 
     >>> with rushlight.autograd.profiler.profile() as measured:
-    ...     _ = rushlight.ones(2).exp()
+    ...     _ = rushlight.tensor([1.0]).exp()
     >>> [event.name for event in measured.function_events]
-    ['aten::exp']
+    ['aten::tensor', 'aten::exp']
     """
 
     def __init__(
-        self,
-        enabled: bool = True,
-        *,
-        use_cpu: bool = True,
-        use_device: str | None = None,
-        record_shapes: bool = False,
-        with_flops: bool = False,
-        profile_memory: bool = False,
-        with_stack: bool = False,
-        with_modules: bool = False,
-    ) -> None:
-        for name, wanted in (("use_device", use_device), ("with_flops", with_flops),
-                             ("with_stack", with_stack), ("with_modules", with_modules)):  # fmt: skip
-            if wanted:
-                raise NotImplementedError(
-                    f"profile({name}={wanted!r}): Rushlight's profiler does not measure that"
-                )
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None,
+        record_shapes: bool = False, with_flops: bool = False, profile_memory: bool = False,
+        with_stack: bool = False, with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True,
+        experimental_config: Any = None, acc_events: bool = False, custom_trace_id_callback: Any = None,
+    ) -> None:  # fmt: skip
         self.enabled = enabled
-        self.record_shapes, self.profile_memory = record_shapes, profile_memory
-        self.function_events: EventList | None = None
+        if not enabled:
+            return
+        if use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` "
+                "instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            use_device = "cuda"
+        if use_device is not None:
+            known = use_device in ("cuda", "xpu", "mtia", "hpu")
+            warnings.warn(
+                f"{use_device.upper()} is not available, disabling {use_device.upper()} profiling"
+                if known
+                else f"The {use_device} is not a valid device option.",
+                stacklevel=2,
+            )
+        if not use_cpu:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        if experimental_config is not None:
+            raise NotImplementedError("profile(experimental_config=...) is not implemented")
+        self.use_cuda, self.use_device, self.use_cpu = False, None, use_cpu
+        self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
+        self.with_flops, self.with_stack, self.with_modules = with_flops, with_stack, with_modules
+        self.acc_events = acc_events
+        self.entered = False
+        self.trace_id = ""
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.metadata: dict = {}
+        self._found: EventList | None = None
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
             return None
-        if self.function_events is not None:
+        if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        _C.profiler_start(self.record_shapes)
+        self._start_trace()
         return self
 
+    def _prepare_trace(self) -> None:
+        self.entered = True
+
+    def _start_trace(self) -> None:
+        self.entered = True
+        _C.profiler_start(self.record_shapes, self.with_stack)
+        _run_on_profiler_start()
+        if self.custom_trace_id_callback is not None:
+            self.trace_id = self.custom_trace_id_callback()
+
     def __exit__(self, *error: object) -> None:
-        if self.enabled:
-            events = _as_events(_C.profiler_stop())
-            self.function_events = EventList(events, self.profile_memory)
+        if not self.enabled:
+            return
+        _run_on_profiler_stop()
+        self._found = _as_events(
+            _C.profiler_stop(), self.with_flops, profile_memory=self.profile_memory, metadata=self.metadata
+        )
 
-    def _events(self) -> EventList:
-        if self.function_events is None:
-            raise RuntimeError("Profiler didn't finish running")
-        return self.function_events
+    @property
+    def function_events(self) -> EventList:
+        """The events, in the order they began."""
+        return EventList() if self._found is None else self._found
 
-    def key_averages(self, group_by_input_shape: bool = False, **ignored: Any) -> EventList:
-        """One entry per operation."""
-        return self._events().key_averages(group_by_input_shape)
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """One entry per operation; per input shapes or call stack too if asked."""
+        return self.function_events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """Everything as one entry."""
-        return self._events().total_average()
+        return self.function_events.total_average()
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         """A text table of the events."""
-        return self._events().table(*args, **kwargs)
+        return self.function_events.table(*args, **kwargs)
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events for chrome://tracing and Perfetto."""
-        self._events().export_chrome_trace(path)
+        self.function_events.export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes call stacks with their times for flame graph tools."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
+        """Switches measuring off and on again in the middle."""
+        raise NotImplementedError("toggle_collection_dynamic is not implemented: end the profile instead")
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds of everything together."""
-        return self._events().self_cpu_time_total
+        return self.function_events.self_cpu_time_total
 
     def __str__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if self.function_events is None else self.table()
+        return "<unfinished torch.autograd.profile>" if self._found is None else str(self.function_events)
 
     def __repr__(self) -> str:
-        return str(self)
+        return "<unfinished torch.autograd.profile>" if self._found is None else repr(self.function_events)
 
 
 class record_function:
@@ -347,20 +272,22 @@ class record_function:
 
     >>> with rushlight.autograd.profiler.profile() as measured:
     ...     with rushlight.autograd.profiler.record_function("step"):
-    ...         _ = rushlight.ones(2) + 1
+    ...         _ = rushlight.tensor([1.0]) + 1
     >>> [event.name for event in measured.function_events]
-    ['step', 'aten::add']
+    ['step', 'aten::tensor', 'aten::add']
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
+        self.run_callbacks_on_exit = True
 
     def __enter__(self) -> record_function:
         self._event = _C.profiler_begin(self.name)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _C.profiler_end(self._event)
+        if self.run_callbacks_on_exit:
+            _C.profiler_end(self._event)
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -369,3 +296,102 @@ class record_function:
                 return function(*args, **kwargs)
 
         return wrapper
+
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        raise NotImplementedError("record_function of futures is not implemented: Rushlight has none")
+
+
+def _record_enter(name: str, args: str | None = None) -> record_function:
+    return record_function(name, args).__enter__()
+
+
+_PROFILER_OPS = {
+    "_record_function_enter": _record_enter,
+    "_record_function_enter_new": _record_enter,
+    "_record_function_exit": lambda handle: handle.__exit__(),
+}
+
+
+class _Annotations:
+    """Ranges for the profilers of a vendor."""
+
+    what: str
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+
+    def __enter__(self) -> Any:
+        if not self.enabled:
+            return None
+        raise NotImplementedError(f"{self.what} is not implemented: there is no such profiler to talk to")
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class emit_nvtx(_Annotations):
+    """Every operation as an NVTX range, for NVIDIA's profiler: not implemented."""
+
+    what = "emit_nvtx"
+
+
+class emit_itt(_Annotations):
+    """Every operation as an ITT range, for Intel's profiler: not implemented."""
+
+    what = "emit_itt"
+
+
+class EnforceUnique:
+    """Raises an error if a key is seen twice."""
+
+    def __init__(self) -> None:
+        self.seen: set = set()
+
+    def see(self, *key: Any) -> None:
+        """Notes a key."""
+        if key in self.seen:
+            raise RuntimeError("duplicate key: " + str(key))
+        self.seen.add(key)
+
+
+def load_nvprof(path: str) -> EventList:
+    """The events of a trace that nvprof wrote: not implemented."""
+    return EventList(parse_nvprof_trace(path))
+
+
+def parse_nvprof_trace(path: str) -> list[FunctionEvent]:
+    """The events of a trace that nvprof wrote: not implemented."""
+    raise NotImplementedError("traces of nvprof are not read: Rushlight does not run on that device")
+
+
+class KinetoStepTracker:
+    """Which step a training run is at, when several parts of it count steps of their own."""
+
+    _current_step = 0
+    _steps: dict[str, int] = {}
+    _lock = threading.Lock()
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """A part begins to count."""
+        with cls._lock:
+            cls._steps[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """A part no longer counts; whether it did."""
+        with cls._lock:
+            return cls._steps.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """A part has made a step; the step of the whole is that of the furthest part."""
+        with cls._lock:
+            cls._steps[requester] = cls._steps.get(requester, cls._current_step) + 1
+            cls._current_step = max(cls._current_step, *cls._steps.values())
+            return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The step of the whole."""
+        return cls._current_step

@@ -56,13 +56,24 @@ def _register(hook, table, prepend=False):
     return handle
 
 
+def _named(optimizer, what):
+    """A block that a profile shows as this optimiser's."""
+    from rushlight.autograd.profiler import record_function
+
+    return record_function(f"Optimizer.{what}#{type(optimizer).__name__}.{what}")
+
+
 def _with_hooks(step):
     """A ``step`` method around which registered hooks run."""
 
     @functools.wraps(step)
     def hooked_step(*args, **kwargs):
-        if not _step_hooked:
-            return step(*args, **kwargs)
+        if _C._profiler_enabled():
+            with _named(args[0], "step"):
+                return step_with_hooks(*args, **kwargs)
+        return step_with_hooks(*args, **kwargs) if _step_hooked else step(*args, **kwargs)
+
+    def step_with_hooks(*args, **kwargs):
         self = args[0]
         for hook in [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             replaced = hook(self, args, kwargs)
@@ -163,6 +174,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Drop all gradients, or with ``set_to_none=False`` fill them with zeros."""
+        if _C._profiler_enabled():
+            with _named(self, "zero_grad"):
+                return self._zero_grad(set_to_none)
+        return self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none):
         if set_to_none:
             for group in self.param_groups:
                 for param in group["params"]:

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from rushlight import _C
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _utils
 from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
@@ -243,7 +244,13 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        data = self._next_data()
+        if _C._profiler_enabled():
+            from rushlight.autograd.profiler import record_function
+
+            with record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                data = self._next_data()
+        else:
+            data = self._next_data()
         self._yielded += 1
         expected = self._loader._IterableDataset_len_called
         if self._dataset_kind == _DatasetKind.Iterable and expected is not None and self._yielded > expected:

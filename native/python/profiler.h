@@ -1,0 +1,25 @@
+// What the profiler asks of the public functions, see profiler.cpp.
+#pragma once
+#include "types.h"
+
+namespace rl {
+
+bool profiling();  // whether something is being measured, in whatever thread
+
+// Notes a call of a public function between its construction and its end, if this thread is measured.
+struct CallTiming {
+  CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t count);
+  ~CallTiming();
+  CallTiming(const CallTiming&) = delete;
+  int index = -1;
+};
+
+// The same of a part of a function that torch shows as an operation of its own.
+struct PartTiming {
+  explicit PartTiming(const char* name);
+  ~PartTiming();
+  PartTiming(const PartTiming&) = delete;
+  int index = -1;
+};
+
+}  // namespace rl
