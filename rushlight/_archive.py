@@ -14,9 +14,10 @@ import zlib
 from typing import IO, Any
 
 ALIGNMENT = 64
+MAP_SHARED, MAP_PRIVATE = 1, 2
 LIMIT = 0xFFFFFFFF  # what does not fit goes into zip64 fields
 _CORRUPT = (
-    "This is an internal zip error. If you are seeing this error, there is a high likelihood that your "
+    "This is an internal miniz error. If you are seeing this error, there is a high likelihood that your "
     "checkpoint file is corrupted. This can happen if the checkpoint was not saved properly, was transferred "
     "incorrectly, or the file was modified after saving."
 )
@@ -25,8 +26,9 @@ _CORRUPT = (
 class ArchiveWriter:
     """Writes records one after the other to a file that need not be seekable."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: Any, name: str, alignment: int = ALIGNMENT, checksums: bool = True) -> None:
         self.file, self.name = file, name
+        self.alignment, self.checksums = alignment, checksums
         self.position = 0
         self.records: list[tuple[bytes, int, int, int]] = []  # name, checksum, size, where its header is
 
@@ -39,9 +41,9 @@ class ArchiveWriter:
         data = memoryview(data).cast("B")
         name = f"{self.name}/{record}".encode()
         size, start = len(data), self.position
-        crc = zlib.crc32(data)
+        crc = zlib.crc32(data) if self.checksums else 0
         extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= LIMIT else b""
-        padding = -(start + 30 + len(name) + len(extra) + 4) % ALIGNMENT
+        padding = -(start + 30 + len(name) + len(extra) + 4) % self.alignment
         extra += struct.pack("<2sH", b"FB", padding) + b"Z" * padding
         self._put(struct.pack("<4sHHHHHIIIHH", b"PK\3\4", 0, 0x808, 0, 0, 0, 0, 0, 0, len(name), len(extra)))
         self._put(name + extra)
@@ -73,11 +75,18 @@ class ArchiveWriter:
 class ArchiveReader:
     """The records of an archive by name; `mapped` maps the file into memory instead of reading it."""
 
-    def __init__(self, file: IO[bytes], mapped: bool = False) -> None:
+    def __init__(self, file: IO[bytes], mapped: bool = False, flags: int = MAP_PRIVATE) -> None:
         self.file = file
+        self._length = file.seek(0, 2)
+        if self._length < 22:  # the end record of the smallest archive
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading zip archive: not a ZIP archive. {_CORRUPT}"
+            )
         try:
             self.zip = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, struct.error, EOFError, ValueError, OSError) as error:
+        except (
+            zipfile.BadZipFile, struct.error, EOFError, ValueError, OSError, NotImplementedError,
+        ) as error:  # fmt: skip
             raise RuntimeError(
                 f"PytorchStreamReader failed reading zip archive: failed finding central directory. "
                 f"{_CORRUPT}"
@@ -86,7 +95,11 @@ class ArchiveReader:
         if not names or "/" not in names[0]:
             raise RuntimeError("file in archive is not in a subdirectory: " + (names[0] if names else ""))
         self.name = names[0].partition("/")[0]
-        self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
+        self.map = None
+        self.shared = mapped and flags == MAP_SHARED
+        if mapped:
+            access = mmap.ACCESS_WRITE if self.shared else mmap.ACCESS_COPY
+            self.map = mmap.mmap(file.fileno(), 0, access=access)
 
     def has_record(self, record: str) -> bool:
         """Whether there is such a record."""
@@ -107,6 +120,10 @@ class ArchiveReader:
     def read(self, record: str) -> bytes:
         """The bytes of a record."""
         info = self._info(record)
+        if info.compress_type == zipfile.ZIP_STORED and info.file_size <= self._length:
+            data = bytearray(info.file_size)
+            self.read_into(record, memoryview(data))
+            return bytes(data)
         try:
             return self.zip.read(info)
         except (
@@ -115,6 +132,7 @@ class ArchiveReader:
             EOFError,
             OSError,
             struct.error,
+            ValueError,
             NotImplementedError,
         ) as error:
             raise self._unreadable(record) from error
@@ -125,6 +143,8 @@ class ArchiveReader:
     def offset(self, record: str) -> int:
         """Where in the file the bytes of an uncompressed record begin."""
         info = self._info(record)
+        if info.header_offset < 0:
+            raise self._unreadable(record)
         self.file.seek(info.header_offset)
         header = self.file.read(30)
         if len(header) != 30 or header[:4] != b"PK\3\4":
@@ -145,7 +165,7 @@ class ArchiveReader:
             if not count:
                 raise self._unreadable(record)
             filled += count
-        if zlib.crc32(buffer) != info.CRC:
+        if info.CRC and zlib.crc32(buffer) != info.CRC:  # 0: written without checksums
             raise self._unreadable(record)
 
     def mapped(self, record: str) -> memoryview | None:
@@ -156,4 +176,19 @@ class ArchiveReader:
         start = self.offset(record)
         if start + info.file_size > len(self.map):
             raise self._unreadable(record)
-        return memoryview(self.map)[start : start + info.file_size] if start % 16 == 0 else None
+        if start % 16:
+            return None
+        if self.shared and info.CRC:
+            self._forget_checksum(info)
+        return memoryview(self.map)[start : start + info.file_size]
+
+    def _forget_checksum(self, info: zipfile.ZipInfo) -> None:
+        """A record that is written to through the mapping has no checksum any more."""
+        assert self.map is not None
+        at, name = self.zip.start_dir, info.orig_filename.encode()
+        while self.map[at : at + 4] == b"PK\1\2":
+            lengths = struct.unpack("<28x3H", self.map[at : at + 34])
+            if self.map[at + 46 : at + 46 + lengths[0]] == name:
+                self.map[at + 16 : at + 20] = bytes(4)
+                return
+            at += 46 + sum(lengths)

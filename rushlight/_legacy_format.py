@@ -63,9 +63,14 @@ def load_legacy(file: Any, map_location: Any, make: Callable) -> Any:
     if version != PROTOCOL_VERSION:
         raise RuntimeError(f"Invalid protocol version: {version}")
     system = make(file, unknown).load()
+    if not isinstance(system, dict):
+        raise RuntimeError("the checkpoint does not say how it was written; corrupt file?")
     storages = _Deferred(map_location)
     result = make(file, storages.persistent_load).load()
-    for key in make(file, unknown).load():
+    keys = make(file, unknown).load()
+    if not isinstance(keys, list):
+        raise RuntimeError("the checkpoint does not list its storages; corrupt file?")
+    for key in keys:
         storages.read(file, key)
     storages.finish(bool(system.get("little_endian", True)))
     return result
@@ -88,6 +93,8 @@ class _Deferred:
     def persistent_load(self, pid: Any) -> Any:
         from rushlight.serialization import storage_dtype
 
+        if type(pid) is not tuple or not pid:
+            raise pickle.UnpicklingError(f"the pickle is damaged: {pid} does not describe a storage")
         kind_of_pid = pid[0].decode() if isinstance(pid[0], bytes) else pid[0]
         if kind_of_pid == "module":  # source code that old files carry; the class itself is what counts
             return pid[1]
@@ -95,6 +102,8 @@ class _Deferred:
             raise RuntimeError(f"Unknown saved id type: {kind_of_pid}")
         kind, key, location, count, view = pid[1:]
         key, location = (each.decode() if isinstance(each, bytes) else each for each in (key, location))
+        if type(key) is not str or type(location) is not str or type(count) is not int or count < 0:
+            raise pickle.UnpicklingError(f"the pickle is damaged: {pid} does not describe a storage")
         dtype = storage_dtype(kind)
         if key not in self.read_into:
             memory = UntypedStorage(count * dtype.itemsize)
@@ -102,6 +111,8 @@ class _Deferred:
             self.placed[key] = self.restore(memory, location)
         storage = self.placed[key]
         if view is not None:  # a storage that is part of another one
+            if type(view) is not tuple or len(view) != 3 or not all(type(each) is int for each in view[1:]):
+                raise pickle.UnpicklingError(f"the pickle is damaged: {view} is no part of a storage")
             _, offset, size = view
             begin, end = offset * dtype.itemsize, (offset + size) * dtype.itemsize
             storage = UntypedStorage._of(storage._all()[begin:end].clone())
@@ -111,11 +122,15 @@ class _Deferred:
         from rushlight.serialization import memory_of
 
         key = key.decode() if isinstance(key, bytes) else key
-        if key not in self.read_into:
+        if type(key) is not str or key not in self.read_into:
             raise RuntimeError(f"the checkpoint has data of an unknown storage {key}; corrupt file?")
         storage, dtype = self.read_into[key]
         header = file.read(8)
-        if len(header) != 8 or struct.unpack("<q", header)[0] * dtype.itemsize != storage.nbytes():
+        if len(header) < 8:
+            raise RuntimeError(
+                f"unexpected EOF, expected {8 - len(header)} more bytes. The file might be corrupted."
+            )
+        if struct.unpack("<q", header)[0] * dtype.itemsize != storage.nbytes():
             raise RuntimeError(f"unexpected size of storage {key}; the file is truncated or corrupt")
         data = file.read(storage.nbytes())
         if len(data) != storage.nbytes():

@@ -86,6 +86,8 @@ def _set_state(obj: Any, state: Any) -> Any:
         attributes = {**(state[0] or {}), **state[1]}
     else:
         attributes = state or {}
+    if not isinstance(attributes, dict):
+        raise RuntimeError(f"Invalid serialized state: {state}")
     for name, value in attributes.items():
         setattr(obj, name, value)
     return obj
@@ -121,7 +123,9 @@ def is_compiling() -> bool:
 def reduce_tensor(tensor: _C.Tensor) -> tuple:
     """What torch's format says about a tensor: one of the functions above and its arguments."""
     from rushlight.storage import data_of
+    from rushlight.utils.hooks import warn_if_has_hooks
 
+    warn_if_has_hooks(tensor)
     grad = tensor.requires_grad
     if tensor.device.type == "meta":
         call: tuple = _rebuild_meta_tensor_no_storage, (

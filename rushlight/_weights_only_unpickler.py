@@ -26,6 +26,24 @@ _MARK = object()
 user_allowed: dict[str, Any] = {}
 
 
+# What torch's checkpoints may hold and Rushlight cannot.
+_LACKING = {
+    "torch._utils._rebuild_sparse_tensor": "sparse tensors",
+    "torch._utils._rebuild_sparse_csr_tensor": "sparse tensors",
+    "torch._utils._rebuild_qtensor": "quantized tensors",
+    "torch._utils._rebuild_nested_tensor": "nested tensors",
+    "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses",
+}
+_LACKING |= {
+    f"torch.{name}": f"tensors of the dtype torch.{name}"
+    for name in (
+        "uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+        "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4",
+        "bits4x2", "qint8", "qint32", "quint8", "quint4x2", "quint2x4",
+    )
+}  # fmt: skip
+
+
 class StorageType:
     """Stands for a storage class in a checkpoint: only its dtype matters."""
 
@@ -39,6 +57,13 @@ class StorageType:
 def full_name(obj: Any) -> str:
     """The name under which a pickle refers to a class or function."""
     return f"{obj.__module__}.{obj.__qualname__}"
+
+
+def renamed(module: str, name: str) -> tuple[str, str]:
+    """Where Python 3 has a name that protocol 2 writes as Python 2 had it."""
+    if (module, name) in _compat_pickle.NAME_MAPPING:
+        return _compat_pickle.NAME_MAPPING[module, name]
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
 def _encode(text: str, encoding: str = "utf-8") -> bytes:
@@ -109,7 +134,7 @@ class Unpickler:
                 raise UnpicklingError(f"Unsupported operand {code[0]}")
             try:
                 step(self)
-            except (IndexError, KeyError) as error:
+            except (IndexError, KeyError, UnicodeDecodeError, OverflowError) as error:
                 raise UnpicklingError(f"the pickle is damaged: {error!r}") from None
 
     # ---- input
@@ -158,11 +183,8 @@ class Unpickler:
 
     def global_(self) -> None:
         module, name = self._line(), self._line()
-        if self.protocol == 2:  # names as Python 2 had them
-            if (module, name) in _compat_pickle.NAME_MAPPING:
-                module, name = _compat_pickle.NAME_MAPPING[module, name]
-            elif module in _compat_pickle.IMPORT_MAPPING:
-                module = _compat_pickle.IMPORT_MAPPING[module]
+        if self.protocol == 2:
+            module, name = renamed(module, name)
         self.stack.append(self.find(module, name))
 
     def find(self, module: str, name: str) -> Any:
@@ -178,6 +200,8 @@ class Unpickler:
                 return user_allowed[key]
         if ours in self.names:
             return self.names[ours]
+        if ours in _LACKING:
+            raise NotImplementedError(f"the checkpoint holds {_LACKING[ours]}, which Rushlight does not have")
         shown = name if module == "builtins" else full
         raise UnpicklingError(
             f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
@@ -197,7 +221,13 @@ class Unpickler:
             raise UnpicklingError(f"Trying to call reduce for unrecognized function {function}")
         if function is _utils._rebuild_from_type_v2:
             self._check_rebuild(args)
-        self.stack.append(function(*args))
+        if self._allowed_by_user(function):
+            self.stack.append(function(*args))
+            return
+        try:
+            self.stack.append(function(*args))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UnpicklingError(f"the pickle is damaged: {error}") from None
 
     def _check_rebuild(self, args: tuple) -> None:
         # This function calls one of its arguments and makes an object of the class that another one is.
@@ -251,13 +281,21 @@ class Unpickler:
 
     def setitem(self) -> None:
         value, key = self._pop(), self._pop()
-        self._top((dict, OrderedDict, Counter), "set items of dicts")[key] = value
+        self._set(self._top((dict, OrderedDict, Counter), "set items of dicts"), key, value)
+
+    def _set(self, mapping: Any, key: Any, value: Any) -> None:
+        try:
+            mapping[key] = value
+        except TypeError as error:
+            raise UnpicklingError(f"the pickle is damaged: {error}") from None
 
     def setitems(self) -> None:
         items = self._pop_mark()
         top = self._top((dict, OrderedDict, Counter), "set items of dicts")
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            top[key] = value
+        if len(items) % 2:
+            raise UnpicklingError("the pickle is damaged: a key without a value")
+        for key, value in zip(items[::2], items[1::2]):
+            self._set(top, key, value)
 
     def put(self, at: int) -> None:
         self.memo[at] = self.stack[-1]

@@ -16,6 +16,7 @@ import pickle
 import sys
 import tempfile
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -26,6 +27,7 @@ import rushlight
 from rushlight import _C, _utils
 from rushlight._archive import ArchiveReader, ArchiveWriter
 from rushlight.storage import LEGACY, STORAGE_NAMES, TypedStorage, UntypedStorage
+from rushlight.utils.serialization import config
 
 __all__ = [
     "LoadEndianness",
@@ -50,7 +52,6 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
-MAP_SHARED, MAP_PRIVATE = 1, 2
 FILE_LIKE = Any  # a path or a file object
 MAP_LOCATION = Any  # None, a device, a dict of devices, or a function of (storage, location)
 
@@ -68,9 +69,6 @@ class LoadEndianness(Enum):
 
 
 class _Options(threading.local):
-    endianness: LoadEndianness | None = None
-    mmap_flags = MAP_PRIVATE
-    crc32 = True
     skip_data = False
 
 
@@ -274,16 +272,18 @@ def save(
         storages = _Storages()
         stream = io.BytesIO()
         make_pickler(pickle_module, storages.describe, stream, pickle_protocol).dump(obj)
-        archive = ArchiveWriter(file, name)
+        archive = ArchiveWriter(file, name, config.save.storage_alignment, config.save.compute_crc32)
         archive.write("data.pkl", stream.getbuffer())
         archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", b"64")
+        archive.write(".storage_alignment", str(config.save.storage_alignment).encode())
         if not _disable_byteorder_record:
             archive.write("byteorder", sys.byteorder.encode())
         for key, storage in storages.storages.items():
             data = bytes(storage.nbytes()) if _options.skip_data else memory_of(storage)
             archive.write(f"data/{key}", data)
         archive.write("version", b"3\n")
+        if _disable_byteorder_record:  # then torch's archive says it itself, at its end
+            archive.write("byteorder", sys.byteorder.encode())
         archive.write(".data/serialization_id", _fingerprint(archive).encode())
         archive.close()
 
@@ -310,6 +310,8 @@ def _open_for_writing(f: Any) -> Iterator[Any]:
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
         raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
+    if os.path.isdir(path):
+        raise RuntimeError("open file failed with strerror: Is a directory")
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe is written to, not replaced
         with open(path, "wb") as file:
             yield file
@@ -350,30 +352,36 @@ def load(
     runs nothing that the file brings; False reads any pickle and runs whatever it says. mmap=True maps the
     file into memory instead of reading it; changes to such tensors stay in memory.
     """
-    if weights_only is None:
-        forced = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0") in ("1", "y", "yes", "true")
-        weights_only = not forced and pickle_module is None
-    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0") in ("1", "y", "yes", "true"):
-        weights_only = True
-    if weights_only and pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    weights_only = _weights_only(weights_only, pickle_module)
+    if weights_only and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     is_path = isinstance(f, (str, os.PathLike))
+    if mmap is None:
+        mmap = config.load.mmap
     if mmap and not is_path:
         raise ValueError("f must be a file path in order to use the mmap argument")
     pickle_load_args.setdefault("encoding", "utf-8")
-    with open(f, "rb") if is_path else contextlib.nullcontext(_seekable(f)) as file:
+    shared = mmap and config.load.mmap_flags == config.MAP_SHARED
+    with open(f, "rb+" if shared else "rb") if is_path else contextlib.nullcontext(_seekable(f)) as file:
         start = file.tell()
         zipped = file.read(4) == b"PK\3\4"
         file.seek(start)
         make = _unpickler(weights_only, pickle_module or pickle, pickle_load_args)
         try:
             if zipped:
-                source = file if start == 0 else io.BytesIO(file.read())
-                return _load_archive(ArchiveReader(source, bool(mmap)), map_location, make)
+                source = file if start == 0 and hasattr(file, "readinto") else io.BytesIO(file.read())
+                archive = ArchiveReader(source, bool(mmap), config.load.mmap_flags)
+                if weights_only and archive.has_record("constants.pkl"):
+                    raise RuntimeError(
+                        "Cannot use ``weights_only=True`` with TorchScript archives passed to "
+                        f"``torch.load``. {_UNSAFE}"
+                    )
+                return _load_archive(archive, map_location, make)
             if mmap:
                 raise RuntimeError(
-                    "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization="
-                    "True), please torch.save your checkpoint with this option in order to use mmap."
+                    f"mmap can only be used with files saved with `torch.save({f}, "
+                    "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this "
+                    "option in order to use mmap."
                 )
             from rushlight._legacy_format import load_legacy
 
@@ -382,6 +390,30 @@ def load(
             if weights_only:
                 raise pickle.UnpicklingError(_explained(str(error))) from None
             raise
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0") in ("1", "y", "yes", "true")
+
+
+def _weights_only(weights_only: bool | None, pickle_module: Any) -> bool:
+    """What is meant: the argument, its default, and what the environment forces."""
+    always, never = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+    if _is_set(always) and _is_set(never):
+        raise RuntimeError(f"Only one of `{always}` or `{never}` should be set, but both were set.")
+    if weights_only is None:
+        weights_only = pickle_module is None
+        if _is_set(never):
+            weights_only = False
+            warnings.warn(
+                f"Environment variable {never} detected, since the`weights_only` argument was not explicitly "
+                "passed to `torch.load`, forcing weights_only=False.",
+                stacklevel=3,
+            )
+    weights_only = weights_only or _is_set(always)
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return weights_only
 
 
 def _seekable(f: Any) -> Any:
@@ -404,13 +436,15 @@ def _seekable(f: Any) -> Any:
     return f
 
 
+_UNSAFE = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from "
+    "`False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but "
+    "it can result in arbitrary code execution. Do it only if you got the file from a trusted source."
+)
+
+
 def _explained(problem: str) -> str:
     """torch's sentences around what the restricted unpickler refused."""
-    unsafe = (
-        "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from "
-        "`False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, "
-        "but it can result in arbitrary code execution. Do it only if you got the file from a trusted source."
-    )
     end = (
         "\n\nCheck the documentation of torch.load to learn more about types accepted by default with "
         "weights_only https://pytorch.org/docs/stable/generated/torch.load.html."
@@ -419,7 +453,7 @@ def _explained(problem: str) -> str:
         return (
             "Weights only load failed. This file can still be loaded, to do so you have two options, "
             "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. "
-            f"\n\t(1) {unsafe}\n\t(2) Alternatively, to load with `weights_only=True` please check the "
+            f"\n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the "
             f"recommended steps in the following error message.\n\tWeightsUnpickler error: {problem}{end}"
         )
     issue = (
@@ -427,7 +461,7 @@ def _explained(problem: str) -> str:
         "your "
         "use case: WeightsUnpickler error: "
     )
-    return f"Weights only load failed. {unsafe}\n{'' if 'blocked' in problem else issue}\n\n{problem}{end}"
+    return f"Weights only load failed. {_UNSAFE}\n{'' if 'blocked' in problem else issue}\n\n{problem}{end}"
 
 
 def _unpickler(weights_only: bool, pickle_module: Any, arguments: dict) -> Callable:
@@ -437,7 +471,7 @@ def _unpickler(weights_only: bool, pickle_module: Any, arguments: dict) -> Calla
         if weights_only:
             from rushlight._weights_only_unpickler import Unpickler
 
-            machine = Unpickler(file, encoding=arguments["encoding"])
+            machine = Unpickler(file, **arguments)
             machine.persistent_load = persistent_load
             return machine
 
@@ -479,6 +513,8 @@ def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> 
         kind, key, location, count = pid[1:]
         key = key.decode() if isinstance(key, bytes) else key
         location = location.decode() if isinstance(location, bytes) else location
+        if type(key) is not str or type(location) is not str or type(count) is not int or count < 0:
+            raise pickle.UnpicklingError(f"the pickle is damaged: {pid} does not describe a storage")
         dtype = storage_dtype(kind)
         if key not in loaded:
             storage = _read_storage(archive, f"data/{key}", count * dtype.itemsize, restore is _to_meta)
@@ -493,8 +529,8 @@ def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> 
 def _read_storage(archive: ArchiveReader, record: str, nbytes: int, no_data: bool) -> UntypedStorage:
     if archive.size(record) != nbytes:
         raise RuntimeError(
-            f"PytorchStreamReader failed reading file {record}: it has {archive.size(record)} bytes, the "
-            f"checkpoint says {nbytes}. The file is corrupted."
+            f"record size ({archive.size(record)} bytes) does not match expected size ({nbytes} bytes = "
+            f"{nbytes} elements * 1 bytes/element) for dtype Byte"
         )
     if no_data:
         return UntypedStorage(nbytes, device="meta")
@@ -512,10 +548,10 @@ def _needs_swap(archive: ArchiveReader) -> bool:
         order = archive.read("byteorder").decode()
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
-    elif _options.endianness in (None, LoadEndianness.LITTLE):
+    elif config.load.endianness in (None, LoadEndianness.LITTLE):
         order = "little"
     else:
-        order = sys.byteorder if _options.endianness is LoadEndianness.NATIVE else "big"
+        order = sys.byteorder if config.load.endianness is LoadEndianness.NATIVE else "big"
     return order != sys.byteorder
 
 
@@ -559,7 +595,8 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
         return storage.to(device=location)
     except RuntimeError:
         raise RuntimeError(
-            f"don't know how to restore data location of {type(storage).__name__} (tagged with {location})"
+            f"don't know how to restore data location of torch.storage.{type(storage).__name__} (tagged with "
+            f"{location})"
         ) from None
 
 
@@ -596,6 +633,9 @@ def _as_named(obj: Any) -> tuple[str, Any]:
         if len(obj) != 2:
             raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got {obj}")
         return obj[1], obj[0]
+    name = getattr(obj, "__qualname__", "")
+    if getattr(obj, "__module__", "").partition(".")[0] == "rushlight" and name:
+        return ".".join(torch_name(obj.__module__, name)), obj
     return full_name(obj), obj
 
 
@@ -656,7 +696,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names a checkpoint uses that load(weights_only=True) would refuse."""
     import pickletools
 
-    from rushlight._weights_only_unpickler import Unpickler
+    from rushlight._weights_only_unpickler import Unpickler, renamed
 
     with open(f, "rb") if isinstance(f, (str, os.PathLike)) else contextlib.nullcontext(f) as file:
         if file.read(4) != b"PK\3\4":
@@ -666,48 +706,56 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     machine = Unpickler(io.BytesIO())
     names = {argument for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"}
     unsafe = []
-    for module, name in sorted(tuple(str(each).split(" ", 1)) for each in names):
+    for module, name in sorted(renamed(*str(each).split(" ", 1)) for each in names):
         try:
             machine.find(module, name)
-        except pickle.UnpicklingError:
+        except (pickle.UnpicklingError, NotImplementedError):
             unsafe.append(f"{module}.{name}")
     return unsafe
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """The byte order assumed of a file that does not say its own; None for little."""
-    return _options.endianness
+    return config.load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """Says which byte order to assume of a file that does not say its own."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _options.endianness = endianness
+    config.load.endianness = endianness
 
 
 def get_default_mmap_options() -> int:
-    """How load(mmap=True) maps files: MAP_PRIVATE."""
-    return _options.mmap_flags
+    """How load(mmap=True) maps files: MAP_PRIVATE or MAP_SHARED."""
+    return config.load.mmap_flags
 
 
-def set_default_mmap_options(flags: int) -> None:
-    """Says how load(mmap=True) maps files."""
-    if flags not in (MAP_PRIVATE, MAP_SHARED):
-        raise ValueError(
-            "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
-            f"mmap.MAP_SHARED, but got {flags}"
-        )
-    if flags == MAP_SHARED:
-        raise NotImplementedError("set_default_mmap_options: Rushlight maps checkpoints privately only")
+class set_default_mmap_options:
+    """Says how load(mmap=True) maps files, for good or inside a block: with mmap.MAP_PRIVATE what is written
+    to tensors stays in memory, with mmap.MAP_SHARED it goes to the file."""
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (config.MAP_PRIVATE, config.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                f"mmap.MAP_SHARED, but got {flags}"
+            )
+        self.prev = config.load.mmap_flags
+        config.load.mmap_flags = flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        config.load.mmap_flags = self.prev
 
 
 def get_crc32_options() -> bool:
-    """Whether save computes checksums; it always does."""
-    return _options.crc32
+    """Whether save computes checksums."""
+    return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Checksums are always computed: they are how a damaged file is noticed."""
-    if not compute_crc32:
-        raise NotImplementedError("set_crc32_options(False): Rushlight always writes checksums")
+    """Says whether save computes checksums, which is how load notices damage."""
+    config.save.compute_crc32 = compute_crc32

@@ -7,6 +7,7 @@ and a dtype. Checkpoints are made of them (rushlight/serialization.py).
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -649,6 +650,22 @@ def _legacy(name: str, dtype: _C.dtype) -> Any:
 
 
 LEGACY = {name: _legacy(name, dtype) for dtype, name in STORAGE_NAMES.items()}
+
+
+_warned = False
+
+
+def warn_of_typed_storage() -> None:
+    """Says once that typed storages are on their way out of torch."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the "
+            "only storage class. This should only matter to you if you are using storages directly.  To "
+            "access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",
+            stacklevel=3,
+        )
 
 
 def data_of(tensor: _C.Tensor) -> TypedStorage:

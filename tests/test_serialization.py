@@ -3,10 +3,13 @@
 import collections
 import contextlib
 import io
+import mmap
 import os
 import pickle
+import random
 import struct
 import tarfile
+import warnings
 import zipfile
 
 import pytest
@@ -116,7 +119,7 @@ def test_strange_pickles_are_refused(body):
         archive.writestr("a/data.pkl", b"\x80\x02" + body)
     buffer.seek(0)
     with pytest.raises((pickle.UnpicklingError, EOFError, RuntimeError, TypeError)):
-        torch.load(buffer)
+        torch.load(io.BytesIO(buffer.getvalue()))
 
 
 def test_classes_can_be_allowed():
@@ -275,3 +278,85 @@ def test_safetensors(tmp_path):
     assert other.weight.equal(model.weight)
     with pytest.raises(RuntimeError, match="Error\\(s\\) in loading state_dict"):
         safetensors.load_model(torch.nn.Linear(3, 2, bias=False), path)
+
+
+def test_flipped_bytes_are_refused_clearly():
+    """Whatever is damaged, load answers with a tensor or with one of the errors that say what is wrong."""
+    content = {
+        "a": torch.arange(6.0).reshape(2, 3),
+        "b": [torch.nn.Parameter(torch.ones(3))],
+        "c": torch.tensor(3),
+    }
+    rng = random.Random(11)
+    for new in (True, False):
+        good = saved(content, _use_new_zipfile_serialization=new).getvalue()
+        for _ in range(300):
+            bad = bytearray(good)
+            for _ in range(rng.choice([1, 2, 8])):
+                at = rng.randrange(len(bad))
+                if rng.random() < 0.7:
+                    bad[at] = rng.randrange(256)
+                else:
+                    del bad[at : at + rng.randrange(1, 12)]
+            with (
+                contextlib.suppress(RuntimeError, pickle.UnpicklingError, EOFError),
+                warnings.catch_warnings(),
+            ):
+                warnings.simplefilter("ignore")
+                torch.load(io.BytesIO(bytes(bad)))
+
+
+def test_options_of_saving(tmp_path):
+    from rushlight.utils.serialization import config
+
+    path = tmp_path / "a.pt"
+    with config.patch("save.storage_alignment", 4096):
+        torch.save(torch.arange(3.0), path)
+    data = path.read_bytes()
+    assert data.index(struct.pack("<3f", 0, 1, 2)) % 4096 == 0
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save(torch.arange(3.0), path)
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert all(entry.CRC == 0 for entry in zipfile.ZipFile(path).infolist())
+    assert torch.load(path).tolist() == [0, 1, 2]
+    with pytest.raises(AttributeError):
+        config.patch("save.nothing", 1)
+
+
+def test_a_shared_mapping_writes_to_the_file(tmp_path):
+    path = tmp_path / "a.pt"
+    torch.save({"x": torch.zeros(3), "y": torch.ones(2)}, path)
+    with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        torch.load(path, mmap=True)["x"].fill_(7)
+    assert torch.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    assert torch.load(path)["x"].tolist() == [7, 7, 7]
+    with config_mmap():
+        torch.load(path)["y"].fill_(9)
+    assert torch.load(path)["y"].tolist() == [1, 1]
+
+
+def config_mmap():
+    from rushlight.utils.serialization import config
+
+    return config.patch({"load.mmap": True})
+
+
+def test_models_can_be_allowed_by_their_classes():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    data = saved(model).getvalue()
+    assert "torch.nn.modules.linear.Linear" in torch.serialization.get_unsafe_globals_in_checkpoint(
+        io.BytesIO(data)
+    )
+    with torch.serialization.safe_globals([torch.nn.Sequential, torch.nn.Linear, torch.nn.BatchNorm1d]):
+        assert repr(torch.load(io.BytesIO(data))) == repr(model)
+
+
+def test_what_rushlight_lacks_is_named():
+    body = b"\x80\x02ctorch._utils\n_rebuild_qtensor\n."
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as archive:
+        archive.writestr("a/data.pkl", body)
+        archive.writestr("a/version", b"3")
+    with pytest.raises(NotImplementedError, match="quantized tensors"):
+        torch.load(io.BytesIO(buffer.getvalue()))

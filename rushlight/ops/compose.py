@@ -575,17 +575,9 @@ def untyped_storage(self):
 @method
 def storage(self):
     """The elements behind this tensor, in the order of memory."""
-    import warnings
+    from rushlight.storage import data_of, warn_of_typed_storage
 
-    from rushlight.storage import data_of
-
-    warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
-        "storage "
-        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
-        "directly, use tensor.untyped_storage() instead of tensor.storage()",
-        stacklevel=2,
-    )
+    warn_of_typed_storage()
     return data_of(self)
 
 

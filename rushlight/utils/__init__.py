@@ -8,7 +8,7 @@ from typing import Any
 _PARTS = {
     "_dtype_abbrs", "_foreach_utils", "_import_utils", "_mode_utils", "_python_dispatch", "_pytree",
     "_triton", "benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "npz",
-    "safetensors", "weak",
+    "safetensors", "serialization", "weak",
 }  # fmt: skip
 
 
