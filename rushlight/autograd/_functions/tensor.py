@@ -33,8 +33,8 @@ class Resize(Function):
         ctx.input_sizes = tensor.size()
         if math.prod(sizes) != tensor.numel():
             raise RuntimeError(
-                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but "
-                f"the given tensor has a size of {'x'.join(map(str, tensor.size()))} ({tensor.numel()} "
+                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), "
+                f"but the given tensor has a size of {'x'.join(map(str, tensor.size()))} ({tensor.numel()} "
                 "elements). autograd's resize can only change the shape of a given tensor, while preserving "
                 "the number of elements. "
             )
