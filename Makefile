@@ -4,7 +4,7 @@
 #   make test        the test suite                     make lint    ruff, mypy, clang-format
 #   make test-torch  the suite's comparisons with torch make format  rewrite in the project's style
 #   make bench       ratios against torch 2.13          make clean   remove what the build made
-#   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md
+#   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md and the stubs
 #
 # VENV=path uses (or makes) another virtual environment; TESTS=... and ARGS=... select tests and pass options.
 
@@ -47,6 +47,7 @@ bench: $(INSTALLED) $(VENV)/.rushlight-torch
 
 coverage: $(INSTALLED)
 	$(PY) tools/coverage.py
+	$(PY) tools/stubs.py
 
 # Python itself is not built with ASan, so its run time is loaded first; libstdc++ comes with it because ASan
 # looks for __cxa_throw when it starts. PYTHONMALLOC=malloc lets ASan see every Python object.
@@ -63,6 +64,7 @@ lint: $(VENV)/.rushlight-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=. $(BIN)/mypy --strict-equality --follow-imports=silent tests/typed_program.py
 	$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
 
 format: $(VENV)/.rushlight-lint

@@ -280,7 +280,7 @@ _NO_WRAP = {"backward", "requires_grad_", "register_hook", "retain_grad"}
 
 def get_default_nowrap_functions() -> set[Callable]:
     """What the default `__torch_function__` of a subclass returns as it is: bases and gradients."""
-    tensor = _C.Tensor
+    tensor: Any = _C.Tensor
     return {tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__}
 
 

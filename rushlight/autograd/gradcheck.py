@@ -122,7 +122,7 @@ def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Te
         empty = [rushlight.zeros(0, r.numel(), dtype=target.dtype) for r in results]
         return [(e, e) for e in empty]
     return [
-        tuple(rushlight.stack([row[output][part] for row in rows]) for part in (0, 1))
+        (rushlight.stack([row[output][0] for row in rows]), rushlight.stack([row[output][1] for row in rows]))
         for output in range(len(rows[0]))
     ]
 

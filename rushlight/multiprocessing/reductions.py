@@ -102,7 +102,7 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
 
         warn_if_has_hooks(tensor)
     if tensor.device.type != "cpu":
-        return tensor.__reduce_ex__(2)  # type: ignore[return-value]
+        return tensor.__reduce_ex__(2)
     storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
     metadata = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad
     cls = None if type(tensor) is _C.Tensor else type(tensor)

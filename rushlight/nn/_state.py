@@ -6,6 +6,7 @@ subclasses may override.
 """
 
 from collections import OrderedDict, namedtuple
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
@@ -41,6 +42,8 @@ class _WithModule:
 class ModuleState:
     """The part of Module that saves and restores its state."""
 
+    _modules: dict[str, Any]
+
     _version = 1
     _state_dict_pre_hooks = _HookTable(False)
     _state_dict_hooks = _HookTable(False)
@@ -63,7 +66,7 @@ class ModuleState:
             "bug."
         )
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
         """All parameters and persistent buffers by their dotted names.
 
         The tensors share memory with the module; ``keep_vars=False`` detaches them.

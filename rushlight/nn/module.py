@@ -5,7 +5,11 @@ assigned values into them and ``__getattr__`` finds them again. Calling and hook
 and loading in ``_state.py``.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Self
 
 import rushlight
 from rushlight import Tensor
@@ -149,7 +153,7 @@ class Module(ModuleCall, ModuleState):
 
     # What belongs to a module
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name, param) -> None:
         """Add a parameter under ``name``; None reserves the name."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -171,7 +175,7 @@ class Module(ModuleCall, ModuleState):
             param = _after_registration_hooks(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name, tensor, persistent=True) -> None:
         """Add a tensor that is state but not a parameter; the state dict has it if ``persistent``."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -305,7 +309,7 @@ class Module(ModuleCall, ModuleState):
 
     # Finding things
 
-    def get_submodule(self, target):
+    def get_submodule(self, target) -> Module:
         """The submodule of a dotted path.
 
         >>> import rushlight.nn as nn
@@ -342,7 +346,7 @@ class Module(ModuleCall, ModuleState):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         return module, name, getattr(module, name)
 
-    def get_parameter(self, target):
+    def get_parameter(self, target) -> Parameter:
         """The parameter of a dotted path."""
         _, name, param = self._get_member(target)
         if not isinstance(param, Parameter):
@@ -356,7 +360,7 @@ class Module(ModuleCall, ModuleState):
             raise AttributeError(f"`{name}` is not a buffer")
         return buffer
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True) -> Iterator[tuple[str, Module]]:
         """This module and all below it, each with its dotted name.
 
         >>> import rushlight.nn as nn
@@ -376,12 +380,12 @@ class Module(ModuleCall, ModuleState):
                     memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
                 )
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate=True) -> Iterator[Module]:
         """This module and all below it."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The direct submodules with their names."""
         seen = set()
         for name, module in self._modules.items():
@@ -389,7 +393,7 @@ class Module(ModuleCall, ModuleState):
                 seen.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The direct submodules."""
         for _, module in self.named_children():
             yield module
@@ -409,7 +413,9 @@ class Module(ModuleCall, ModuleState):
                     seen.add(member)
                 yield (f"{module_prefix}.{name}" if module_prefix else name), member
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix="", recurse=True, remove_duplicate=True
+    ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their dotted names.
 
         >>> import rushlight.nn as nn
@@ -418,23 +424,23 @@ class Module(ModuleCall, ModuleState):
         """
         return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse=True) -> Iterator[Parameter]:
         """All parameters, as optimizers take them."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their dotted names."""
         return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse=True) -> Iterator[Tensor]:
         """All buffers."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     # Changing all at once
 
-    def apply(self, fn):
+    def apply(self, fn) -> Self:
         """Call ``fn`` on every submodule, then on this module.
 
         >>> import rushlight.nn as nn
@@ -477,7 +483,7 @@ class Module(ModuleCall, ModuleState):
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Self:
         """Move and cast parameters and buffers in place: ``to(device)``, ``to(dtype)``, ``to(tensor)`` ...
 
         >>> import rushlight as torch
@@ -524,11 +530,11 @@ class Module(ModuleCall, ModuleState):
         """Move to the device without copying values."""
         return self._apply(lambda t: rushlight.empty_like(t, device=device), recurse=recurse)
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Move everything to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device=None) -> Self:
         """Move everything to the GPU."""
         return self._apply(lambda t: t.cuda(device))
 
@@ -552,23 +558,23 @@ class Module(ModuleCall, ModuleState):
     def _cast(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
+    def float(self) -> Self:
         """Cast floating-point parameters and buffers to float32."""
         return self._cast(rushlight.float32)
 
-    def double(self):
+    def double(self) -> Self:
         """Cast floating-point parameters and buffers to float64."""
         return self._cast(rushlight.float64)
 
-    def half(self):
+    def half(self) -> Self:
         """Cast floating-point parameters and buffers to float16."""
         return self._cast(rushlight.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Cast floating-point parameters and buffers to bfloat16."""
         return self._cast(rushlight.bfloat16)
 
-    def train(self, mode=True):
+    def train(self, mode=True) -> Self:
         """Set training mode here and below; dropout and batch norm behave differently in it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -577,11 +583,11 @@ class Module(ModuleCall, ModuleState):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Set evaluation mode: ``train(False)``."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad=True) -> Self:
         """Say whether gradients are computed for the parameters.
 
         >>> import rushlight.nn as nn
@@ -592,7 +598,7 @@ class Module(ModuleCall, ModuleState):
             param.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none=True) -> None:
         """Drop all gradients, or with ``set_to_none=False`` fill them with zeros."""
         for param in self.parameters():
             if param.grad is not None:
@@ -610,7 +616,7 @@ class Module(ModuleCall, ModuleState):
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What stands between the parentheses of the printed module; override it in a layer."""
         return ""
 
