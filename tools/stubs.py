@@ -271,10 +271,13 @@ def package_stub(seen: dict[str, str]) -> str:
         "from rushlight._C import Tensor as Tensor",
         "from rushlight._C import device as device",
         "from rushlight._C import dtype as dtype",
+        "from rushlight._dtype_info import finfo as finfo",
+        "from rushlight._dtype_info import iinfo as iinfo",
+        "from rushlight._size import Size as Size",
     ]
     for name, value in sorted(vars(rushlight).items()):
         module = getattr(value, "__module__", "") or ""
-        if name.startswith("_") or not isinstance(value, type) or name in ("Tensor", "device", "dtype"):
+        if name.startswith("_") or not isinstance(value, type) or f"{name} as {name}" in " ".join(lines):
             continue
         if module.startswith("rushlight.") and not module.startswith("rushlight._C"):
             lines.append(f"from {module} import {name} as {name}")

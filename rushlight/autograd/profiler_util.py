@@ -217,8 +217,10 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.count = self.node_id = 0
         self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
         self.use_device: str | None = None
-        self.cpu_time_total = self.self_cpu_time_total = 0
-        self.device_time_total = self.self_device_time_total = 0
+        self.cpu_time_total: float = 0
+        self.self_cpu_time_total: float = 0
+        self.device_time_total: float = 0
+        self.self_device_time_total: float = 0
         self.input_shapes: Any = None
         self.stack: Any = None
         self.scope: int | None = None

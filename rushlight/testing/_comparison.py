@@ -127,7 +127,7 @@ class NonePair(Pair):
             self._fail(AssertionError, f"None mismatch: {self.actual} is not {self.expected}")
 
 
-def _numpy_type(name: str) -> tuple[type, ...]:
+def _numpy_type(name: str) -> Any:
     import sys
 
     numpy = sys.modules.get("numpy")  # if nobody has imported it there is nothing of it to compare
@@ -165,7 +165,7 @@ class NumberPair(Pair):
     """Two numbers, of Python or NumPy."""
 
     _TYPE_TO_DTYPE = {int: _C.int64, float: _C.float64, complex: _C.complex128}
-    _NUMBER_TYPES = tuple(_TYPE_TO_DTYPE)
+    _NUMBER_TYPES: Any = tuple(_TYPE_TO_DTYPE)
 
     def __init__(
         self,
@@ -348,8 +348,8 @@ def originate_pairs(
     expected: Any,
     *,
     pair_types: Sequence[type[Pair]],
-    sequence_types: tuple[type, ...] = (Sequence,),
-    mapping_types: tuple[type, ...] = (Mapping,),
+    sequence_types: Any = (Sequence,),
+    mapping_types: Any = (Mapping,),
     id: tuple = (),
     **options: Any,
 ) -> list[Pair]:

@@ -157,7 +157,7 @@ class FlopCounterMode(TorchDispatchMode):
         return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)
 
     def __enter__(self) -> Any:
-        from rushlight.nn.modules.module import (
+        from rushlight.nn.modules.module import (  # type: ignore[import-not-found]
             register_module_forward_hook,
             register_module_forward_pre_hook,
         )
