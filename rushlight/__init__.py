@@ -44,6 +44,8 @@ from rushlight._C import (  # noqa: E402
     promote_types,
     qint8,
     qint32,
+    quint2x4,
+    quint4x2,
     quint8,
     result_type,
     set_default_dtype,
@@ -68,6 +70,7 @@ from rushlight import ops as _operations  # noqa: E402
 globals().update(_operations.FUNCTIONS)
 
 from rushlight import (  # noqa: E402
+    _absent,
     _settings,
     _tensor_types,
     autograd,
@@ -126,6 +129,7 @@ def _native_name(name):
 
 
 _C.__getattr__ = _native_name
+_C.__path__ = []  # torch._C._functorch and the like are modules; see _absent.py
 
 
 class OutOfMemoryError(RuntimeError):
@@ -140,6 +144,13 @@ legacy_contiguous_format = contiguous_format
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
+    "library",
+    "hub",
+    "futures",
+    "functional",
+    "_utils",
+    "__config__",
+    "_tensor_str",
     "accelerator",
     "amp",
     "backends",
@@ -205,6 +216,17 @@ _LAZY_NAMES |= dict.fromkeys(
     ("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"), "_symbols"
 )
 
+_LAZY_NAMES |= dict.fromkeys(
+    (
+        "_assert", "_assert_async", "_cast_Long", "_check", "_check_index", "_check_is_size",
+        "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
+        "_check_value", "_check_with", "_shape_as_tensor", "_softmax_backward_data", "eig", "lstsq",
+        "matrix_rank", "solve", "symeig",
+    ),
+    "_checks",
+)  # fmt: skip
+_LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
+
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils
 
@@ -234,6 +256,10 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
             return LEGACY["FloatStorage"]
         if name in LEGACY:
             return LEGACY[name]
+    try:
+        return _absent.top_level(name)
+    except KeyError:
+        pass
     raise AttributeError(
         f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from typing import Any, NoReturn
 
+import rushlight
 from rushlight import _C
+from rushlight._absent import absent_class
 from rushlight.overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -95,6 +97,17 @@ NAMES = {
     if getattr(value, "__module__", None) == __name__ and name not in ("_swap", "NAMES")
 }
 NAMES |= {
+    name: absent_class("torch._C", name)
+    for name in (
+        "DispatchKey",
+        "DispatchKeySet",
+        "Graph",
+        "Value",
+        "_ExcludeDispatchKeyGuard",
+        "FunctionSchema",
+    )
+}
+NAMES |= {
     "DisableTorchFunctionSubclass": DisableTorchFunctionSubclass,
     "DisableTorchFunction": DisableTorchFunction,
     "_len_torch_function_stack": _len_torch_function_stack,
@@ -107,4 +120,16 @@ NAMES |= {
     "_cuda_getCompiledVersion": lambda: 0,
     "_jit_set_num_profiled_runs": lambda count: count,
     "_log_api_usage_once": lambda name: None,
+    "_are_functorch_transforms_active": lambda: False,
+    "_jit_can_fuse_on_cpu": lambda: False, "_jit_can_fuse_on_gpu": lambda: False,
+    "_get_default_device": lambda: str(rushlight.get_default_device()),
+    "_get_accelerator": lambda: rushlight.device("cpu"),
+    "_is_alias_of": lambda a, b: a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr(),
+    "_jit_override_can_fuse_on_cpu": lambda on: False,  # without TorchScript it changes nothing
+    "_jit_override_can_fuse_on_gpu": lambda on: False,  # without TorchScript it changes nothing
+    "_jit_set_nvfuser_enabled": lambda on: False,  # without TorchScript it changes nothing
+    "_jit_set_nvfuser_guard_mode": lambda on: False,  # without TorchScript it changes nothing
+    "_jit_set_profiling_mode": lambda on: False,  # without TorchScript it changes nothing
+    "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
+    "_TensorMeta": type(_C.Tensor),
 }  # fmt: skip

@@ -172,3 +172,38 @@ class ExceptionWrapper:
             # An exception that takes other arguments than a text.
             raise RuntimeError(message) from None
         raise error
+
+
+def _flatten_dense_tensors(tensors: Any) -> _C.Tensor:
+    """The elements of all tensors in one vector."""
+    import rushlight
+
+    return rushlight.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: _C.Tensor, tensors: Any) -> tuple[_C.Tensor, ...]:
+    """Views of a vector in the shapes of `tensors`."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _element_size(dtype: _C.dtype) -> int:
+    """Bytes of an element."""
+    return dtype.itemsize
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """The index of a device; with `optional` the current one for None, with `allow_cpu` -1 for the CPU."""
+    if isinstance(device, str):
+        device = _C.device(device)
+    if isinstance(device, _C.device):
+        if device.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if device.type == "cpu":
+            return -1
+        device = device.index
+    if isinstance(device, int):
+        return device
+    if optional:
+        return None
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")

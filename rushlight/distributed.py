@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
+from rushlight._absent import absent_class
+from rushlight._absent_names import MODULES
+
+__path__: list[str] = []  # the modules below it are in _absent_names.py
 __all__ = ["ProcessGroup", "ReduceOp", "group", "is_available", "is_initialized"]
+
+
+default_pg_timeout = timedelta(minutes=30)
 
 
 class ReduceOp(Enum):
@@ -14,11 +23,28 @@ class ReduceOp(Enum):
     SUM, PRODUCT, MIN, MAX, AVG, BAND, BOR, BXOR = range(8)
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
 class ProcessGroup:
     """Only for type annotations: there are no groups."""
 
 
 Work = Store = DeviceMesh = ProcessGroup
+
+
+class Backend(str):
+    """The name of a way to talk to other processes: there is none to choose."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    default_device_backend_map: dict[str, str] = {}
+
+
+class GroupMember:
+    """What stands for "this process is in no group"."""
+
+    WORLD = None
+    NON_GROUP_MEMBER = -100
 
 
 class group:
@@ -50,7 +76,8 @@ _NEEDS_GROUP = {
     "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
     "gather_object", "get_backend", "get_rank", "get_world_size", "irecv", "isend", "monitored_barrier",
     "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-    "scatter_object_list", "send",
+    "scatter_object_list", "send", "batch_isend_irecv", "get_global_rank", "get_group_rank",
+    "get_process_group_ranks", "recv_object_list", "send_object_list", "_rank_not_in_group",
 }  # fmt: skip
 
 
@@ -59,7 +86,21 @@ def init_process_group(*args: Any, **kwargs: Any) -> None:
     raise NotImplementedError("torch.distributed is not implemented: Rushlight runs in one process")
 
 
+_CLASSES = {
+    "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore", "P2POp",
+    "PrefixStore", "ProcessGroupGloo", "ProcessGroupNCCL", "TCPStore",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        base = RuntimeError if name.endswith("Error") else object
+        globals()[name] = found = absent_class("torch.distributed", name, base)
+        return found
+    if name == "init_device_mesh":
+        from rushlight.distributed.device_mesh import init_device_mesh
+
+        return init_device_mesh
     if name in _NEEDS_GROUP:
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -69,6 +110,8 @@ def __getattr__(name: str) -> Any:
 
         call.__name__ = call.__qualname__ = name
         return call
+    if f"distributed.{name}" in MODULES:
+        return import_module(f"rushlight.distributed.{name}")
     raise AttributeError(
         f"module 'torch.distributed' has no attribute '{name}': Rushlight runs in one process"
     )

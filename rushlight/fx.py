@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.nn import Module
 
+__path__: list[str] = []  # the modules below it are in _absent_names.py
 __all__ = [
     "Graph",
     "GraphModule",

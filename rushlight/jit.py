@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rushlight.nn import Module
 
+__path__: list[str] = []  # the modules below it are in _absent_names.py
 __all__ = [
     "Attribute",
     "Error",
@@ -41,6 +42,10 @@ _isinstance = isinstance
 
 class Error(RuntimeError):
     """Raised in torch for errors inside compiled code; nothing raises it here."""
+
+
+class TracerWarning(Warning):
+    """Warns in torch of what a trace does not see; nothing is traced here."""
 
 
 class ScriptModule(Module):
@@ -164,4 +169,6 @@ def _missing(what: str) -> Callable:
     return raises
 
 
-trace, trace_module, save, load = (_missing(what) for what in ("trace", "trace_module", "save", "load"))
+trace, trace_module, save, load, _get_trace_graph = (
+    _missing(what) for what in ("trace", "trace_module", "save", "load", "_get_trace_graph")
+)

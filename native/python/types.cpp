@@ -20,6 +20,7 @@ constexpr NamedOnly NAMED_ONLY[] = {
     {"float8_e4m3fnuz", 1, true, false, true}, {"float8_e5m2fnuz", 1, true, false, true},
     {"float8_e8m0fnu", 1, true, false, false}, {"qint8", 1, false, false, true},
     {"quint8", 1, false, false, false},        {"qint32", 4, false, false, true},
+    {"quint4x2", 1, false, false, false},      {"quint2x4", 1, false, false, false},
 };
 
 struct DTypeObject {

@@ -1,6 +1,16 @@
 """Layers, losses and everything else a network is made of."""
 
-from rushlight.nn import attention, common_types, functional, init, modules, parallel, parameter, utils
+from rushlight.nn import (
+    _reduction,
+    attention,
+    common_types,
+    functional,
+    init,
+    modules,
+    parallel,
+    parameter,
+    utils,
+)
 from rushlight.nn.activation import *
 from rushlight.nn.activation import __all__ as _activation
 from rushlight.nn.adaptive import *

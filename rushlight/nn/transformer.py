@@ -45,7 +45,7 @@ def _length(source, batch_first):
     return source.size(1 if batch_first else 0)
 
 
-def _activation(name):
+def _get_activation_fn(name):
     if name == "relu":
         return F.relu
     if name == "gelu":
@@ -94,7 +94,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **make)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation) if isinstance(activation, str) else activation
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -172,7 +172,7 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation) if isinstance(activation, str) else activation
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
     def __setstate__(self, state):
         super().__setstate__(state)

@@ -106,7 +106,7 @@ def _mapping_with_keys(d: Any) -> tuple[list, Context]:
 
 
 def _sequence_with_keys(s: Any) -> tuple[list, Context]:
-    values, context = SUPPORTED_NODES[_node_type(s)].flatten_fn(s)
+    values, context = SUPPORTED_NODES[_get_node_type(s)].flatten_fn(s)
     return [(SequenceKey(i), v) for i, v in enumerate(values)], context
 
 
@@ -120,6 +120,18 @@ def _dict_unflatten(values: Iterable, context: Context) -> dict:
 
 def _dict_flatten_with_keys(d: dict) -> tuple[list, Context]:
     return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
+def _list_flatten(d: list) -> tuple[list, Context]:
+    return d, None
+
+
+def _list_flatten_with_keys(d: list) -> tuple[list, Context]:
+    return [(SequenceKey(i), v) for i, v in enumerate(d)], None
+
+
+def _list_unflatten(values: Iterable, context: Context) -> list:
+    return list(values)
 
 
 class _NamedTuple:
@@ -139,9 +151,7 @@ register_pytree_node(
     lambda v, context: defaultdict(context[0], zip(context[1], v, strict=True)),
     flatten_with_keys_fn=_mapping_with_keys,
 )
-register_pytree_node(
-    list, lambda x: (x, None), lambda v, _: list(v), flatten_with_keys_fn=_sequence_with_keys
-)
+register_pytree_node(list, _list_flatten, _list_unflatten, flatten_with_keys_fn=_list_flatten_with_keys)
 register_pytree_node(
     tuple, lambda x: (list(x), None), lambda v, _: tuple(v), flatten_with_keys_fn=_sequence_with_keys
 )
@@ -165,7 +175,7 @@ register_pytree_node(
 )
 
 
-def _node_type(tree: Any) -> Any:
+def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return _NamedTuple
@@ -174,7 +184,7 @@ def _node_type(tree: Any) -> Any:
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether `tree` is a leaf."""
-    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 class TreeSpec:
@@ -222,7 +232,7 @@ class TreeSpec:
         """The subtrees of `tree` where this spec has its leaves; ValueError if it does not reach that far."""
         if self.is_leaf():
             return [tree]
-        if _node_type(tree) != self.type:
+        if _get_node_type(tree) != self.type:
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         children, context = SUPPORTED_NODES[self.type].flatten_fn(tree)
         children = list(children)
@@ -274,7 +284,7 @@ def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return _LEAF_SPEC
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
 
@@ -300,7 +310,7 @@ def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator:
     if tree_is_leaf(tree, is_leaf):
         yield tree
     else:
-        for child in SUPPORTED_NODES[_node_type(tree)].flatten_fn(tree)[0]:
+        for child in SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]:
             yield from tree_iter(child, is_leaf)
 
 
@@ -373,7 +383,7 @@ def _with_paths(tree: PyTree, path: KeyPath, is_leaf: IsLeaf) -> Iterator:
     if tree_is_leaf(tree, is_leaf):
         yield path, tree
         return
-    node = SUPPORTED_NODES[_node_type(tree)]
+    node = SUPPORTED_NODES[_get_node_type(tree)]
     if node.flatten_with_keys_fn is None:
         raise ValueError(
             f"Did not find a flatten_with_keys_fn for type: {node.type}. Please pass a flatten_with_keys_fn "
@@ -428,7 +438,7 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
         return [tree] if tree_is_leaf(tree, is_leaf) else None
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    if _node_type(tree) != treespec.type:
+    if _get_node_type(tree) != treespec.type:
         return None
     children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec.context:

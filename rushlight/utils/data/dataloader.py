@@ -21,11 +21,12 @@ from typing import Any, Generic, TypeVar
 from rushlight import _C
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _utils
+from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
-__all__ = ["DataLoader", "get_worker_info"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _T_co = TypeVar("_T_co", covariant=True)
 

@@ -1,8 +1,9 @@
 """DataParallel. There is one device, so it calls its module with the whole batch."""
 
 from rushlight.nn.module import Module
+from rushlight.nn.parallel.distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 
 class DataParallel(Module):

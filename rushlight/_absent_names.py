@@ -1,0 +1,270 @@
+"""The modules that `_absent.py` serves and the names in each.
+
+Name, name      a class, a function: using it raises NotImplementedError
+name?           a function that answers False
+name@           a decorator that returns the function it is given
+Name{A,B}       an enumeration
+name=x.y        what Rushlight has under another name
+"""
+
+from __future__ import annotations
+
+MODULES: dict[str, str] = {}
+
+
+def _modules(text: str) -> None:
+    """Reads lines `module: names`; an indented line goes on with the names of the one before."""
+    for line in text.strip().splitlines():
+        if line[0] != " ":
+            name, _, line = line.partition(":")
+        MODULES[name] = f"{MODULES.get(name, '')} {line}"
+
+
+# Names in torch itself.
+TOP_LEVEL = """Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
+    _make_per_tensor_quantized_tensor
+    _nested_compute_contiguous_strides_offsets _nested_view_from_buffer _scaled_mm dsmm quantize_per_channel
+    quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+    sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
+
+# Transforms of functions: a later step.
+_modules("""
+func: debug_unwrap functional_call=nn.utils.stateless.functional_call functionalize grad grad_and_value
+    hessian jacfwd jacrev jvp linearize rearrange replace_all_batch_norm_modules_ stack_module_state vjp
+    vmap
+_functorch:
+_functorch.apis: grad grad_and_value vmap
+_functorch.eager_transforms: functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize vjp
+_functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
+    _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
+    tree_unflatten=utils._pytree.tree_unflatten vmap
+_functorch.functional_call: functional_call=nn.utils.stateless.functional_call stack_module_state
+_C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? is_functorch_wrapped_tensor?
+    is_gradtrackingtensor? is_legacy_batchedtensor?
+""")
+
+# Compilers and graph capture.
+_modules("""
+_dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disallow_in_graph@ explain export
+    forbid_in_graph@ graph_break is_compiling? list_backends=compiler.list_backends mark_dynamic mark_static
+    mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
+    reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
+_dynamo.config:
+_dynamo.decorators: disable@ mark_static_address
+_dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
+_dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
+_dynamo.external_utils: is_compiling?
+_dynamo.utils: counters is_compile_supported?
+_dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
+_guards: CompileContext TracingContext active_fake_mode detect_fake_mode
+_higher_order_ops:
+_inductor: compile cudagraph_mark_step_begin=compiler.cudagraph_mark_step_begin list_mode_options
+    list_options standalone_compile
+_inductor.config:
+_inductor.codecache: extract_tensor_metadata_for_cache_key
+_inductor.cpu_vec_isa: pick_vec_isa
+_inductor.runtime:
+_inductor.runtime.cache_dir_utils: cache_dir
+_jit_internal: BroadcastingList1 BroadcastingList2 BroadcastingList3 Final=jit.Final
+    _copy_to_script_wrapper@ _overload@ _overload_method@ boolean_dispatch export@ ignore@ is_scripting?
+    unused@
+_prims_common: alert_not_deterministic is_contiguous_or_false
+_subclasses: FakeTensor FakeTensorMode UnsupportedFakeTensorException
+_subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake?
+_subclasses.functional_tensor: FunctionalTensor FunctionalTensorMode mb_unwrap_functional_tensor
+_subclasses.meta_utils: MetaConverter is_sparse_any?
+export: Dim ExportGraphSignature ExportedProgram ShapesCollection UnflattenedModule default_decompositions
+    draft_export export load register_dataclass save unflatten
+export._trace:
+export.decomp_utils: CustomDecompTable
+export.unflatten: InterpreterModule
+fx._pytree: register_pytree_flatten_spec tree_flatten_spec
+fx._symbolic_trace: Tracer=fx.Tracer is_fx_symbolic_tracing? is_fx_tracing?
+fx.experimental:
+fx.experimental.proxy_tensor: get_innermost_proxy_mode? get_proxy_mode? is_sym_node? make_fx
+    maybe_disable_thunkify maybe_enable_thunkify
+fx.experimental.symbolic_shapes: GuardOnDataDependentSymNode ShapeEnv free_symbols free_unbacked_symbols
+    guard_or_false guard_or_true guard_size_oblivious has_static_value is_symbolic? statically_known_true
+fx.graph: CodeGen Graph=fx.Graph PythonCode
+fx.graph_module: GraphModule=fx.GraphModule _CodeOnlyModule _copy_attr reduce_graph_module
+fx.immutable_collections: immutable_dict immutable_list
+fx.interpreter: Interpreter=fx.Interpreter Transformer=fx.Transformer
+fx.node: Argument Node=fx.Node Target has_side_effect map_aggregate map_arg
+fx.passes:
+fx.passes.infra:
+fx.passes.infra.pass_base: PassBase PassResult
+fx.passes.shape_prop: ShapeProp TensorMetadata
+fx.proxy: Attribute GraphAppendingTracer ParameterProxy Proxy=fx.Proxy Scope TraceError TracerBase
+fx.traceback: preserve_node_meta
+nn.attention.flex_attention: _DEFAULT_SPARSE_BLOCK_SIZE=128 AuxOutput AuxRequest BlockMask FlexKernelOptions
+    and_masks create_block_mask
+    create_mask flex_attention noop_mask or_masks
+onnx: ExportableModule ONNXProgram OnnxExporterError OperatorExportTypes{ONNX,ONNX_ATEN,ONNX_ATEN_FALLBACK}
+    TensorProtoDataType TrainingMode{EVAL,PRESERVE,TRAINING} export is_in_onnx_export?
+    register_custom_op_symbolic unregister_custom_op_symbolic
+onnx.errors: OnnxExporterError SymbolicValueError UnsupportedOperatorError
+onnx.operators: reshape_from_tensor_shape shape_as_tensor=_shape_as_tensor
+onnx.symbolic_helper: cast_pytorch_to_onnx parse_args quantized_args
+onnx.symbolic_opset9: masked_fill softmax
+onnx.symbolic_opset11: select squeeze unsqueeze
+onnx.symbolic_opset12: dropout
+onnx.utils: export register_custom_op_symbolic
+package: PackageExporter PackageImporter
+jit._recursive: concrete_type_store
+jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3
+jit.mobile:
+jit.quantized:
+_custom_ops: get_ctx
+utils.bundled_inputs: augment_model_with_bundled_inputs bundle_inputs
+utils.mobile_optimizer: LintCode{BUNDLED_INPUT,REQUIRES_GRAD,DROPOUT,BATCHNORM} optimize_for_mobile
+utils.data.graph_settings: apply_random_seed apply_sharding apply_shuffle_settings
+utils._sympy:
+utils._sympy.numbers: IntInfinity
+utils._sympy.value_ranges: ValueRanges
+""")
+
+# Several processes.
+_modules("""
+_C._distributed_c10d: ProcessGroup=distributed.ProcessGroup Reducer Store=distributed.Store
+    Work=distributed.Work
+_C._distributed_rpc: PyRRef _is_current_rpc_agent_set?
+distributed._composable: checkpoint contract fully_shard replicate
+distributed._composable.fsdp: FSDPModule MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy fully_shard
+distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce
+    all_to_all_single_autograd reduce_scatter_tensor wait_tensor
+distributed._shard:
+distributed._shard.sharded_tensor: ShardedTensor
+distributed._tensor: DTensor DeviceMesh Partial Placement Replicate Shard distribute_module
+    distribute_tensor init_device_mesh
+distributed._tensor.api: DTensor
+distributed._tensor.device_mesh: DeviceMesh init_device_mesh
+distributed._tensor.experimental: implicit_replication
+distributed._tensor.placement_types: Partial Placement Replicate Shard
+distributed.algorithms:
+distributed.algorithms._checkpoint:
+distributed.algorithms._checkpoint.checkpoint_wrapper: CheckpointImpl{REENTRANT,NO_REENTRANT}
+    CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
+distributed.algorithms.ddp_comm_hooks: DDPCommHookType register_ddp_comm_hook
+distributed.algorithms.ddp_comm_hooks.debugging_hooks: noop_hook
+distributed.algorithms.ddp_comm_hooks.default_hooks: allreduce_hook bf16_compress_hook bf16_compress_wrapper
+    fp16_compress_hook fp16_compress_wrapper
+distributed.algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
+distributed.algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState batched_powerSGD_hook powerSGD_hook
+distributed.algorithms.join: Join JoinHook Joinable
+distributed.algorithms.model_averaging:
+distributed.algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
+distributed.autograd: DistAutogradContext backward context get_gradients is_available?
+distributed.checkpoint: CheckpointException DefaultLoadPlanner DefaultSavePlanner FileSystemReader
+    FileSystemWriter LoadPlanner Metadata SavePlanner StorageReader StorageWriter async_save load
+    load_state_dict save save_state_dict
+distributed.checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
+distributed.checkpoint.default_planner: DefaultLoadPlanner DefaultSavePlanner
+distributed.checkpoint.filesystem: FileSystemReader FileSystemWriter
+distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner _load_state_dict dcp_to_torch_save
+    torch_save_to_dcp
+distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
+distributed.checkpoint.metadata: Metadata
+distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
+distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict
+    get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict
+distributed.checkpoint.state_dict_loader: _load_state_dict load
+distributed.checkpoint.stateful: Stateful
+distributed.constants: default_pg_timeout=distributed.default_pg_timeout
+distributed.distributed_c10d: Backend=distributed.Backend GroupMember=distributed.GroupMember
+    PrefixStore=distributed.PrefixStore ProcessGroup=distributed.ProcessGroup ReduceOp=distributed.ReduceOp
+    Store=distributed.Store Work=distributed.Work _get_default_group _new_process_group_helper
+    default_pg_timeout=distributed.default_pg_timeout get_rank=distributed.get_rank
+    is_initialized=distributed.is_initialized is_nccl_available=distributed.is_nccl_available
+    is_xccl_available=distributed.is_xccl_available rendezvous
+distributed.device_mesh: DeviceMesh _mesh_resources init_device_mesh
+distributed.elastic:
+distributed.elastic.agent:
+distributed.elastic.agent.server:
+distributed.elastic.agent.server.api: WorkerState
+distributed.elastic.multiprocessing: Std start_processes
+distributed.elastic.multiprocessing.errors: ChildFailedError ErrorHandler ProcessFailure get_error_handler
+    record@
+distributed.fsdp: BackwardPrefetch{BACKWARD_PRE,BACKWARD_POST} CPUOffload CPUOffloadPolicy
+    DataParallelMeshDims FSDPModule FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel
+    LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision MixedPrecisionPolicy OffloadPolicy
+    OptimStateDictConfig OptimStateKeyType{PARAM_NAME,PARAM_ID} ShardedOptimStateDictConfig
+    ShardedStateDictConfig
+    ShardingStrategy{FULL_SHARD,SHARD_GRAD_OP,NO_SHARD,HYBRID_SHARD,_HYBRID_SHARD_ZERO2} StateDictConfig
+    StateDictSettings StateDictType{FULL_STATE_DICT,LOCAL_STATE_DICT,SHARDED_STATE_DICT} UnshardHandle
+    fully_shard register_fsdp_forward_method share_comm_ctx
+distributed.fsdp.sharded_grad_scaler: ShardedGradScaler
+distributed.fsdp.wrap: CustomPolicy ModuleWrapPolicy _or_policy always_wrap_policy enable_wrap
+    lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
+distributed.launcher:
+distributed.launcher.api: LaunchConfig elastic_launch launch_agent
+distributed.nn: RemoteModule all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter
+distributed.nn.functional: all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter
+distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim
+distributed.pipelining: Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B
+    SplitPoint{BEGINNING,END} build_stage pipe_split pipeline
+distributed.rpc: BackendType{TENSORPIPE} RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo
+    get_worker_info init_rpc is_available? remote rpc_async rpc_sync shutdown
+distributed.rpc.api: _all_gather _barrier _require_initialized@
+distributed.run: config_from_args get_args_parser main parse_args run
+distributed.tensor: DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor
+    empty full ones rand randn zeros
+distributed.tensor._utils: compute_local_shape_and_global_offset
+distributed.tensor.device_mesh: DeviceMesh init_device_mesh
+distributed.tensor.experimental: context_parallel implicit_replication local_map
+distributed.tensor.experimental._attention: set_rotate_method
+distributed.tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput
+    PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module
+distributed.tensor.placement_types: Partial Placement Replicate Shard _StridedShard
+distributed.utils: _sync_module_states
+nn.parallel.parallel_apply: parallel_apply
+nn.parallel.replicate: replicate
+nn.parallel.scatter_gather: gather scatter scatter_kwargs
+numa:
+numa.binding: AffinityMode{NODE,SOCKET,EXCLUSIVE,CORE_COMPLEX} NumaOptions
+""")
+
+# GPUs.
+_modules("""
+cuda.memory: CUDAPluggableAllocator MemPool caching_allocator_alloc memory_snapshot memory_summary
+cuda.profiler: init profile start stop
+cuda.random: get_rng_state=cuda.get_rng_state get_rng_state_all=cuda.get_rng_state_all
+    manual_seed=cuda.manual_seed manual_seed_all=cuda.manual_seed_all set_rng_state=cuda.set_rng_state
+    set_rng_state_all=cuda.set_rng_state_all
+cuda.streams: Event=cuda.Event Stream=cuda.Stream
+cuda.graphs: CUDAGraph=cuda.CUDAGraph graph=cuda.graph
+""")
+
+# The same names under the file that defines them.
+MODULES["distributed.fsdp.api"] = MODULES["distributed.fsdp.fully_sharded_data_parallel"] = " ".join(
+    f"{entry.partition('{')[0]}=distributed.fsdp.{entry.partition('{')[0]}"
+    for entry in MODULES["distributed.fsdp"].split()
+)
+
+# Quantised, nested and other tensors.
+_modules("""
+ao:
+ao.nn:
+ao.nn.quantized: FloatFunctional
+ao.nn.quantized.dynamic:
+ao.quantization: DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver
+    MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver
+    PlaceholderObserver QConfig QConfigMapping QuantStub QuantType{DYNAMIC,STATIC,QAT,WEIGHT_ONLY}
+    QuantWrapper add_quant_dequant convert default_dynamic_qconfig default_observer
+    default_per_channel_weight_observer default_qconfig default_weight_observer fuse_modules
+    fuse_modules_qat get_default_qat_qconfig get_default_qat_qconfig_mapping get_default_qconfig
+    get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat
+ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase
+ao.quantization.fx:
+ao.quantization.fx._decomposed:
+ao.quantization.observer: ObserverBase
+ao.quantization.quantize_fx: convert_fx fuse_fx prepare_fx prepare_qat_fx
+nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
+nested._internal:
+nested._internal.nested_tensor: NestedTensor _tensor_symint_registry
+nested._internal.ops: extract_kwargs
+nn.quantized: FloatFunctional
+nn.quantized.dynamic:
+quantization: DeQuantStub FakeQuantizeBase ObserverBase QConfig QuantStub QuantWrapper convert
+    default_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig prepare prepare_qat quantize
+    quantize_dynamic quantize_qat
+""")

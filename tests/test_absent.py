@@ -1,0 +1,125 @@
+"""What libraries import from parts of torch that Rushlight does not have: names that say so when used."""
+
+import importlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import rushlight as torch
+from rushlight._absent_names import MODULES, TOP_LEVEL
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_can_be_imported(name):
+    module = importlib.import_module(f"rushlight.{name}")
+    for entry in MODULES[name].split():
+        assert hasattr(module, entry.partition("{")[0].partition("=")[0].rstrip("?@")), entry
+
+
+def test_using_an_absent_name_raises():
+    with pytest.raises(NotImplementedError, match=r"torch\.func\.vmap is not implemented"):
+        torch.func.vmap(torch.sin)
+    with pytest.raises(NotImplementedError, match=r"torch\.export\.ExportedProgram is not implemented"):
+        torch.export.ExportedProgram()
+    with pytest.raises(NotImplementedError, match=r"torch\.vmap is not implemented"):
+        torch.vmap(torch.sin)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_like_it'"):
+        torch.onnx.nothing_like_it
+    assert all(hasattr(torch, name) for name in TOP_LEVEL.split())
+    assert not isinstance(torch.ones(2), torch.SymInt)
+
+
+def test_what_can_be_answered_is():
+    assert torch._dynamo.is_compiling() is False
+    assert torch.onnx.is_in_onnx_export() is False
+    assert torch.distributed.rpc.is_available() is False
+    assert torch._dynamo.disable(len) is len
+    assert torch._dynamo.disable()(len) is len
+    assert torch.func.functional_call(torch.nn.Identity(), {}, torch.ones(1)).item() == 1
+    assert torch.distributed.fsdp.ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"
+    assert torch.distributed.fsdp.api.StateDictType is torch.distributed.fsdp.StateDictType
+
+
+def test_programs_import_them():
+    program = textwrap.dedent("""
+        import torch
+        import torch.distributed.fsdp.wrap, torch.nn.parallel.distributed, torch._dynamo.config
+        from torch.distributed.algorithms.join import Join
+        from torch.func import functional_call, vmap
+        from torch.fx.node import Node
+        from torch._C._functorch import is_batchedtensor
+        from torch.cuda.amp import GradScaler, autocast
+        torch._dynamo.config.cache_size_limit = 64
+        print(is_batchedtensor(torch.ones(1)), Join.__module__)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("False torch.distributed.algorithms.join\n", "")
+
+
+def test_checks():
+    torch._check(True)
+    torch._assert(torch.tensor(1), "message")
+    with pytest.raises(RuntimeError, match="Expected cond to be True"):
+        torch._check(False)
+    with pytest.raises(ValueError, match="why"):
+        torch._check_value(False, lambda: "why")
+    with pytest.raises(TypeError, match="cond must be a bool, but got a Tensor"):
+        torch._check(torch.tensor(True))
+    with pytest.raises(RuntimeError, match="some"):
+        torch._check_tensor_all(torch.tensor([True, False]), lambda: "some")
+    with pytest.raises(AssertionError, match="message"):
+        torch._assert(False, "message")
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+
+
+def test_custom_op_has_the_gradient_it_is_given():
+    @torch.library.custom_op("tests::weighted", mutates_args=())
+    def weighted(x: torch.Tensor, ys: list[torch.Tensor], k: float = 2.0) -> torch.Tensor:
+        return x * k + sum(ys)
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        weighted(x, [y]).sum().backward()
+
+    def setup(ctx, inputs, output):
+        ctx.k, ctx.count = inputs[2], len(inputs[1])
+
+    weighted.register_autograd(lambda ctx, g: (g * ctx.k, [g] * ctx.count, None), setup_context=setup)
+    torch.ops.tests.weighted(x, [y, y], k=3.0).sum().backward()
+    assert x.grad.tolist() == [3, 3] and y.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="operator tests::nothing does not exist"):
+        torch.library.register_autograd("tests::nothing", lambda ctx, g: g)
+
+
+def test_hub_loads_from_a_directory(tmp_path):
+    (tmp_path / "hubconf.py").write_text("import rushlight\ndef tiny(n=2):\n    'Docs.'\n    return n\n")
+    where = str(tmp_path)
+    assert torch.hub.load(where, "tiny", source="local", n=3) == 3
+    assert torch.hub.list(where) == ["tiny"] and torch.hub.help(where, "tiny") == "Docs."
+    with pytest.raises(RuntimeError, match="Cannot find callable other in hubconf"):
+        torch.hub.load(where, "other", source="local")
+    with pytest.raises(NotImplementedError, match="source='local'"):
+        torch.hub.load("owner/name", "tiny")
+    state = torch.nn.Linear(2, 2).state_dict()
+    torch.save(state, tmp_path / "m.pth")
+    read = torch.hub.load_state_dict_from_url(
+        f"file://{tmp_path}/m.pth", model_dir=str(tmp_path / "cache"), progress=False
+    )
+    assert torch.equal(read["weight"], state["weight"])
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        torch.hub.download_url_to_file(f"file://{tmp_path}/m.pth", str(tmp_path / "x"), "zz", False)
+    assert not (tmp_path / "x").exists()
+
+
+def test_cuda_amp_warns_and_does_nothing():
+    with pytest.warns(FutureWarning, match="is deprecated"), pytest.warns(UserWarning, match="Disabling"):
+        scaler = torch.cuda.amp.GradScaler()
+    assert scaler.scale(torch.ones(1)).item() == 1
+    with pytest.warns(FutureWarning), pytest.warns(UserWarning, match="Disabling autocast"):
+        context = torch.cuda.amp.autocast()
+    with context:
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
