@@ -132,4 +132,4 @@ def _returns_its_argument(name: str) -> Any:
     return mark
 
 
-sys.meta_path.append(AbsentFinder)  # type: ignore[arg-type]
+sys.meta_path.append(AbsentFinder)

@@ -98,9 +98,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = found = absent_class("torch.distributed", name, base)
         return found
     if name == "init_device_mesh":
-        from rushlight.distributed.device_mesh import init_device_mesh
-
-        return init_device_mesh
+        return import_module("rushlight.distributed.device_mesh").init_device_mesh
     if name in _NEEDS_GROUP:
 
         def call(*args: Any, **kwargs: Any) -> Any:

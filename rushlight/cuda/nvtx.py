@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 __all__ = ["mark", "range", "range_pop", "range_push"]
 
 
-def _missing(*args: Any, **kwargs: Any) -> NoReturn:
+def _missing(*args: Any, **kwargs: Any) -> None:
     raise RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")
 
 
