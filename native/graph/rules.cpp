@@ -102,7 +102,7 @@ Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
   return share(alias->object());
 }
 
-int slot_of_arg(const Node* node, int arg) { return bit_count(node->want_args & ((1 << arg) - 1)); }
+int slot_of_arg(const Node* node, int arg) { return arg ? bit_count(node->want_args & ((1 << arg) - 1)) : 0; }
 int slot_of_shape(const Node* node, int arg) {
   return bit_count(node->want_args) + bit_count(node->want_shapes & ((1 << arg) - 1));
 }
@@ -179,12 +179,15 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
   if (modes.unrecorded && is_tensor(value.get())) {  // see Note [reusing buffers]
     Tensor* v = as_tensor(value.get());
     if (!later && may_overwrite(g, 1, v)) return checked(mul.forward(mul, args, g));
-    bool read_later = false;
-    for (int j = 0; later >> j; j++) {
-      const Rule& next = node->op->rules[size_t(j)];
-      if (later >> j & 1) read_later |= (is_arg ? next.want_args : next.want_outs) >> other.index & 1;
-    }
-    if (frees_graph && !read_later && value.get() == node->saved[slot].object && may_overwrite(v, 2, v) &&
+    auto read_later = [&] {
+      for (int j = 0; later >> j; j++) {
+        const Rule& next = node->op->rules[size_t(j)];
+        uint16_t reads = is_arg ? next.want_args : next.want_outs;
+        if ((later >> j & 1) && (reads >> other.index & 1)) return true;
+      }
+      return false;
+    };
+    if (frees_graph && value.get() == node->saved[slot].object && may_overwrite(v, 2, v) && !read_later() &&
         g->dtype == v->dtype && same_sizes(g, v)) {
       // The node gives the value up at once: if something fails later, it must not be found overwritten.
       Py_CLEAR(node->saved[slot].object);
@@ -204,9 +207,28 @@ TensorRef as_gradient(Node* node, PyObject* o) {
   return share(as_tensor(o));
 }
 
+// One rule per input, one edge per input: what most operations are.
+void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
+                          const std::vector<bool>* wanted) {
+  Primitive& op = *node->op;
+  uint32_t needs = 0;
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    if (node->edges[i].node && (!wanted || (*wanted)[i])) needs |= 1u << i;
+  }
+  for (uint32_t i = 0; needs; i++, needs >>= 1) {
+    if (!(needs & 1)) continue;
+    const Rule& rule = op.rules[i];
+    Ref<PyObject> grad = call_known_rule(node, rule, grads, uint16_t(needs >> 1 << (i + 1)));
+    if (!grad) grad = call_rule(node, rule, grads, Py_None);
+    if (is_plain_tensor(grad.get())) results[i] = TensorRef(as_tensor(grad.release()));
+    else results[i] = as_gradient(node, grad.get());
+  }
+}
+
 void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
+  if (!op.list_inputs && !op.joint.function) return apply_separate_rules(node, grads, results, wanted);
   // First edge of each input, to know which inputs are wanted and where results go.
   uint32_t first[17];
   uint32_t at = 0, lists = node->edge_count - uint32_t(op.input_count - bit_count(op.list_inputs));

@@ -143,6 +143,23 @@ Param param_of(const Scalar& s) {
   return {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0, whole ? s.i : convert<int64_t>(s.d)};
 }
 
+// Two tensors that are alike, as in a loop over layers: nothing to convert and nothing to broadcast.
+PyObject* forward_alike(const Elementwise& entry, const Tensor* a, const Tensor* b) {
+  bool alike = (a->flags & b->flags & Tensor::CONTIGUOUS) && a->dtype == b->dtype && a->ndim == b->ndim &&
+               a->numel == b->numel && a->numel <= GRAIN && a->ndim <= 4 &&
+               a->device().type == DeviceType::cpu && b->device().type == DeviceType::cpu;
+  for (int d = 0; alike && d < a->ndim; d++) alike = a->room[d] == b->room[d];
+  if (!alike || (entry.promote != Promote::none && !is_differentiable(a->dtype))) return nullptr;
+  Loop loop = entry.loops[int(a->dtype)];
+  if (!loop) return nullptr;
+  TensorRef result = new_same_shape(a, a->dtype);
+  int size = a->itemsize();
+  char* data[] = {static_cast<char*>(result->storage->data), a->data(), b->data()};
+  int64_t steps[] = {size, size, size};
+  if (a->numel) loop(data, steps, a->numel, nullptr);
+  return result.release_object();
+}
+
 // What most calls are: small contiguous operands of one dtype and shape, or one of them a Python number of a
 // kind that does not change the dtype. Everything below is then known in advance (about 60 ns saved of 120 a
 // call).
@@ -355,6 +372,11 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
 PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   auto& entry = *static_cast<const Elementwise*>(op.payload);
   if (entry.n_inputs <= 2 && !entry.divides) {
+    if (entry.n_inputs == 2 && !out && !entry.n_scalars && entry.out == OutType::same &&
+        is_plain_tensor(args[0]) && is_plain_tensor(args[1])) {
+      PyObject* result = forward_alike(entry, as_tensor(args[0]), as_tensor(args[1]));
+      if (result) return result;
+    }
     if (out) {
       if (!entry.n_scalars && write_plain(entry, args, out)) return Py_NewRef(out->object());
     } else if (PyObject* result = forward_plain(entry, args)) {
