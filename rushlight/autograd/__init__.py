@@ -87,6 +87,7 @@ def kineto_available() -> bool:
 
 
 _profiler_enabled = _C._profiler_enabled
+_is_checkpoint_valid = _C.all_runs_accumulate
 
 
 def _mismatch(batched: bool, index: int, gradient: Tensor, shape: Any) -> str:

@@ -86,8 +86,8 @@ def _check_jacobian(jacobian: tuple, strict: bool) -> None:
             raise RuntimeError(
                 "While computing the hessian, found that the jacobian of the user-provided function with "
                 f"respect to input {index} is independent of the input. This is not allowed in strict mode. "
-                "You should ensure that your function is thrice differentiable and the hessian depends on "
-                "the inputs."
+                "You should ensure that your function is twice differentiable and that the jacobian depends "
+                "on the inputs (this would be violated by a linear function for example)."
             )
 
 
@@ -185,8 +185,9 @@ def jvp(
     return _plain(outputs, several_out), _plain(result, several_out)
 
 
-def _scalar_output(result: Any, function: str) -> Tensor:
+def _scalar_output(result: Any, function: str, strict: bool) -> Tensor:
     several, outputs = _as_outputs(result, function)
+    _check_outputs(outputs, strict)
     if several or not isinstance(outputs[0], Tensor):
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].numel() != 1:
@@ -223,8 +224,7 @@ def vhp(
     """
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "vhp")
-        output = _scalar_output(func(*inputs), "vhp")
-        _check_outputs((output,), strict)
+        output = _scalar_output(func(*inputs), "vhp", strict)
         jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
         _check_jacobian(jacobian, strict)
         result = _filled(_gradients(jacobian, inputs, v, create_graph), inputs, strict, create_graph, 2)
@@ -243,8 +243,7 @@ def hvp(
     """
     with rushlight.enable_grad():
         several, inputs, v = _hessian_inputs(inputs, v, create_graph, "hvp")
-        output = _scalar_output(func(*inputs), "hvp")
-        _check_outputs((output,), strict)
+        output = _scalar_output(func(*inputs), "hvp", strict)
         jacobian = _filled(_gradients((output,), inputs, None, True), inputs, strict, False, 1)
         _check_jacobian(jacobian, strict)
         weights = tuple(rushlight.zeros_like(x, requires_grad=True) for x in inputs)
@@ -278,10 +277,8 @@ def _jacobian_rows(output: Tensor, inputs: tuple, create_graph: bool, strict: bo
 
 def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     """The Jacobian by forward mode, one run per element of the inputs."""
-    try:
-        from rushlight.autograd import forward_ad
-    except ImportError:
-        raise NotImplementedError('jacobian(strategy="forward-mode") needs forward mode') from None
+    from rushlight.autograd import forward_ad
+
     columns: list = []
     several_out = False
     for index, value in enumerate(inputs):
@@ -334,6 +331,12 @@ def jacobian(
                 '"forward-mode"` are not supported together (yet). Please either set `create_graph=False` or '
                 '`strategy="reverse-mode"`.'
             )
+        if strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `strategy="
+                '"forward-mode"` are not supported together (yet). Please either set `strict=False` or '
+                '`strategy="reverse-mode"`.'
+            )
         if not vectorize:
             raise NotImplementedError(
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
@@ -364,6 +367,8 @@ def jacobian(
                     )
                 )
             result = tuple(_finished(row, create_graph) for row in rows)
+    if strategy == "forward-mode" and several:  # torch gives lists here
+        return [list(row) for row in result] if several_out else list(result[0])
     result = tuple(_plain(row, several) for row in result)
     return _plain(result, several_out)
 

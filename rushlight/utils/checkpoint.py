@@ -9,6 +9,8 @@ the function again, which fills all of them (`_Frame`). With reentrance the func
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +34,7 @@ __all__ = [
     "detach_variable", "get_device_states", "set_device_states", "noop_context_fn",
     "set_checkpoint_early_stop", "DefaultDeviceType", "set_checkpoint_debug_enabled", "CheckpointPolicy",
     "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
+    "GraphExecGroup",
 ]  # fmt: skip
 
 _DEFAULT_DETERMINISM = "default"
@@ -103,6 +106,61 @@ class _Random:
             set_rng_state(present)
 
 
+def _present_autocast() -> Callable:
+    """Makes contexts in which autocast is as it is now."""
+    mode = sys.modules.get("rushlight.amp.autocast_mode")
+    if mode is None:  # nobody has used it yet
+        return contextlib.nullcontext
+    dtype, enabled = mode.get_autocast_dtype("cpu"), mode.is_autocast_enabled("cpu")
+    cache = mode.is_autocast_cache_enabled()
+    if not enabled:
+        return lambda: mode.autocast("cpu", enabled=False) if mode.is_autocast_enabled("cpu") else _nothing
+    return lambda: mode.autocast("cpu", dtype=dtype, enabled=True, cache_enabled=cache)
+
+
+_nothing = contextlib.nullcontext()
+
+
+class GraphExecGroup:
+    """Inside, several backward calls over different parts of a graph run a checkpoint again only once.
+
+    >>> import rushlight.utils.checkpoint
+    >>> x = rushlight.ones(2, requires_grad=True)
+    >>> a, b = rushlight.utils.checkpoint.checkpoint(lambda x: (x.exp(), x.sin()), x, use_reentrant=False)
+    >>> with rushlight.utils.checkpoint.GraphExecGroup():
+    ...     a.sum().backward(retain_graph=True)
+    ...     b.sum().backward()
+    """
+
+    def __init__(self) -> None:
+        self._at_exit: list[Callable] = []
+
+    def __enter__(self) -> GraphExecGroup:
+        if _groups.current is not None:
+            raise RuntimeError(
+                f"GraphExecGroup contexts cannot be nested. Already inside group {_groups.current}"
+            )
+        _groups.current = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _groups.current = None
+        for forget in self._at_exit:
+            forget(self)
+        self._at_exit.clear()
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return _groups.current
+
+
+class _Groups(threading.local):
+    current: GraphExecGroup | None = None
+
+
+_groups = _Groups()
+
+
 class CheckpointFunction(Function):
     """The reentrant form: backward runs the function again and differentiates that."""
 
@@ -111,6 +169,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = _Random(preserve_rng_state)
+        ctx.autocast = _present_autocast()
         ctx.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
         ctx.inputs = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -129,7 +188,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         inputs = detach_variable(tuple(inputs))
-        with ctx.random.again(), enable_grad():
+        with ctx.random.again(), ctx.autocast(), enable_grad():
             outputs = ctx.run_function(*inputs)
         if isinstance(outputs, _C.Tensor):
             outputs = (outputs,)
@@ -211,6 +270,7 @@ class _Frame:
     def __init__(self, function, args, kwargs, keep_random, early_stop, check, contexts, debug) -> None:
         self.function, self.kwargs = function, kwargs
         self.random = _Random(keep_random)
+        self.autocast = _present_autocast()
         self.early_stop, self.check, self.debug = early_stop, check, debug
         self.contexts = contexts
         self.holders: list = []  # weak: a value that no node needs any more is not computed again
@@ -234,7 +294,8 @@ class _Frame:
         return holder
 
     def unpack(self, holder):
-        run = _C.current_run()
+        group = GraphExecGroup._get_current_group()
+        run = group or _C.current_run()
         if run not in holder.values:
             self.run_again(run)
             if run not in holder.values:
@@ -242,18 +303,35 @@ class _Frame:
                     "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never "
                     "recomputed."
                 )
-        return holder.values[run] if run else holder.values.pop(run)
+        if group is None:
+            return holder.values[run] if run else holder.values.pop(run)
+        value, holder.values[run] = holder.values[run], None
+        if value is None:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+                "once. Performing two backward calls that overlap (i.e. require the same saved activation in "
+                "order to compute gradients) is not allowed while under the "
+                "torch.utils.checkpoint.GraphExecGroup context."
+            )
+        return value
 
     def run_again(self, run) -> None:
         args = list(self.args)
         for place, tensor in zip(self.places, self.saved.saved_tensors, strict=True):
             args[place] = tensor
         count, self.again = 0, []
-        if run:
+        if isinstance(run, GraphExecGroup):
+            run._at_exit.append(self.forget)
+        elif run:
             _C.call_when_done(lambda: self.forget(run))
 
         def keep(tensor):
             nonlocal count
+            if count == len(self.holders) and not self.early_stop:
+                raise self.error(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
+                    "the original forward pass."
+                )
             index, count = count, count + 1
             value = tensor.detach()
             self.again.append((_about(tensor), _C.current_source() if self.debug else None))
@@ -267,7 +345,7 @@ class _Frame:
 
         hooks = graph.saved_tensors_hooks(keep, lambda value: value)
         stop = contextlib.suppress(_StopRecomputation)
-        with self.random.again(), self.contexts[1], hooks, enable_grad(), stop:
+        with stop, self.random.again(), self.autocast(), self.contexts[1], hooks, enable_grad():
             self.function(*args, **self.kwargs)
         self.check_match(count)
 
@@ -279,12 +357,11 @@ class _Frame:
                 holder.values.pop(run, None)
 
     def check_match(self, count) -> None:
-        # A second run that goes on after all the values are there may save more.
-        if count < len(self.holders) or (count > len(self.holders) and not self.early_stop):
-            raise CheckpointError(
+        if count < len(self.holders):
+            raise self.error(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
                 f"and recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of "
-                f"tensors saved during recomputation: {count}.{self.advice()}"
+                f"tensors saved during recomputation: {count}."
             )
         if self.check == "none":
             return
@@ -295,15 +372,16 @@ class _Frame:
                     f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
                 )
         if lines:
-            raise CheckpointError(
+            raise self.error(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
-                f"than during the forward pass.\n{lines}{self.advice()}"
+                f"than during the forward pass.\n{lines}"
             )
 
-    def advice(self) -> str:
+    def error(self, text: str) -> CheckpointError:
+        """The error with this text, and with what was saved where if that was asked for."""
         if not self.debug:
-            return (
-                "\nTo see which operations saved what, pass debug=True to checkpoint() or use "
+            return CheckpointError(
+                f"{text}\nTo see which operations saved what, pass debug=True to checkpoint() or use "
                 "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
             )
 
@@ -312,7 +390,14 @@ class _Frame:
             return "\n".join([title, *lines])
 
         first = table("In the forward pass:", zip(self.about, self.lines, strict=True))
-        return f"\n{first}\n{table('In the second run:', self.again)}"
+        return CheckpointError(
+            " An error happened while unpacking tensors; dumping logs of latest computation\nbecause you "
+            "passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
+            f"{first}\n{table('In the second run:', self.again)}\n\n"
+            " ERROR: Detected non-determinism while running activation checkpointing\n\n"
+            " You are seeing this error because you passed `debug=True` to checkpoint and\n the two lists "
+            f"above differ.\n\n{text}"
+        )
 
 
 @contextlib.contextmanager
@@ -360,6 +445,8 @@ def checkpoint(
         raise ValueError(
             f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
         )
+    if (debug if _debug is None else _debug) and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
     contexts = context_fn()
     if not _C.is_grad_enabled():
         return function(*args, **kwargs)
