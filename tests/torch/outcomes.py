@@ -26,3 +26,12 @@ def outcome(function):
     caught = [w for w in caught if "torch.jit" not in str(w.message)]
     lines = [str(w.message).strip().splitlines()[0].split(" (Triggered")[0] for w in caught]
     return [result, *(f"{w.category.__name__}: {line}" for w, line in zip(caught, lines, strict=True))]
+
+
+def err(function, *args, **kwargs):
+    """What a call gives, or the type and first line of its error: for several calls in one program."""
+    try:
+        return function(*args, **kwargs)
+    except BaseException as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        return f"{type(error).__name__}: {first}".replace("rushlight", "torch")

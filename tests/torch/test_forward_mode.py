@@ -1,0 +1,306 @@
+"""Forward mode: levels, dual tensors, views and writes, custom Functions, inference."""
+
+import weakref
+
+import pytest
+import torch as torch_itself
+import torch.autograd.forward_ad
+from outcomes import err, outcome
+
+import rushlight
+import rushlight.autograd.forward_ad
+
+
+def cases(torch):
+    found = {}
+    lambda *s: torch.ones(*s, requires_grad=True)
+    fwAD = torch.autograd.forward_ad
+
+    def case(function):
+        return found.setdefault(function.__name__, function)
+
+    @case
+    def level():
+        with fwAD.dual_level() as l:
+            r = [l, err(lambda: fwAD.enter_dual_level())]
+        return r, err(lambda: fwAD.exit_dual_level()), err(lambda: fwAD.exit_dual_level(level=0))
+
+    @case
+    def sizes():
+        with fwAD.dual_level():
+            a = torch.ones(4)
+            return (
+                err(lambda: fwAD.make_dual(a, torch.ones(5))),
+                err(lambda: fwAD.make_dual(a, torch.ones(4, dtype=torch.float64))),
+                err(lambda: fwAD.make_dual(a, torch.ones(4, 1))),
+                err(lambda: fwAD.make_dual(torch.ones(4, dtype=torch.int64), a)),
+                err(lambda: fwAD.make_dual(a, torch.ones(4, dtype=torch.int64))),
+                err(lambda: fwAD.make_dual(1, a)),
+                err(lambda: fwAD.make_dual(a, 2.0)),
+                err(lambda: fwAD.make_dual(a, torch.ones(4, device="meta"))),
+            )
+
+    @case
+    def twice():
+        with fwAD.dual_level():
+            a = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            return (
+                err(lambda: fwAD.make_dual(a, torch.ones(2))),
+                err(lambda: fwAD.make_dual(torch.ones(2), a)),
+                fwAD.unpack_dual(a).tangent,
+            )
+
+    @case
+    def storage_numel():
+        with fwAD.dual_level():
+
+            def jac(v, t):
+                return fwAD.make_dual(v, t)
+
+            primal = torch.arange(5.0)[:4]
+            tangent = torch.rand(4)
+            d = fwAD.make_dual(primal, tangent)
+            tt = fwAD.unpack_dual(d).tangent
+            return tt.untyped_storage().size() // 4, tt.storage_offset(), tt is tangent
+
+    @case
+    def sameobj():
+        t = torch.ones(2, 3)
+        a = torch.zeros(2, 3)
+        with fwAD.dual_level():
+            d = fwAD.make_dual(a, t)
+            u = fwAD.unpack_dual(d)
+            r = [u.tangent is t, u.primal._base is a, d._base is a, u.primal is a]
+            t2 = torch.ones(3, 2).t()
+            d2 = fwAD.make_dual(a, t2)
+            tt = fwAD.unpack_dual(d2).tangent
+            r += [tt is t2, tt.stride()]
+            a3 = torch.zeros(3, 2).t()
+            d3 = fwAD.make_dual(a3, t)
+            tt = fwAD.unpack_dual(d3).tangent
+            r += [tt is t, tt.stride()]
+        return r, fwAD.unpack_dual(d).tangent
+
+    @case
+    def printing():
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            r = str(d)
+            s = repr(d)
+            t = str(fwAD.unpack_dual(d))
+        return r, s, t, str(d)
+
+    @case
+    def default_level():
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2), level=0)
+            return [
+                fwAD.unpack_dual(d, level=0).tangent,
+                err(lambda: fwAD.unpack_dual(d, level=1)),
+                err(lambda: fwAD.make_dual(torch.ones(2), torch.ones(2), level=1)),
+                err(lambda: fwAD.make_dual(torch.ones(2), torch.ones(2), level=-1)),
+            ]
+
+    @case
+    def setfwd():
+        r = [torch._C._is_fwd_grad_enabled()]
+        with fwAD._set_fwd_grad_enabled(False):
+            r.append(torch._C._is_fwd_grad_enabled())
+            with fwAD.dual_level():
+                d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+                r.append(fwAD.unpack_dual(d).tangent)
+                r.append(fwAD.unpack_dual(d * 2).tangent)
+        fwAD._set_fwd_grad_enabled(False)
+        r.append(torch._C._is_fwd_grad_enabled())
+        fwAD._set_fwd_grad_enabled(True)
+        return r
+
+    @case
+    def advanced():
+        a = torch.ones(2)
+        t = torch.ones(2)
+        with fwAD.dual_level():
+            d = fwAD.make_dual(a, t)
+            u = fwAD.unpack_dual(d)
+            r = [u.primal._base is a, d._base is a]
+            s = d._version
+            u.primal.mul_(2)
+            r += [d._version - s, a._version, fwAD.unpack_dual(d).tangent, d, a]
+            v = t._version
+            d.mul_(2)
+            r += [t, t._version - v, fwAD.unpack_dual(d).tangent, a]
+        return r
+
+    @case
+    def inplace_views():
+        r = []
+        with fwAD.dual_level():
+            base = torch.zeros(4)
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2) * 3)
+            base[:2].copy_(d)
+            r.append(fwAD.unpack_dual(base).tangent)
+            base = torch.zeros(4)
+            v = base[1:3]
+            v.mul_(d)
+            r += [fwAD.unpack_dual(base).tangent, fwAD.unpack_dual(v).tangent]
+            v2 = base.view(2, 2)
+            r.append(fwAD.unpack_dual(v2).tangent)
+            base.add_(1)
+            r.append(fwAD.unpack_dual(v2).tangent)
+            base2 = torch.zeros(2, 2)
+            vv = base2[0]
+            base2.copy_(torch.stack([d, d]))
+            r += [fwAD.unpack_dual(vv).tangent, fwAD.unpack_dual(base2).tangent]
+            x = torch.zeros(2)
+            w = x.detach()
+            w.copy_(d)
+            r += [fwAD.unpack_dual(x).tangent, fwAD.unpack_dual(w).tangent]
+            dd = d.detach()
+            r += [fwAD.unpack_dual(dd).tangent, dd._is_view()]
+            dn = torch.zeros(2)
+            with torch.no_grad():
+                vn = dn.view(1, 2)
+                vn.copy_(d)
+            r += [fwAD.unpack_dual(dn).tangent]
+        return r
+
+    @case
+    def expanded_view_codual():
+        with fwAD.dual_level():
+            b = torch.ones(1).expand(10, 10)
+            torch.ones(1)
+            d = fwAD.make_dual(torch.ones(10, 10), torch.ones(10, 10))
+            r = [err(lambda: b.copy_(d))]
+            e = torch.ones(4)
+            e.expand(3, 4)
+            t = torch.ones(1).expand(4)
+            d2 = fwAD.make_dual(torch.ones(4), t)
+            r += [fwAD.unpack_dual(d2).tangent.stride(), fwAD.unpack_dual(d2).tangent is t]
+            d2.mul_(2)
+            r += [fwAD.unpack_dual(d2).tangent]
+        return r
+
+    @case
+    def nondiff():
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            return [
+                fwAD.unpack_dual(x).tangent
+                for x in (
+                    d > 1,
+                    d == d,
+                    d.isnan(),
+                    d.argmax(),
+                    d.max(0)[0],
+                    d.sort()[1],
+                    torch.zeros_like(d),
+                    torch.ones_like(d),
+                    torch.rand_like(d),
+                    d.new_zeros(2),
+                    d.sign(),
+                    d.round(),
+                    d.floor(),
+                    d.clone(),
+                    d.long(),
+                    d.to(torch.float64),
+                    d.data,
+                    d.detach(),
+                )
+            ]
+
+    @case
+    def inference():
+        with torch.inference_mode(), fwAD.dual_level():
+            a = torch.ones(2)
+            t = torch.ones(2)
+            d = fwAD.make_dual(a, t)
+            y = d * 2
+            return (
+                fwAD.unpack_dual(y),
+                fwAD.unpack_dual(d).primal.is_inference(),
+                d.is_inference(),
+                d._is_view(),
+            )
+
+    @case
+    def inference2():
+        with torch.inference_mode():
+            a = torch.ones(2)
+            t = torch.ones(2)
+        with fwAD.dual_level():
+            return (
+                err(lambda: fwAD.make_dual(a, t)),
+                err(lambda: fwAD.make_dual(torch.ones(2), t)),
+                err(lambda: fwAD.make_dual(a, torch.ones(2))),
+            )
+
+    @case
+    def cleanup():
+
+        t = torch.ones(2)
+
+        class Marker:
+            pass
+
+        t.o = Marker()
+        w = weakref.ref(t.o)
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2), t)
+            del t
+            r = [w() is not None]
+            del d
+            r.append(w() is None)
+        t = torch.ones(2)
+        t.o = Marker()
+        w = weakref.ref(t.o)
+        with fwAD.dual_level():
+            fwAD.make_dual(torch.ones(2), t)
+            del t
+        r.append(w() is None)
+        return r
+
+    @case
+    def funcjvp():
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(x, y)
+                ctx.save_for_forward(x, y)
+                return x * y
+
+            @staticmethod
+            def backward(ctx, g):
+                x, y = ctx.saved_tensors
+                return g * y, g * x
+
+            @staticmethod
+            def jvp(ctx, tx, ty):
+                x, y = ctx.saved_tensors
+                return (0 if tx is None else tx * y) + (0 if ty is None else ty * x)
+
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2) * 3, torch.ones(2))
+            return fwAD.unpack_dual(F.apply(d, torch.ones(2) * 2)).tangent
+
+    @case
+    def funcnojvp():
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        with fwAD.dual_level():
+            d = fwAD.make_dual(torch.ones(2) * 3, torch.ones(2))
+            return fwAD.unpack_dual(F.apply(d)).tangent
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_same(name):
+    ours, theirs = outcome(cases(rushlight)[name]), outcome(cases(torch_itself)[name])
+    assert ours == theirs
