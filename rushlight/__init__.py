@@ -158,6 +158,7 @@ _LAZY = {
     "cpu",
     "cuda",
     "fft",
+    "functional",
     "distributed",
     "fx",
     "jit",

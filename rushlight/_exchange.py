@@ -193,7 +193,6 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return _C.requires_grad_(_C.detach(result), True) if requires_grad else _C.detach(result)
 
 
-Tensor.__array__ = _array
-Tensor.__array_wrap__ = _array_wrap
-Tensor.__dlpack__ = _dlpack
-Tensor.__dlpack_device__ = _dlpack_device
+for _function in (_array, _array_wrap, _dlpack, _dlpack_device):
+    _function.__name__ = _function.__qualname__ = f"_{_function.__name__}__"
+    setattr(Tensor, _function.__name__, _C.Function(_function))

@@ -6,17 +6,8 @@ import enum
 from typing import Any, NoReturn
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, overrides
 from rushlight._absent import absent_class
-from rushlight.overrides import (
-    DisableTorchFunction,
-    DisableTorchFunctionSubclass,
-    _get_function_stack_at,
-    _is_torch_function_mode_enabled,
-    _len_torch_function_stack,
-    _show_modes,
-    _stack,
-)
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -34,16 +25,17 @@ class _TorchFunctionState(enum.Enum):
 
 def _get_torch_function_state() -> _TorchFunctionState:
     """Whose `__torch_function__` is asked at present."""
-    if _stack.disabled:
-        return _TorchFunctionState.ALL_DISABLED
-    return _TorchFunctionState(0 if _C._is_torch_function_enabled() else 1)
+    if _C._is_torch_function_enabled():
+        return _TorchFunctionState.ENABLED
+    asks_modes = _C._is_torch_function_mode_enabled() or not overrides._get_current_function_mode_stack()
+    return _TorchFunctionState.SUBCLASSES_DISABLED if asks_modes else _TorchFunctionState.ALL_DISABLED
 
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Switches the asking of `__torch_function__`."""
     _C.set_torch_function_enabled(state is _TorchFunctionState.ENABLED)
-    _stack.disabled = state is _TorchFunctionState.ALL_DISABLED
-    _show_modes()
+    modes = overrides._get_current_function_mode_stack()
+    _C.set_function_mode(bool(modes) and state is not _TorchFunctionState.ALL_DISABLED)
 
 
 def _get_cpu_capability() -> str:
@@ -108,11 +100,13 @@ NAMES |= {
     )
 }
 NAMES |= {
-    "DisableTorchFunctionSubclass": DisableTorchFunctionSubclass,
-    "DisableTorchFunction": DisableTorchFunction,
-    "_len_torch_function_stack": _len_torch_function_stack,
-    "_get_function_stack_at": _get_function_stack_at,
-    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
+    "DisableTorchFunctionSubclass": overrides.DisableTorchFunctionSubclass,
+    "DisableTorchFunction": overrides.DisableTorchFunction,
+    "_EnableTorchFunction": overrides._EnableTorchFunction,
+    "_push_on_torch_function_stack": overrides._push_mode,
+    "_pop_torch_function_stack": overrides._pop_mode,
+    "_get_function_stack_at": lambda at: overrides._get_current_function_mode_stack()[at],
+    "_len_torch_function_stack": lambda: len(overrides._get_current_function_mode_stack()),
     "_get_tracing_state": lambda: None,  # no TorchScript trace is ever being taken
     "_is_tracing": lambda: False,
     "has_lapack": True, "has_spectral": True, "has_openmp": False, "has_mkl": False, "has_mkldnn": False,

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._warn import warn
-from rushlight.ops._public import method, public
+from rushlight.ops._public import attribute, method, public
 from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
 Tensor = _C.Tensor
@@ -17,26 +17,21 @@ def _construct(
     *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **unknown: Any
 ) -> Tensor:
     """Tensor(2, 3) is uninitialised memory of the default dtype, Tensor(data) a copy of data in it."""
-    if unknown:
-        raise TypeError(f"new() received an invalid combination of arguments - got {sorted(unknown)}")
-    default = _C.get_default_dtype()
-    if not args:
-        return _C.empty((0,), default, device)
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        if args[0].dtype != default:
-            raise TypeError(f"expected {default} (got {args[0].dtype})")
-        return args[0].detach()
-    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-        return _C.empty(args, default, device)
-    if len(args) == 1 and type(args[0]).__name__ == "Size":
-        return _C.empty(args[0], default, device)
-    if len(args) == 1:
-        from rushlight.ops.create import tensor
+    if unknown or dtype is not None or requires_grad:
+        named = {**unknown, "dtype": dtype, "requires_grad": requires_grad or None}
+        shown = [type(arg).__name__ for arg in args]
+        shown += [f"{name}={type(value).__name__}" for name, value in named.items() if value is not None]
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
+            "one of:\n * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+            " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device "
+            "= None)"
+        )
+    from rushlight._tensor_types import legacy_tensor
 
-        if isinstance(args[0], (float, complex)):
-            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
-        return tensor(args[0], dtype=default, device=device or "cpu")
-    raise TypeError("new() received an invalid combination of arguments")
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return _C.detach(args[0])
+    return legacy_tensor(_C.get_default_dtype(), device, args)
 
 
 # ---- autograd
@@ -208,7 +203,20 @@ def _deepcopy(self, memo):
     from copy import deepcopy
 
     with_grad = self.requires_grad
-    copy = self.detach().clone()
+    plain = _C.as_subclass(self.detach(), Tensor)
+    if plain.is_meta:
+        copy = _C.empty_strided(tuple(plain.shape), plain.stride(), plain.dtype, plain.device)
+    else:
+        # The memory is copied once, however many tensors are on it.
+        storage = plain.untyped_storage()
+        key = ("storage", storage.data_ptr() or id(storage))
+        if key not in memo:
+            memo[key] = storage._bytes.clone()
+        copy = _C.detach(
+            _C.view_dtype(memo[key], plain.dtype).as_strided(
+                plain.shape, plain.stride(), plain.storage_offset()
+            )
+        )
     if type(self) is not Tensor:
         copy = _C.as_subclass(copy, type(self))
     if with_grad:
@@ -222,9 +230,10 @@ def _deepcopy(self, memo):
 
 
 def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
-    flat = _C.from_bytes(values, dtype)
-    t = flat.as_strided(size, stride, 0)
-    t = _C.detach(t)
+    if values is None:
+        t = _C.empty_strided(size, stride, dtype, "meta")
+    else:
+        t = _C.detach(_C.from_bytes(values, dtype).as_strided(size, stride, 0))
     if cls is not None:
         t = _C.as_subclass(t, cls)
     if requires_grad:
@@ -235,17 +244,19 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
 
 
 def _reduce_ex(self, protocol):
-    plain = self.detach()
-    dense = plain.contiguous()
+    plain = _C.as_subclass(self.detach(), Tensor)
+    # The elements as they lie in memory, so that the strides stay what they are.
+    length = sum((n - 1) * step for n, step in zip(plain.shape, plain.stride())) + 1 if plain.numel() else 0
+    flat = plain.as_strided((length,), (1,), plain.storage_offset())
     return (
         _rebuild,
         (
             # By its name the class would be looked up in torch.
             None if type(self) is Tensor else type(self),
-            _C.to_bytes(dense),
+            None if plain.is_meta else _C.to_bytes(flat),
             self.dtype,
             tuple(self.shape),
-            dense.stride(),
+            plain.stride(),
             self.requires_grad,
             dict(self.__dict__),
         ),
@@ -254,8 +265,17 @@ def _reduce_ex(self, protocol):
 
 @method
 def as_subclass(self, cls):
-    """This tensor's data as an instance of a Tensor subclass."""
-    return _C.as_subclass(self, cls)
+    """A view of this tensor that is an instance of a Tensor subclass."""
+    return _C.view_as_subclass(self, cls)
+
+
+def _make_subclass(cls, data, require_grad=False):
+    """The data of a tensor as an instance of a subclass: a leaf that knows nothing of the tensor."""
+    made = _C.as_subclass(_C.detach(data), cls)
+    return _C.requires_grad_(made, True) if require_grad else made
+
+
+Tensor._make_subclass = staticmethod(_make_subclass)
 
 
 # ---- conversions
@@ -416,26 +436,14 @@ def is_set_to(self, tensor):
 
 
 def _flag(name: str, value: Any, doc: str) -> None:
-    setattr(Tensor, name, property(lambda self: value, doc=doc))
+    attribute(name, lambda self: value, doc=doc)
 
 
-_flag("is_sparse", False, "Whether the storage is sparse; it never is.")
-_flag("is_quantized", False, "Whether the elements are quantised; they never are.")
-_flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
-_flag("is_nested", False, "Whether this is a nested tensor; it never is.")
-_flag("is_sparse_csr", False, "Whether the storage is sparse; it never is.")
-Tensor.is_meta = property(
-    lambda self: self.device.type == "meta", doc="Whether this tensor has sizes but no data."
-)
-Tensor.is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether this tensor is on a GPU.")
-Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
-Tensor.layout = property(lambda self: _strided(), doc="How the elements are stored.")
-Tensor.H = property(
-    lambda self: self.adjoint() if self.dim() == 2 else self.mT.conj() if self.dim() else self
-)
-Tensor.mH = property(lambda self: self.adjoint())
-Tensor.names = property(lambda self: (None,) * self.dim())
-Tensor.name = property(lambda self: None)
+def _cuda_array_interface(self):
+    raise AttributeError(
+        f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required "
+        "use tensor.cuda() to copy tensor to device memory."
+    )
 
 
 def _volatile(self):
@@ -443,7 +451,35 @@ def _volatile(self):
     return False
 
 
-Tensor.volatile = property(_volatile)
+def _conjugate_transpose(self):
+    if self.dim() not in (0, 2):
+        batches = " For batches of matrices, consider using tensor.mH" if self.dim() > 2 else ""
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor.{batches}"
+        )
+    return self.adjoint() if self.dim() else self.conj()
+
+
+_flag("is_sparse", False, "Whether the storage is sparse; it never is.")
+_flag("is_quantized", False, "Whether the elements are quantised; they never are.")
+_flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
+_flag("is_nested", False, "Whether this is a nested tensor; it never is.")
+_flag("is_sparse_csr", False, "Whether the storage is sparse; it never is.")
+attribute(
+    "is_meta", lambda self: self.device.type == "meta", doc="Whether this tensor has sizes but no data."
+)
+attribute("is_cuda", lambda self: self.device.type == "cuda", doc="Whether this tensor is on a GPU.")
+attribute("is_cpu", lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
+attribute("layout", lambda self: _strided(), doc="How the elements are stored.")
+attribute("H", _conjugate_transpose, doc="The conjugate transpose of a matrix.")
+attribute(
+    "mH",
+    lambda self: self.adjoint() if self.dim() else self.conj(),
+    doc="The conjugate transpose of the last two dimensions.",
+)
+attribute("name", lambda self: None)
+attribute("__cuda_array_interface__", _cuda_array_interface)
+attribute("volatile", _volatile)
 
 
 def _strided():
@@ -453,14 +489,9 @@ def _strided():
 
 
 Tensor.__iter__ = _iter
-Tensor.__reversed__ = _reversed
-Tensor.__contains__ = _contains
-Tensor.__complex__ = _complex
-Tensor.__format__ = _format
-Tensor.__repr__ = _repr
-Tensor.__dir__ = _dir
-Tensor.__deepcopy__ = _deepcopy
-Tensor.__reduce_ex__ = _reduce_ex
+for _function in (_reversed, _contains, _complex, _format, _repr, _dir, _deepcopy, _reduce_ex):
+    _function.__name__ = _function.__qualname__ = f"_{_function.__name__}__"
+    setattr(Tensor, _function.__name__, _C.Function(_function))
 Tensor.__module__ = "torch"
 Tensor.__name__ = "Tensor"  # without the module, which sentences of the interpreter would repeat
 Tensor.__array_priority__ = 1000

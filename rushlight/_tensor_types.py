@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
-from rushlight.ops._public import dims, method
+from rushlight.ops._public import C_NAMES, dims, method
 
 Tensor = _C.Tensor
 
@@ -28,7 +28,7 @@ class tensortype(type):
     is_sparse = False
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return _new(cls.dtype, device, args)
+        return legacy_tensor(cls.dtype, device, args)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
@@ -37,32 +37,49 @@ class tensortype(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-def _new(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
+def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     """Uninitialised memory of the given sizes, or a copy of data."""
     from rushlight.ops.create import tensor
 
-    device = device or "cpu"  # these do not ask for the default device
+    device = _C.device(device or "cpu")  # these do not ask for the default device
+    if device.type != "cpu":
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device.type} was passed"
+        )
     if not args:
         return _C.empty((0,), dtype, device)
     if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
         return _C.empty(args, dtype, device)
     if len(args) > 1:
-        kinds = ", ".join(type(arg).__name__ for arg in args)
-        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds})")
+        at, wrong = next((i, arg) for i, arg in enumerate(args, 1) if not isinstance(arg, int))
+        raise TypeError(
+            f"new(): argument 'size' failed to unpack the object at pos {at} with error \"type must be tuple "
+            f'of ints,but got {type(wrong).__name__}"'
+        )
     (data,) = args
     if isinstance(data, Tensor):
         if data.dtype != dtype:
-            raise TypeError(f"expected {dtype} (got {data.dtype})")
+            raise TypeError(f"expected {_options(dtype)} (got {_options(data.dtype)})"[:-1])
         return _C.detach(data)
     if type(data).__name__ == "Size":
         return _C.empty(tuple(data), dtype, device)
     if type(data).__name__ in ("TypedStorage", "UntypedStorage"):
         return _C.empty((0,), dtype, device).set_(data)
-    if isinstance(data, (float, complex, bool)):
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not hasattr(data, "__array__") and (not hasattr(data, "__getitem__") or not hasattr(data, "__len__")):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
         return tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
     return tensor(data, dtype=dtype, device=device)
+
+
+def _options(dtype: _C.dtype) -> str:
+    """torch's account of what kind of tensors have this dtype."""
+    return (
+        f"TensorOptions(dtype={C_NAMES[dtype]}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
 
 
 TYPES = {
@@ -77,8 +94,10 @@ def type_of(name: Any) -> _C.dtype:
         return name
     if isinstance(name, tensortype):
         return name.dtype
-    short = str(name).removeprefix("torch.").removeprefix("rushlight.")
-    if isinstance(name, str) and short in _DTYPES:
+    if not isinstance(name, str):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    short = name.removeprefix("torch.") if name.startswith("torch.") else ""
+    if short in _DTYPES:
         return _DTYPES[short]
     if isinstance(name, str) and short.startswith("cuda."):
         raise RuntimeError("No CUDA GPUs are available")
@@ -110,7 +129,7 @@ def new(self, *args, device=None):
     """
     if len(args) == 1 and isinstance(args[0], tuple) and type(args[0]).__name__ == "Size":
         args = dims(args)
-    return _new(self.dtype, device or self.device, args)
+    return legacy_tensor(self.dtype, device or self.device, args)
 
 
 def set_default_tensor_type(t: Any) -> None:
@@ -120,7 +139,7 @@ def set_default_tensor_type(t: Any) -> None:
     """
     dtype = type_of(t)
     if not dtype.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
+        raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(dtype)
 
 

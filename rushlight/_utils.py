@@ -97,7 +97,7 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple, state: Any) ->
     """A tensor of a subclass, or one with attributes."""
     tensor = func(*args)
     if type(tensor) is not new_type:
-        tensor = tensor.as_subclass(new_type)
+        tensor = _C.as_subclass(tensor, new_type)
     own = getattr(type(tensor), "__setstate__", None)
     if own is not None and own is not getattr(_C.Tensor, "__setstate__", None):
         own(tensor, state)

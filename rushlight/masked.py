@@ -96,7 +96,9 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     result = _filled(input, mask, 1)
     dims = _dims(dim, input.dim())
     if not dims:
-        return result.prod(dtype=dtype)
+        # Nothing to multiply: the tensor itself, or its integers as 64 bits.
+        whole = not (result.is_floating_point() or result.is_complex())
+        return result.to(_C.int64) if whole and dtype is None else result
     for d in sorted(dims, reverse=True):
         result = result.prod(d, keepdim, dtype=dtype)
     return result

@@ -6,18 +6,30 @@ from operator import itemgetter
 
 
 def _define(name: str, fields: tuple[str, ...]) -> type:
+    def __new__(cls, values=()):
+        values = tuple(values)
+        if len(values) != len(fields):
+            raise TypeError(
+                f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(values)}-sequence given)"
+            )
+        return tuple.__new__(cls, values)
+
     def __repr__(self):
         values = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{values})"
 
     def __reduce__(self):
-        return type(self), (tuple(self),)
+        return _make, (name, tuple(self))  # by its module the class would be looked up in torch
 
     members: dict[str, object] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
-    members |= {"__slots__": (), "__repr__": __repr__, "__reduce__": __reduce__, "__module__": __name__}
-    members |= {"__match_args__": fields}
+    members |= {"__slots__": (), "__repr__": __repr__, "__reduce__": __reduce__, "__new__": __new__}
+    members |= {"__match_args__": fields, "__module__": "torch.return_types"}
     members |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
     return type(name, (tuple,), members)
+
+
+def _make(name: str, values: tuple) -> tuple:
+    return globals()[name](values)
 
 
 _FIELDS = {

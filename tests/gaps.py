@@ -40,18 +40,13 @@ gap("conj", "function method", LAZY)
 gap("H", "function", LAZY)
 gap("mH", "function", LAZY)
 gap("nn.functional.embedding", "", NO_SPARSE, hidden="function")
-gap("gather", "errors", "an out= that is resized over its own index is accepted")
 
 NO_HALF_COMPLEX = "there is no dtype of two halves (torch.complex32)"
 gap("chalf", "function method", NO_HALF_COMPLEX)
-gap("masked.prod", "function", "a copy of what nothing was reduced in")
-gap("unsafe_chunk", "function method", "the pieces are packed")
 
 # ---- rounding
-ROUNDS = "bfloat16 is computed in float32 and rounded once, in torch after every step"
 gap("matrix_exp", "function", "torch overflows to NaN in bfloat16")
 gap("linalg.norm.subgradients_at_zero", "gradgrad", "0, where torch gives NaN")
-gap("div.trunc_rounding", "", ROUNDS, hidden="function method inplace out")
 gap("cov", "", "float32 weights are summed in another order", hidden="gradgrad forward")
 
 # ---- torch's value is off: checked against mpmath, finite differences, or the definition

@@ -46,8 +46,8 @@ def test_a_function_mode_sees_functions_operators_and_attributes():
         x += 1
         x[0] = 2.0
     assert mode.seen == [
-        "torch.Tensor.shape.__get__", "torch.Tensor.__getitem__", "torch.add", "torch.Tensor.__rsub__",
-        "torch.neg", "torch.Tensor.dim", "torch.ones", "torch.Tensor.add_", "torch.Tensor.__setitem__",
+        "torch.Tensor.shape.__get__", "torch.Tensor.__getitem__", "torch.Tensor.add", "torch.Tensor.__rsub__",
+        "torch.Tensor.neg", "torch.Tensor.dim", "torch.ones", "torch.Tensor.add_", "torch.Tensor.__setitem__",
     ]  # fmt: skip
     mode.seen.clear()
     assert (x + 1).shape == (2, 2) and not mode.seen
@@ -60,7 +60,7 @@ def test_function_modes_nest_and_belong_to_a_thread():
         other = threading.Thread(target=lambda: x * 3)
         other.start()
         other.join()
-    assert outer.seen == inner.seen == ["torch.mul"]
+    assert outer.seen == inner.seen == ["torch.Tensor.mul"]
     with pytest.raises(ValueError), Names():
         raise ValueError
     assert torch.overrides._get_current_function_mode() is None

@@ -18,6 +18,7 @@ from gaps import GAPS, operations  # noqa: E402
 
 import rushlight  # noqa: E402
 import rushlight.nn  # noqa: E402
+from rushlight._aten import FUNCTIONS as ATEN  # noqa: E402
 
 PAGE = ROOT / "docs" / "coverage.md"
 # Columns of the page: form, column of ops.tsv that says whether torch has it.
@@ -37,7 +38,7 @@ def exists(path):
 
 def has(name):
     """As a function, or as a method: of that name, or one that only exists in place (uniform_)."""
-    return exists(name) or exists(f"Tensor.{name}") or exists(f"Tensor.{name}_")
+    return exists(name) or exists(f"Tensor.{name}") or exists(f"Tensor.{name}_") or name in ATEN
 
 
 def base_name(entry):

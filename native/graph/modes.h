@@ -9,6 +9,7 @@ struct Modes {
   bool anomaly = false;
   bool anomaly_check_nan = true;
   bool torch_function = true;  // false inside DisableTorchFunctionSubclass
+  bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = false;        // inside a dual level: operations carry tangents along
 };

@@ -218,6 +218,34 @@ PyObject* set_mode(PyObject*, PyObject* on) {
   return PyBool_FromLong(before);
 }
 
+// Makes a fresh view a tensor of its own that shares memory only: what unsafe_split returns.
+PyObject* py_forget_base(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "forget_base");
+    if (t->extra) {
+      Py_CLEAR(t->extra->base);
+      t->extra->origin = ViewOrigin::ordinary;
+      t->extra->differentiable_view = false;
+    }
+    return Py_NewRef(o);
+  });
+}
+// The same as a view that shares t's history: what Tensor.as_subclass does.
+PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !PyType_Check(args[1])) fail(PyExc_TypeError, "as_subclass(tensor, cls) expected");
+    Tensor* t = tensor_argument(args[0], "as_subclass");
+    static Primitive& alias = primitive("alias");
+    TensorRef view = call_on(alias, t);
+    TensorRef result = as_subclass(view.get(), reinterpret_cast<PyTypeObject*>(args[1]));
+    result->grad_fn = std::exchange(view->grad_fn, nullptr);
+    result->output_nr = view->output_nr;
+    result->extra = std::exchange(view->extra, nullptr);
+    result->flags = view->flags;
+    if (!PyObject_GC_IsTracked(result->object())) PyObject_GC_Track(result->object());
+    return result.release_object();
+  });
+}
 PyObject* py_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !PyType_Check(args[1])) fail(PyExc_TypeError, "as_subclass(tensor, cls) expected");
@@ -389,6 +417,8 @@ PyMethodDef functions[] = {
     {"gradient_edge", py_gradient_edge, METH_O, nullptr},
     {"is_view", py_is_view, METH_O, nullptr},
     {"as_subclass", FAST(py_as_subclass), nullptr},
+    {"forget_base", py_forget_base, METH_O, nullptr},
+    {"view_as_subclass", FAST(py_view_as_subclass), nullptr},
     {"conj", py_conj, METH_O, nullptr},
     {"note_write", py_note_write, METH_O, nullptr},
     {"check_inplace", py_check_inplace, METH_O, nullptr},

@@ -458,17 +458,28 @@ PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // ---- small facts about a tensor that are hot enough to be methods here
 
 Tensor* self_of(PyObject* o) { return as_tensor(o); }
-PyObject* m_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(self_of(self)->numel); }
-PyObject* m_dim(PyObject* self, PyObject*) { return PyLong_FromLong(self_of(self)->ndim); }
-PyObject* m_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(self_of(self)->offset); }
-PyObject* m_data_ptr(PyObject* self, PyObject*) {
-  Tensor* t = self_of(self);
-  return PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->data());
+// A method without arguments: asks the protocol first.
+template <const char* name, auto value>
+PyObject* fact(PyObject* self, PyObject*) {
+  if (asks_protocol(self)) [[unlikely]]
+    return guarded([&] { return through_protocol(name, self); });
+  return value(self_of(self));
 }
-PyObject* m_element_size(PyObject* self, PyObject*) { return PyLong_FromLong(self_of(self)->itemsize()); }
+#define FACT(name, expression)        \
+  constexpr char name##_name[] = #name; \
+  constexpr auto m_##name = fact<name##_name, [](Tensor* t) -> PyObject* { return expression; }>
+FACT(numel, PyLong_FromLongLong(t->numel));
+FACT(dim, PyLong_FromLong(t->ndim));
+FACT(storage_offset, PyLong_FromLongLong(t->offset));
+FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->data()));
+FACT(element_size, PyLong_FromLong(t->itemsize()));
+FACT(is_floating_point, PyBool_FromLong(is_floating(t->dtype)));
+FACT(is_complex, PyBool_FromLong(is_complex(t->dtype)));
+#undef FACT
 
 PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
   return guarded([&]() -> PyObject* {
+    if (asks_protocol(self)) return through_protocol(strides ? "stride" : "size", self, args, n, kwnames);
     Tensor* t = self_of(self);
     Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     if (total > 1 ||
@@ -498,8 +509,6 @@ PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
 PyObject* m_is_contiguous(PyObject* self, PyObject*) {
   return PyBool_FromLong(self_of(self)->is_contiguous());
 }
-PyObject* m_floating(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(self_of(self)->dtype)); }
-PyObject* m_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(self_of(self)->dtype)); }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef tensor_methods[] = {
@@ -507,7 +516,7 @@ PyMethodDef tensor_methods[] = {
     {"nelement", m_numel, METH_NOARGS, "The number of elements."},
     {"dim", m_dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", m_dim, METH_NOARGS, "The number of dimensions."},
-    {"storage_offset", m_offset, METH_NOARGS, "Where in its storage the tensor begins, in elements."},
+    {"storage_offset", m_storage_offset, METH_NOARGS, "Where in its storage the tensor begins, in elements."},
     {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first element."},
     {"element_size", m_element_size, METH_NOARGS, "The size of one element in bytes."},
     {"size", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_size)), METH_FASTCALL | METH_KEYWORDS,
@@ -515,8 +524,8 @@ PyMethodDef tensor_methods[] = {
     {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_stride)),
      METH_FASTCALL | METH_KEYWORDS, "stride(dim=None): the steps between neighbours, in elements."},
     {"_is_contiguous", m_is_contiguous, METH_NOARGS, nullptr},
-    {"is_floating_point", m_floating, METH_NOARGS, nullptr},
-    {"is_complex", m_complex, METH_NOARGS, nullptr},
+    {"is_floating_point", m_is_floating_point, METH_NOARGS, nullptr},
+    {"is_complex", m_is_complex, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},

@@ -2,6 +2,8 @@
 //
 // `elementwise_forward` promotes the operands to the compute dtype, finds the result's shape and layout, and
 // runs the entry's loop. Python numbers become one element on the stack; no tensor is made for them.
+#include <algorithm>
+
 #include "../tensor/iterate.h"
 #include "primitive.h"
 
@@ -105,6 +107,31 @@ void check_writable(Tensor* out) {
     }
   }
 }
+
+namespace {
+
+// How the memory of an input lies to that of what is written, as far as that is simple to tell.
+PyObject* py_overlap(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !is_tensor(args[0]) || !is_tensor(args[1])) fail(PyExc_TypeError, "two tensors expected");
+    Tensor *in = as_tensor(args[0]), *out = as_tensor(args[1]);
+    if (in == out) return PyUnicode_FromString("full");
+    bool apart = in->storage != out->storage || in->numel == 0 || out->numel == 0 || in->is_meta() ||
+                 !is_dense(in->sizes(), in->strides()) || !is_dense(out->sizes(), out->strides()) ||
+                 !ranges_meet(in, out);
+    if (apart) return PyUnicode_FromString("");
+    bool same = in->offset == out->offset && in->numel == out->numel &&
+                std::ranges::equal(in->strides(), out->strides());
+    return PyUnicode_FromString(same ? "full" : "partial");
+  });
+}
+
+PyMethodDef functions[] = {
+    {"overlap", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_overlap)), METH_FASTCALL,
+     "overlap(input, out): '' if they are apart or that is hard to tell, 'full' or 'partial'."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
 
 // Reading `in` while writing `out` is safe if they are the same elements or apart. Throws torch's error for a
 // partial overlap, and returns a copy where the geometry is too intricate to tell.
@@ -389,6 +416,7 @@ PyObject* elementwise_forward(const Primitive& op, PyObject* const* args, Tensor
 namespace {
 
 ModuleInit init([](PyObject* module) {
+  PyModule_AddFunctions(module, functions);
   const ElementwiseTable& table = elementwise_table();
   static const char* inputs[] = {"", "x", "a, b", "a, b, c"};
   static const char* scalars[] = {"", "; s", "; s, t", "; s, t, u", "; s, t, u, v"};

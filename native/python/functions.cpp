@@ -21,8 +21,6 @@ struct Function {
 PyTypeObject* FunctionType = nullptr;
 PyObject* protocol_name = nullptr;      // "__torch_function__"
 PyObject* disabled_protocol = nullptr;  // what Parameter has there
-// Whether this thread is inside a TorchFunctionMode, which is asked about every call.
-thread_local bool function_modes __attribute__((tls_model("initial-exec"))) = false;
 
 Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
 
@@ -153,24 +151,62 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
 }
 
+// The call handed to the protocol as a tuple and a dict.
+PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Ref<PyObject> list = checked(PyTuple_New(positional));
+  for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+  Ref<PyObject> kwargs = checked(PyDict_New());
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
+      throw PythonError{};
+  }
+  return dispatch_torch_function(function, list.get(), kwargs.get());
+}
+
+// A call that failed because of its arguments, worded as torch words it (rushlight/_arguments.py). Keeps the
+// error that is set if there is nothing better to say.
+void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref<PyObject> sentence;
+  Ref<PyObject> module(PyImport_ImportModule("rushlight._arguments"));
+  Ref<PyObject> list(PyTuple_New(positional)), kwargs(PyDict_New());
+  if (module && list && kwargs && value) {
+    for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
+      PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]);
+    sentence = Ref<PyObject>(PyObject_CallMethod(module.get(), "reword", "OOOO", function, list.get(),
+                                                 kwargs.get(), value));
+  }
+  PyErr_Clear();
+  if (!sentence || !PyUnicode_Check(sentence.get())) {
+    PyErr_Restore(type, value, traceback);
+    return;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  PyErr_SetObject(PyExc_TypeError, sentence.get());
+}
+
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  PyObject* result = call_function(self, args, nargsf, kwnames);
+  if (!result && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_AttributeError)))
+    reword_error(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+  return result;
+}
+
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
-  if (modes.torch_function || function_modes) {
+  if (modes.torch_function || modes.function_mode) {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    // Once around for a call without arguments, which only a mode can want.
-    for (Py_ssize_t i = 0; i < n || (i == 0 && function_modes); i++) {
-      if (!function_modes && !any_override(args[i])) continue;
-      return guarded([&]() -> PyObject* {
-        Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
-        Ref<PyObject> list = checked(PyTuple_New(positional));
-        for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
-        Ref<PyObject> kwargs = checked(PyDict_New());
-        for (Py_ssize_t k = 0; k < n - positional; k++) {
-          if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
-            throw PythonError{};
-        }
-        return dispatch_torch_function(self, list.get(), kwargs.get());
-      });
+    bool asks = modes.function_mode;
+    for (Py_ssize_t i = 0; i < n && !asks; i++) asks = any_override(args[i]);
+    if (asks) {
+      return guarded([&] { return dispatch_call(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
     }
   }
   if (!profiling()) return call_wrapped(f, args, nargsf, kwnames);
@@ -265,14 +301,31 @@ PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
   modes.torch_function = on == Py_True;
   return PyBool_FromLong(before);
 }
-PyObject* torch_function_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.torch_function); }
-PyObject* set_function_modes(PyObject*, PyObject* on) {
-  bool before = function_modes;
-  function_modes = on == Py_True;
+PyObject* is_torch_function_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.torch_function); }
+PyObject* is_function_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.function_mode); }
+PyObject* set_function_mode(PyObject*, PyObject* on) {
+  bool before = modes.function_mode;
+  modes.function_mode = on == Py_True;
   return PyBool_FromLong(before);
 }
-PyObject* py_overrides(PyObject*, PyObject* o) {
-  return guarded([&] { return PyBool_FromLong(any_override(o)); });
+bool asks(PyObject* o) { return modes.function_mode || (modes.torch_function && any_override(o)); }
+PyObject* has_torch_function_unary(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(asks(o)); });
+}
+PyObject* has_torch_function_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    for (Py_ssize_t i = 0; i < n; i++) {
+      if (asks(args[i])) return Py_NewRef(Py_True);
+    }
+    return Py_NewRef(Py_False);
+  });
+}
+PyObject* has_torch_function(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref<PyObject> list = checked(PySequence_Fast(o, "expected a sequence"));
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
+    return has_torch_function_variadic(nullptr, PySequence_Fast_ITEMS(list.get()), n);
+  });
 }
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType)) {
@@ -286,9 +339,15 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
 
 PyMethodDef functions[] = {{"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
                            {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
-                           {"_is_torch_function_enabled", torch_function_enabled, METH_NOARGS, nullptr},
-                           {"set_function_modes", set_function_modes, METH_O, nullptr},
-                           {"has_torch_function", py_overrides, METH_O, nullptr},
+                           {"_is_torch_function_enabled", is_torch_function_enabled, METH_NOARGS, nullptr},
+                           {"_is_torch_function_mode_enabled", is_function_mode_enabled, METH_NOARGS, nullptr},
+                           {"set_function_mode", set_function_mode, METH_O, nullptr},
+                           {"has_torch_function", has_torch_function, METH_O, nullptr},
+                           {"_has_torch_function", has_torch_function, METH_O, nullptr},
+                           {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
+                           {"_has_torch_function_variadic",
+                            reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_torch_function_variadic)),
+                            METH_FASTCALL, nullptr},
                            {"set_parameter_type", set_parameter_type, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -308,6 +367,63 @@ PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* 
   }
   PyObject* list[] = {function, args, kwargs ? kwargs : Py_None};
   return checked(PyObject_Vectorcall(dispatch, list, 3, nullptr)).release();
+}
+
+bool asks_protocol_slowly(PyObject* self) {
+  return modes.function_mode || (modes.torch_function && overrides_torch_function(self));
+}
+
+PyObject* through_protocol(const char* method, PyObject* self, PyObject* const* args, Py_ssize_t n,
+                           PyObject* kwnames) {
+  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
+  std::vector<PyObject*> all{self};
+  all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+  return dispatch_call(function.get(), all.data(), n + 1, kwnames);
+}
+
+namespace {
+
+struct GuardedAttribute {
+  const char* name;
+  getter get;
+  setter set;
+  void* closure;
+};
+
+PyObject* attribute_through_protocol(const char* name, const char* method, PyObject* self, PyObject* value) {
+  Ref<PyObject> descriptor =
+      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), name));
+  Ref<PyObject> function = checked(PyObject_GetAttrString(descriptor.get(), method));
+  PyObject* args[] = {self, value};
+  return dispatch_call(function.get(), args, value ? 2 : 1, nullptr);
+}
+PyObject* guarded_get(PyObject* self, void* closure) {
+  auto* attribute = static_cast<GuardedAttribute*>(closure);
+  if (asks_protocol(self)) [[unlikely]]
+    return guarded([&] { return attribute_through_protocol(attribute->name, "__get__", self, nullptr); });
+  return attribute->get(self, attribute->closure);
+}
+int guarded_set(PyObject* self, PyObject* value, void* closure) {
+  auto* attribute = static_cast<GuardedAttribute*>(closure);
+  if (asks_protocol(self)) [[unlikely]] {
+    return guarded([&]() -> int {
+      Py_DECREF(attribute_through_protocol(attribute->name, value ? "__set__" : "__delete__", self, value));
+      return 0;
+    });
+  }
+  return attribute->set(self, value, attribute->closure);
+}
+
+}  // namespace
+
+void guard_attributes(PyGetSetDef* table) {
+  for (PyGetSetDef* entry = table; entry->name; entry++) {
+    if (std::string_view(entry->name).starts_with("__")) continue;
+    auto* attribute = new GuardedAttribute{entry->name, entry->get, entry->set, entry->closure};
+    entry->closure = attribute;
+    entry->get = guarded_get;
+    if (entry->set) entry->set = guarded_set;
+  }
 }
 
 void init_functions(PyObject* module) {

@@ -20,18 +20,33 @@ bool plain_operand(PyObject* o) {
   return is_plain_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
 }
 
-// Calls Tensor.<method>(a, b) through __torch_function__.
-PyObject* through_protocol(const char* method, PyObject* a, PyObject* b) {
-  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
-  Ref<PyObject> args = checked(b ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a));
-  return dispatch_torch_function(function.get(), args.get(), nullptr);
+// a <op> b through __torch_function__, under the name that torch gives it; with a number or a foreign object
+// on the left it is the reflected method of the tensor. If nobody answers, Python may ask the other operand.
+PyObject* operator_through_protocol(const char* method, const char* reflected, PyObject* a, PyObject* b) {
+  bool swap = !is_tensor(a);
+  try {
+    return through_protocol(swap ? reflected : method, swap ? b : a, swap ? &a : &b, 1);
+  } catch (const PythonError&) {
+    static PyObject* unanswered = nullptr;
+    if (!unanswered) {
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.overrides"));
+      unanswered = checked(PyObject_GetAttrString(module.get(), "_Unanswered")).release();
+      PyErr_Restore(type, value, traceback);
+    }
+    if (!PyErr_ExceptionMatches(unanswered)) throw;
+    PyErr_Clear();
+    return Py_NewRef(Py_NotImplemented);
+  }
 }
 
 // `true` if the operands can be computed on directly; otherwise *result says what to return.
-bool ready(const char* method, PyObject* a, PyObject* b, PyObject** result) {
-  if (plain_operand(a) && plain_operand(b)) return true;
-  if (modes.torch_function && (overrides_torch_function(a) || overrides_torch_function(b))) {
-    *result = through_protocol(method, a, b);
+bool ready(const char* method, const char* reflected, PyObject* a, PyObject* b, PyObject** result) {
+  if (plain_operand(a) && plain_operand(b) && !modes.function_mode) return true;
+  if (modes.function_mode ||
+      (modes.torch_function && (overrides_torch_function(a) || overrides_torch_function(b)))) {
+    *result = operator_through_protocol(method, reflected, a, b);
     return false;
   }
   if ((is_tensor(a) || is_number(a)) && (is_tensor(b) || is_number(b))) return true;
@@ -83,11 +98,11 @@ void check_subtract(PyObject* a, PyObject* b) {
   }
 }
 
-template <const char* method, const char* name>
+template <const char* name, const char* method = name, const char* reflected = method>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready(method, a, b, &other)) return other;
+    if (!ready(method, reflected, a, b, &other)) return other;
     static Primitive& op = primitive(name);
     return call2(op, a, b);
   });
@@ -97,7 +112,7 @@ template <const char* method, const char* name>
 PyObject* in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready(method, a, b, &other)) return other;
+    if (!ready(method, method, a, b, &other)) return other;
     static Primitive& op = primitive(name);
     PyObject* args[] = {a, b};
     return call_in_place(op, args);
@@ -127,18 +142,31 @@ NAME(add);
 NAME(mul);
 NAME(remainder);
 NAME(floor_divide);
-NAME(bitwise_and);
-NAME(bitwise_or);
-NAME(bitwise_xor);
-NAME(bitwise_left_shift);
-NAME(bitwise_right_shift);
 NAME(div);
+#undef NAME
+#define NAME(n) constexpr char n##__[] = "__" #n "__"
+NAME(floordiv);
+NAME(rfloordiv);
+NAME(rmod);
+NAME(and);
+NAME(or);
+NAME(xor);
+NAME(lshift);
+NAME(rshift);
+NAME(rlshift);
+NAME(rrshift);
+NAME(iand);
+NAME(ior);
+NAME(ixor);
+NAME(ilshift);
+NAME(irshift);
+NAME(eq);
 #undef NAME
 
 PyObject* subtract(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready(is_tensor(a) ? "sub" : "__rsub__", a, b, &other)) return other;
+    if (!ready("sub", "__rsub__", a, b, &other)) return other;
     static Primitive& op = primitive("sub");
     static Primitive& reflected = primitive("rsub_number");
     check_subtract(a, b);
@@ -149,7 +177,7 @@ PyObject* subtract(PyObject* a, PyObject* b) {
 PyObject* subtract_in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready("sub_", a, b, &other)) return other;
+    if (!ready("sub_", "sub_", a, b, &other)) return other;
     static Primitive& op = primitive("sub");
     check_subtract(a, b);
     PyObject* args[] = {a, b};
@@ -160,7 +188,7 @@ PyObject* subtract_in_place(PyObject* a, PyObject* b) {
 PyObject* divide(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready("div", a, b, &other)) return other;
+    if (!ready("div", "__rtruediv__", a, b, &other)) return other;
     static Primitive& op = primitive("div");
     static Primitive& reciprocal = primitive("reciprocal");
     static Primitive& multiply = primitive("mul");
@@ -175,7 +203,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return guarded([&]() -> PyObject* {
     if (modulus != Py_None) fail(PyExc_TypeError, "pow() 3rd argument not allowed for tensors");
     PyObject* other = nullptr;
-    if (!ready(is_tensor(a) ? "pow" : "__rpow__", a, b, &other)) return other;
+    if (!ready("__pow__", "__rpow__", a, b, &other)) return other;
     return power_of(a, b);
   });
 }
@@ -183,7 +211,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready("pow_", a, b, &other)) return other;
+    if (!ready("__ipow__", "__ipow__", a, b, &other)) return other;
     static Primitive& scalar = primitive("pow_scalar");
     static Primitive& tensor = primitive("pow");
     PyObject* args[] = {a, b};
@@ -193,33 +221,25 @@ PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) {
 
 PyObject* matrix_multiply(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
-    if (!is_tensor(a) || !is_tensor(b)) {
-      PyObject* other = nullptr;
-      if (!ready("matmul", a, b, &other)) return other;
-      return Py_NewRef(Py_NotImplemented);
-    }
-    if (is_plain_tensor(a) && is_plain_tensor(b)) return matmul(as_tensor(a), as_tensor(b));
-    static PyObject* function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), "matmul");
-    if (!function) throw PythonError{};
-    PyObject* args[] = {a, b};
-    return PyObject_Vectorcall(function, args, 2, nullptr);
+    PyObject* other = nullptr;
+    if (!ready("matmul", "__rmatmul__", a, b, &other)) return other;
+    if (!is_tensor(a) || !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
+    return matmul(as_tensor(a), as_tensor(b));
   });
 }
 
-template <const char* name>
+template <const char* name, const char* method = name>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
-    if (!is_plain_tensor(a) && modes.torch_function && overrides_torch_function(a)) {
-      return through_protocol(name, a, nullptr);
-    }
+    if (asks_protocol(a)) return through_protocol(method, a);
     static Primitive& op = primitive(name);
     return call(op, &a);
   });
 }
-constexpr char neg_[] = "neg", abs_[] = "abs", bitwise_not_[] = "bitwise_not";
+constexpr char neg_[] = "neg", abs_[] = "abs", bitwise_not_[] = "bitwise_not", invert_[] = "__invert__";
 
 PyObject* negative(PyObject* a) {
-  if (as_tensor(a)->dtype == DType::b1) {
+  if (!asks_protocol(a) && as_tensor(a)->dtype == DType::b1) {
     PyErr_SetString(
         PyExc_RuntimeError,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
@@ -230,6 +250,7 @@ PyObject* negative(PyObject* a) {
 }
 
 PyObject* positive(PyObject* a) {
+  if (asks_protocol(a)) return guarded([&] { return through_protocol("positive", a); });
   if (as_tensor(a)->dtype == DType::b1) {
     PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
     return nullptr;
@@ -239,28 +260,34 @@ PyObject* positive(PyObject* a) {
 
 PyObject* rich_compare(PyObject* a, PyObject* b, int comparison) {
   switch (comparison) {
-    case Py_EQ: return binary<eq_, eq_>(a, b);
-    case Py_NE: return binary<ne_, ne_>(a, b);
-    case Py_LT: return binary<lt_, lt_>(a, b);
-    case Py_LE: return binary<le_, le_>(a, b);
-    case Py_GT: return binary<gt_, gt_>(a, b);
-    default: return binary<ge_, ge_>(a, b);
+    case Py_EQ: return binary<eq_, eq__>(a, b);
+    case Py_NE: return binary<ne_>(a, b);
+    case Py_LT: return binary<lt_>(a, b);
+    case Py_LE: return binary<le_>(a, b);
+    case Py_GT: return binary<gt_>(a, b);
+    default: return binary<ge_>(a, b);
   }
 }
 
 PyObject* invert(PyObject* self) {
-  if (is_differentiable(as_tensor(self)->dtype)) {
+  if (!asks_protocol(self) && is_differentiable(as_tensor(self)->dtype)) {
     PyErr_SetString(PyExc_TypeError,
                     "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return nullptr;
   }
-  return unary<bitwise_not_>(self);
+  return unary<bitwise_not_, invert_>(self);
 }
 
 // ---- conversions to Python numbers
 
 int truth(PyObject* self) {
   return guarded([&]() -> int {
+    if (asks_protocol(self)) {
+      Ref<PyObject> answer(through_protocol("__bool__", self));
+      int result = PyObject_IsTrue(answer.get());
+      if (result < 0) throw PythonError{};
+      return result;
+    }
     Tensor* t = as_tensor(self);
     if (t->numel == 0) fail(PyExc_RuntimeError, "Boolean value of Tensor with no values is ambiguous");
     if (t->numel > 1)
@@ -282,6 +309,7 @@ Scalar sole_number(PyObject* self) {
 
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (asks_protocol(self)) return through_protocol("__float__", self);
     Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_)
       fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
@@ -291,6 +319,7 @@ PyObject* to_float(PyObject* self) {
 
 PyObject* to_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (asks_protocol(self)) return through_protocol("__int__", self);
     Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_)
       fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
@@ -300,6 +329,7 @@ PyObject* to_int(PyObject* self) {
 
 PyObject* to_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (asks_protocol(self)) return through_protocol("__index__", self);
     Tensor* t = as_tensor(self);
     if (t->numel != 1 || is_differentiable(t->dtype)) {
       fail(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
@@ -336,19 +366,19 @@ PyObject* power_of(PyObject* a, PyObject* b) {
 
 void add_operator_slots(std::vector<PyType_Slot>& slots) {
   auto add = [&](int slot, auto* function) { slots.push_back({slot, reinterpret_cast<void*>(function)}); };
-  add(Py_nb_add, binary<add_, add_>);
+  add(Py_nb_add, binary<add_>);
   add(Py_nb_subtract, subtract);
-  add(Py_nb_multiply, binary<mul_, mul_>);
+  add(Py_nb_multiply, binary<mul_>);
   add(Py_nb_true_divide, divide);
-  add(Py_nb_floor_divide, binary<floor_divide_, floor_divide_>);
-  add(Py_nb_remainder, binary<remainder_, remainder_>);
+  add(Py_nb_floor_divide, binary<floor_divide_, floordiv__, rfloordiv__>);
+  add(Py_nb_remainder, binary<remainder_, remainder_, rmod__>);
   add(Py_nb_power, power);
   add(Py_nb_matrix_multiply, matrix_multiply);
-  add(Py_nb_and, binary<bitwise_and_, bitwise_and_>);
-  add(Py_nb_or, binary<bitwise_or_, bitwise_or_>);
-  add(Py_nb_xor, binary<bitwise_xor_, bitwise_xor_>);
-  add(Py_nb_lshift, binary<bitwise_left_shift_, bitwise_left_shift_>);
-  add(Py_nb_rshift, binary<bitwise_right_shift_, bitwise_right_shift_>);
+  add(Py_nb_and, binary<bitwise_and_, and__, bitwise_and_>);
+  add(Py_nb_or, binary<bitwise_or_, or__, bitwise_or_>);
+  add(Py_nb_xor, binary<bitwise_xor_, xor__, bitwise_xor_>);
+  add(Py_nb_lshift, binary<bitwise_left_shift_, lshift__, rlshift__>);
+  add(Py_nb_rshift, binary<bitwise_right_shift_, rshift__, rrshift__>);
   add(Py_nb_inplace_add, in_place<add_in_place, add_>);
   add(Py_nb_inplace_subtract, subtract_in_place);
   add(Py_nb_inplace_multiply, in_place<mul_in_place, mul_>);
@@ -356,11 +386,11 @@ void add_operator_slots(std::vector<PyType_Slot>& slots) {
   add(Py_nb_inplace_floor_divide, in_place<floor_divide_in_place, floor_divide_>);
   add(Py_nb_inplace_remainder, in_place<remainder_in_place, remainder_>);
   add(Py_nb_inplace_power, power_in_place);
-  add(Py_nb_inplace_and, in_place<bitwise_and_in_place, bitwise_and_>);
-  add(Py_nb_inplace_or, in_place<bitwise_or_in_place, bitwise_or_>);
-  add(Py_nb_inplace_xor, in_place<bitwise_xor_in_place, bitwise_xor_>);
-  add(Py_nb_inplace_lshift, in_place<bitwise_left_shift_in_place, bitwise_left_shift_>);
-  add(Py_nb_inplace_rshift, in_place<bitwise_right_shift_in_place, bitwise_right_shift_>);
+  add(Py_nb_inplace_and, in_place<iand__, bitwise_and_>);
+  add(Py_nb_inplace_or, in_place<ior__, bitwise_or_>);
+  add(Py_nb_inplace_xor, in_place<ixor__, bitwise_xor_>);
+  add(Py_nb_inplace_lshift, in_place<ilshift__, bitwise_left_shift_>);
+  add(Py_nb_inplace_rshift, in_place<irshift__, bitwise_right_shift_>);
   add(Py_nb_negative, negative);
   add(Py_nb_positive, positive);
   add(Py_nb_absolute, unary<abs_>);

@@ -235,6 +235,7 @@ void walk_any(Walker& walker, PyObject* index) {
 }
 
 bool any_override(PyObject* self, PyObject* index) {
+  if (modes.function_mode) return true;
   if (!modes.torch_function) return false;
   if (!is_plain_tensor(self) && overrides_torch_function(self)) return true;
   if (PyTuple_CheckExact(index)) {
@@ -245,11 +246,6 @@ bool any_override(PyObject* self, PyObject* index) {
     return false;
   }
   return is_tensor(index) && !is_plain_tensor(index) && overrides_torch_function(index);
-}
-
-PyObject* through_protocol(const char* method, PyObject* args) {
-  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
-  return dispatch_torch_function(function.get(), args, nullptr);
 }
 
 // The value without leading dimensions of size 1, which assignment ignores.
@@ -324,7 +320,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
 PyObject* tensor_subscript(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     if (any_override(self, index))
-      return through_protocol("__getitem__", checked(PyTuple_Pack(2, self, index)).get());
+      return through_protocol("__getitem__", self, &index, 1);
     Tensor* t = as_tensor(self);
     if (PyLong_CheckExact(index)) return select_at(t, 0, index, 0).release_object();
     if (PySlice_Check(index)) return slice_at(t, 0, index, false).release_object();
@@ -349,8 +345,8 @@ int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
     if (!value) fail(PyExc_TypeError, "Tensor does not support deleting items");
     if (any_override(self, index) || (modes.torch_function && is_tensor(value) && !is_plain_tensor(value) &&
                                       overrides_torch_function(value))) {
-      Ref<PyObject> args = checked(PyTuple_Pack(3, self, index, value));
-      Py_DECREF(through_protocol("__setitem__", args.get()));
+      PyObject* args[] = {index, value};
+      Py_DECREF(through_protocol("__setitem__", self, args, 2));
       return 0;
     }
     assign(as_tensor(self), index, value);

@@ -11,6 +11,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "functions.h"
 #include "primitive.h"
 
 namespace rl {
@@ -447,6 +448,14 @@ PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tensor, dict), 
                          {nullptr, 0, 0, 0, nullptr}};
 
 Py_ssize_t tensor_length(PyObject* self) {
+  if (asks_protocol(self)) {
+    return guarded([&]() -> Py_ssize_t {
+      Ref<PyObject> answer = checked(through_protocol("__len__", self));
+      Py_ssize_t length = PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError);
+      if (length == -1 && PyErr_Occurred()) throw PythonError{};
+      return length;
+    });
+  }
   Tensor* t = self_tensor(self);
   if (t->ndim == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -567,6 +576,7 @@ void track_node(Node* node) {
 }
 
 void init_tensor_type(PyObject* module) {
+  guard_attributes(getset);
   std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
                                     {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
                                     {Py_tp_clear, reinterpret_cast<void*>(tensor_gc_clear)},

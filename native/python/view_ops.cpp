@@ -662,9 +662,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
     if (source->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     check_writable(result.get());
     TensorRef from = share(source);
-    if (out && source->storage == out->storage && source != out) {
-      from = clone(source);  // overlapping memory moves as if through a copy
-    }
+    if (out && source->storage == out->storage && source != out) from = safe_to_read(source, out);
     copy_into(result.get(), from.get());
   } else if (scalar_from_python(args[1], number)) {
     alignas(16) char element[16];

@@ -68,9 +68,11 @@ def _functions() -> dict[int, tuple[Any, str]]:
             except ImportError:
                 continue
             for name in names.split():
-                function = getattr(module, name, None)
-                if isinstance(function, (_C.Function, _C.Primitive)):
-                    found[id(function)] = function, kind
+                # torch.mm and Tensor.mm are two functions.
+                for owner in (module, _C.Tensor) if module is rushlight else (module,):
+                    function = getattr(owner, name, None)
+                    if isinstance(function, (_C.Function, _C.Primitive)):
+                        found[id(function)] = function, kind
     return found
 
 

@@ -199,6 +199,14 @@ def backward(
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed "
                                "to `backward()`. Please only use `grad_tensors`.")  # fmt: skip
     tensors = _as_tuple(tensors)
+    if _C._has_torch_function(tensors):
+        from rushlight.overrides import handle_torch_function
+
+        handle_torch_function(
+            backward, tensors, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
+            create_graph=create_graph, inputs=inputs,
+        )  # fmt: skip
+        return
     if inputs is not None:
         inputs = _as_tuple(inputs)
         if not inputs:
@@ -249,6 +257,15 @@ def grad(
     >>> rushlight.autograd.grad(x ** 3, x)
     (tensor(27.),)
     """
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if _C._has_torch_function((*outputs, *inputs)):
+        from rushlight.overrides import handle_torch_function
+
+        return handle_torch_function(
+            grad, (*outputs, *inputs), outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+            create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
+            is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
                          "but got: allow_unused=False.")  # fmt: skip
@@ -259,7 +276,6 @@ def grad(
                       "accumulate gradient for other parts of the graph, please use "
                       "torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

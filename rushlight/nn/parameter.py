@@ -40,7 +40,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if kind is Tensor or kind is Parameter:
             if requires_grad and not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            return data.detach().as_subclass(cls).requires_grad_(requires_grad)
+            return rushlight._C.requires_grad_(rushlight._C.as_subclass(data.detach(), cls), requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not kind:
@@ -161,7 +161,8 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if getattr(func, "__name__", None) not in cls._allowed_methods:
+        attribute = type(func).__name__ == "method-wrapper"  # Tensor.grad_fn.__get__
+        if getattr(func, "__name__", None) not in cls._allowed_methods and not attribute:
             raise ValueError(
                 f"Attempted to use an uninitialized parameter in {func}. This error happens when you are "
                 f"using a `LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` "
@@ -194,7 +195,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
         empty = rushlight.empty(0, device=device, dtype=dtype)
-        return rushlight._C.requires_grad_(empty.as_subclass(cls), requires_grad)
+        return rushlight._C.requires_grad_(rushlight._C.as_subclass(empty, cls), requires_grad)
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
@@ -209,7 +210,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
         empty = rushlight.empty(0, device=device, dtype=dtype)
-        buffer = rushlight._C.requires_grad_(empty.as_subclass(cls), requires_grad)
+        buffer = rushlight._C.requires_grad_(rushlight._C.as_subclass(empty, cls), requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer

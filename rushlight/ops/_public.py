@@ -37,11 +37,20 @@ def public(
         function.__code__ = code.replace(co_name=function.__name__)
     wrapped = _C.Function(function)
     for each in (name or function.__name__, *aliases):
+        # A function of its own for every name: `__torch_function__` is told which of them was called.
         if namespace:
-            FUNCTIONS[each] = wrapped
+            FUNCTIONS[each] = wrapped if each == function.__name__ else named(function, each)
         if method:
-            setattr(Tensor, each, wrapped)
+            setattr(Tensor, each, named(function, each))
     return wrapped
+
+
+def named(function: Callable, name: str) -> _C.Function:
+    """The public form of a function, under another name if need be."""
+    made = _C.Function(function)
+    if function.__name__ != name:
+        made.__name__ = name
+    return made
 
 
 def method(function: Callable | None = None, *, name: str | None = None, aliases: Sequence[str] = ()) -> Any:
@@ -54,6 +63,30 @@ def function(
 ) -> Any:
     """Registers a function of the namespace that is not a Tensor method."""
     return public(function, name=name, aliases=aliases, method=False)
+
+
+def attribute(name: str, get: Callable, set: Callable | None = None, doc: str | None = None) -> None:
+    """Gives Tensor an attribute computed in Python, which asks `__torch_function__` as native ones do."""
+
+    def read(self):
+        if _C._has_torch_function_unary(self):
+            from rushlight.overrides import _dispatch
+
+            return _dispatch(made.__get__, (self,), None)
+        return get(self)
+
+    def write(self, value):
+        if _C._has_torch_function_unary(self):
+            from rushlight.overrides import _dispatch
+
+            _dispatch(made.__set__, (self, value), None)
+        elif set is None:
+            raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+        else:
+            set(self, value)
+
+    made = property(read, write, doc=doc)
+    setattr(Tensor, name, made)
 
 
 # Why an `out=` of another dtype is refused by the functions that do not cast; see write_out.
@@ -89,19 +122,44 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
                            f"{type_name(out.dtype)}")  # fmt: skip
     if out.shape != result.shape:
-        if out.numel():
-            warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out.shape)}, "
-                f"which does "
-                f"not match the required output shape {list(result.shape)}. This behavior is deprecated, "
-                f"and in a "
-                "future PyTorch release outputs will not be resized unless they have zero elements. You can "
-                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-                "t.resize_(0).",
-                stacklevel=3,
-            )
+        warn_resized(out, result)
         out.resize_(result.shape)
-    return out.copy_(result)
+    frame = sys._getframe(1)
+    if frame.f_globals["__name__"] in _ELEMENTWISE:
+        for value in frame.f_locals.values():
+            if isinstance(value, Tensor) and value is not out and _C.overlap(value, out) == "partial":
+                raise RuntimeError(OVERLAP)
+    return _C.in_place(_C.ops.copy, out, result)
+
+
+def warn_resized(out: Tensor, result: Tensor) -> None:
+    """Says that an `out=` of another size is about to be resized."""
+    if out.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which "
+            f"does not match the required output shape {list(result.shape)}. This behavior is deprecated, "
+            "and in a future PyTorch release outputs will not be resized unless they have zero elements. "
+            "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+            "t.resize_(0).",
+            stacklevel=4,
+        )
+
+
+# Whose functions read the elements one by one, where an `out=` may be an input but not a part of one.
+_ELEMENTWISE = {"rushlight.ops.math", "rushlight.ops.special", "rushlight.special", "rushlight.ops.scaling"}
+OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+
+
+def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
+    """The in-place form of what reads here and writes there: the tensors must not share memory."""
+    for value in args:
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
+                raise RuntimeError(OVERLAP)
+    return _C.in_place(primitive, self, *args)
 
 
 def _writer() -> str:
@@ -116,6 +174,11 @@ def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_
     """write_out for the functions that read here and write there: `out` must not share memory with an input
     or with itself."""
     check_apart(out, *inputs)
+    fits = isinstance(out, Tensor) and not out.requires_grad and (not exact or out.dtype == result.dtype)
+    if fits and out.shape != result.shape:  # resized it may reach where it did not before
+        warn_resized(out, result)
+        out.resize_(result.shape)
+        check_apart(out, *inputs)
     return write_out(out, result, exact=exact)
 
 
@@ -131,11 +194,7 @@ def check_apart(out: Tensor, *inputs: Tensor) -> None:
         for input in inputs:
             start, end = _span(input) if input.numel() else (0, 0)
             if start < last and first < end:
-                raise RuntimeError(
-                    "unsupported operation: some elements of the input tensor and the written-to tensor "
-                    "refer to a single memory location. Please clone() the tensor before performing the "
-                    "operation."
-                )
+                raise RuntimeError(OVERLAP)
 
 
 def _span(t: Tensor) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, function, method, public
+from rushlight.ops._public import Tensor, attribute, function, method, public
 
 
 @public
@@ -265,9 +265,7 @@ _sparse_only("is_coalesced", "sparse coordinate")
 _sparse_only("coalesce", "sparse coordinate")
 
 for _kind in ("xla", "mps", "xpu", "ipu", "maia", "mtia", "vulkan"):
-    setattr(
-        Tensor, f"is_{_kind}", property(lambda self: False, doc=f"Whether this tensor is on {_kind}; no.")
-    )
+    attribute(f"is_{_kind}", lambda self: False, doc=f"Whether this tensor is on {_kind}; no.")
 
 # ---- operators under the names of older Pythons
 

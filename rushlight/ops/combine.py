@@ -12,6 +12,7 @@ from rushlight import _C
 from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
+    check_apart,
     dims,
     function,
     invalid_combination,
@@ -95,6 +96,8 @@ def cat(tensors, dim=0, *, axis=None, out=None):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
         )
+    if out.shape == result.shape:
+        check_apart(out, *tensors)
     return write_out(out, result)
 
 

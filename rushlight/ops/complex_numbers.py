@@ -6,7 +6,7 @@ from rushlight import _C
 from rushlight.ops._public import (
     FOUND_DTYPE,
     FUNCTIONS,
-    Tensor,
+    attribute,
     check_tensor,
     function,
     method,
@@ -118,8 +118,8 @@ def angle(input, *, out=None):
     return result if out is None else write_out(out, result)
 
 
-Tensor.real = property(lambda self: real(self), lambda self, value: real(self).copy_(value))
-Tensor.imag = property(lambda self: imag(self), lambda self, value: imag(self).copy_(value))
+attribute("real", lambda self: real(self), lambda self, value: real(self).copy_(value))
+attribute("imag", lambda self: imag(self), lambda self, value: imag(self).copy_(value))
 
 
 @function

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, dims, function, invalid_combination, method, write_out
+from rushlight.ops._public import (
+    Tensor,
+    dims,
+    function,
+    invalid_combination,
+    method,
+    type_name,
+    write_out,
+)
 from rushlight.ops.layout import empty_arranged, preserve_format
 
 _default_device: _C.device | None = None
@@ -34,7 +42,10 @@ def _checked(layout_, pin_memory):
     if layout_ is not None and layout_ is not strided:
         raise NotImplementedError(f"layout={layout_} is not implemented: all tensors are strided")
     if pin_memory:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
+            "available on this system."
+        )
 
 
 def _finish(t, requires_grad, out=None):
@@ -53,20 +64,41 @@ def _kind(dtype, out):
     return out.dtype if dtype is None and out is not None else dtype
 
 
+_FIRST = _C.device("cpu:0")
+_MAIN = _C.device("cpu")
+
+
 def _device(device):
-    return _default_device if device is None else device
+    if device is None:
+        return _default_device
+    return _MAIN if device == "cpu:0" or device == _FIRST else device
 
 
 def _size(args, name, keyword=None):
     if not args and keyword is None:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-    size = dims(args) if keyword is None else tuple(keyword)
-    for s in size:
-        if isinstance(s, float):
-            raise TypeError(f"{name}(): argument 'size' must be tuple of ints, but found element of type "
-                            f"float at "
-                            f"pos {size.index(s)}")  # fmt: skip
-    return size
+    given = args[0] if len(args) == 1 else args
+    if keyword is not None:
+        given = keyword
+    if isinstance(given, (tuple, list)):
+        size = tuple(given)
+        for at, s in enumerate(size, 1):
+            if isinstance(s, (float, complex, str)) or s is None:
+                raise TypeError(
+                    f"{name}(): argument 'size' failed to unpack the object at pos {at} with error \"type "
+                    f'must be tuple of ints,but got {type(s).__name__}"'
+                )
+        return size
+    if isinstance(given, (float, complex, str, bool)) or given is None:
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(given).__name__}"
+        )
+    return dims(args) if keyword is None else (given,)
+
+
+def _check_dtype(dtype, name):
+    if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in (float, int, bool, complex):
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
 @function
@@ -134,6 +166,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     >>> rushlight.asarray([1.0, 2.0])
     tensor([1., 2.])
     """
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        from rushlight._exchange import frombuffer
+
+        made = frombuffer(obj, dtype=dtype or _C.get_default_dtype())
+        return _finish(made.clone() if copy else made, requires_grad)
     made = as_tensor(obj, dtype=dtype, device=device)
     shares = made is obj or not isinstance(obj, (list, tuple, int, float, complex, bool))
     if isinstance(obj, Tensor):
@@ -141,7 +178,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     elif dtype is not None and shares:
         shares = as_tensor(obj).dtype == dtype
     if copy is False and not shares:
-        raise ValueError("can't alias a tensor: copying is needed, but copy=False was given")
+        if isinstance(obj, Tensor) and made.dtype != obj.dtype:
+            kinds = [type_name(t.dtype) for t in (obj, made)]
+            raise ValueError(f"can't alias tensor with dtype '{kinds[0]}' into dtype '{kinds[1]}'.")
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
         made = made.clone()
     if made.requires_grad and not requires_grad:
@@ -198,6 +238,7 @@ def zeros(
     """
     _checked(layout, pin_memory)
     sizes = _size(args, "zeros", size)
+    _check_dtype(dtype, "zeros")
     if any(size < 0 for size in sizes):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     t = _C.full(sizes, 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
@@ -228,12 +269,17 @@ def full(
     tensor([7, 7])
     """
     _checked(layout, pin_memory)
-    return _finish(_C.full(tuple(size), fill_value, _kind(dtype, out), _device(device)), requires_grad, out)
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
+    sizes = _size((size,), "full")
+    return _finish(_C.full(sizes, fill_value, _kind(dtype, out), _device(device)), requires_grad, out)
 
 
 @function
-def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-           pin_memory=False):  # fmt: skip
+def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, device=None,
+           requires_grad=False, pin_memory=False):  # fmt: skip
     """Numbers from start (included) to end (excluded).
 
     >>> rushlight.arange(1, 4)
@@ -242,6 +288,17 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
     _checked(layout, pin_memory)
     if end is None:
         start, end = 0, start
+    elif start is None:
+        start = 0
+    if end is None:
+        raise invalid_combination("arange", () if start == 0 else (start, end), "Number end", "Number start, "
+                                  "Number end, Number step = 1")  # fmt: skip
+    if isinstance(end, str):
+        raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {type(end).__name__}")
+    if any(isinstance(x, complex) for x in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    if dtype is not None and (dtype == _C.bool or dtype.is_complex):
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
     if dtype is None:
         whole = all(isinstance(x, int) for x in (start, end, step))
@@ -255,11 +312,9 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
     if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
         count = -((start - end) // step)
     else:
-        if not dtype.is_floating_point:
-            start, end, step = int(start), int(end), int(step)
-            if step == 0:
-                raise ValueError("step must be nonzero")
         count = math.ceil((end - start) / step)
+        if not dtype.is_floating_point:  # as many numbers as before their fractions were cut off
+            start, step = int(start), int(step)
     return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
 
 
@@ -278,6 +333,8 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
+    if dtype == _C.bool:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)
     if steps == 1:
@@ -290,9 +347,10 @@ def _ends(name, start, end, steps):
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         dims = [x.dim() if isinstance(x, Tensor) else 0 for x in (start, end)]
         if any(dims):
+            wrong = [f"{which} with {n} dimension(s)" for which, n, x in
+                     (("start", dims[0], start), ("end", dims[1], end)) if isinstance(x, Tensor)]  # fmt: skip
             raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} "
-                f"dimension(s) and end with {dims[1]} dimension(s)."
+                f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wrong)}."
             )
         start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if isinstance(steps, (float, complex, str)) or steps is None:
@@ -321,7 +379,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     _checked(layout, pin_memory)
     start, end = _ends("logspace", start, end, steps)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
-    wide = dtype if dtype.is_floating_point or dtype.is_complex else _C.float64
+    wide = dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        # The exponents run between whole numbers, as torch has it.
+        wide, start, end = _C.float64, int(start), int(end)
     if steps == 1:
         exponents = _C.full((1,), start, wide, _device(device))
     else:
@@ -339,6 +400,11 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     """
     _checked(layout, pin_memory)
     m = n if m is None else m
+    for which, value in (("n", n), ("m", m)):
+        if isinstance(value, float):
+            if which == "m":
+                raise invalid_combination("eye", (n, m), "int n, *", "int n, int m, *")
+            raise TypeError("eye(): argument 'n' (position 1) must be int, not float")
     if n < 0 or m < 0:
         raise RuntimeError(f"{'n' if n < 0 else 'm'} must be greater or equal to 0, got {n if n < 0 else m}")
     t = _C.full((n, m), 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))

@@ -4,7 +4,17 @@ each other, and operations that torch has under a second name."""
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, Tensor, dims, function, method, public, write_out
+from rushlight.ops._public import (
+    FUNCTIONS,
+    SAME_DTYPE,
+    Tensor,
+    dims,
+    function,
+    method,
+    named,
+    public,
+    write_out,
+)
 
 ops = _C.ops
 
@@ -17,7 +27,7 @@ for _name in (
     "nan_to_num", "neg", "negative", "rad2deg", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sin",
     "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy", "zero",
 ):  # fmt: skip
-    FUNCTIONS[f"{_name}_"] = getattr(Tensor, f"{_name}_")
+    FUNCTIONS[f"{_name}_"] = named(getattr(Tensor, f"{_name}_").__wrapped__, f"{_name}_")
 
 
 @function
@@ -120,7 +130,7 @@ def unsafe_chunk(input, chunks, dim=0):
     >>> rushlight.unsafe_chunk(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(ops.contiguous_copy(piece) for piece in FUNCTIONS["chunk"](input, chunks, dim))
+    return tuple(map(_C.forget_base, FUNCTIONS["chunk"](input, chunks, dim)))
 
 
 @public
@@ -130,7 +140,7 @@ def unsafe_split(tensor, split_size, dim=0):
     >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(ops.contiguous_copy(piece) for piece in FUNCTIONS["split"](tensor, split_size, dim))
+    return tuple(map(_C.forget_base, FUNCTIONS["split"](tensor, split_size, dim)))
 
 
 @public
@@ -141,7 +151,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
     (tensor([1]), tensor([2, 3]))
     """
     pieces = FUNCTIONS["split_with_sizes"](input, split_sizes, dim)
-    return tuple(ops.contiguous_copy(piece) for piece in pieces)
+    return tuple(map(_C.forget_base, pieces))
 
 
 @function

@@ -17,6 +17,7 @@ from rushlight.ops._public import (
     type_name,
     wrap_dim,
     write_apart,
+    write_in_place,
     write_out,
 )
 from rushlight.ops._rules import derivative, no_derivative
@@ -214,7 +215,11 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     if sparse_grad:
         raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
     result = ops.gather(input, index, dim)
-    return result if out is None else write_apart(out, result, input, index)
+    if out is None:
+        return result
+    # An index may be replaced by what was found there.
+    own = isinstance(out, Tensor) and _C.overlap(index, out) == "full"
+    return write_apart(out, result, input, *([] if own else [index]))
 
 
 def _scatter_arguments(args, src, value, reduce):
@@ -264,8 +269,8 @@ def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
     """In-place version of :meth:`scatter`."""
     primitive, source = _scatter_arguments(args, src, value, reduce)
     if primitive is None:
-        return _in_place(ops.scatter_reduce, *_scatter_reduce_old(self, dim, index, source, reduce))
-    return _in_place(primitive, self, index, source, dim)
+        return write_in_place(ops.scatter_reduce, *_scatter_reduce_old(self, dim, index, source, reduce))
+    return write_in_place(primitive, self, index, source, dim)
 
 
 Tensor.scatter = scatter
@@ -295,7 +300,7 @@ def scatter_add(input, dim, index, src, *, out=None):
 def scatter_add_(self, dim, index, src):
     """In-place version of :meth:`scatter_add`."""
     _need_tensor(src, "src", "scatter_add_", 3)
-    return _in_place(ops.scatter_add, self, index, src, dim)
+    return write_in_place(ops.scatter_add, self, index, src, dim)
 
 
 @public
@@ -316,7 +321,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
     """In-place version of :meth:`scatter_reduce`."""
     _need_tensor(src, "src", "scatter_reduce_", 4)
-    return _in_place(ops.scatter_reduce, self, index, src, dim, reduce, bool(include_self))
+    return write_in_place(ops.scatter_reduce, self, index, src, dim, reduce, bool(include_self))
 
 
 @public
@@ -397,7 +402,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
 @method
 def index_add_(self, dim, index, source, *, alpha=1):
     """In-place version of :meth:`index_add`."""
-    return _in_place(ops.index_add, self, index, source, dim, alpha)
+    return write_in_place(ops.index_add, self, index, source, dim, alpha)
 
 
 @public
@@ -414,7 +419,7 @@ def index_copy(input, dim, index, source, *, out=None):
 @method
 def index_copy_(self, dim, index, source):
     """In-place version of :meth:`index_copy`."""
-    return _in_place(ops.index_copy, self, index, source, dim)
+    return write_in_place(ops.index_copy, self, index, source, dim)
 
 
 @public
@@ -430,7 +435,7 @@ def index_fill(input, dim, index, value):
 @method
 def index_fill_(self, dim, index, value):
     """In-place version of :meth:`index_fill`."""
-    return _in_place(ops.index_fill, self, index, value, dim)
+    return write_in_place(ops.index_fill, self, index, value, dim)
 
 
 @public
@@ -447,7 +452,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 @method
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """In-place version of :meth:`index_reduce`."""
-    return _in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
+    return write_in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
 
 
 # ---- several index tensors, flat indices
@@ -486,7 +491,7 @@ def index_put(input, indices, values, accumulate=False):
 def index_put_(self, indices, values, accumulate=False):
     """In-place version of :meth:`index_put`."""
     indices = _checked_indices(indices, values, "index_put_")
-    return _in_place(ops.index_put, self, indices, values, bool(accumulate))
+    return write_in_place(ops.index_put, self, indices, values, bool(accumulate))
 
 
 @public
@@ -524,7 +529,7 @@ def put(self, index, source, accumulate=False):
 @method
 def put_(self, index, source, accumulate=False):
     """In-place version of :meth:`put`."""
-    return _in_place(ops.put, self, index, source, bool(accumulate))
+    return write_in_place(ops.put, self, index, source, bool(accumulate))
 
 
 # ---- masks

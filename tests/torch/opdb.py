@@ -187,6 +187,8 @@ def ours(function: Any, name: str = "") -> Any:
     """Rushlight's counterpart of a callable of torch."""
     if isinstance(function, types.FunctionType) and function.__module__.startswith("torch.testing"):
         return rebind(function)
+    if isinstance(function, torch._ops.OpOverload):
+        return named(f"ops.{function}")
     plain = getattr(function, "__name__", "")
     if getattr(torch.Tensor, plain, None) is function:
         return named(f"Tensor.{plain}")
@@ -494,12 +496,13 @@ def check_out(
             return
         if not several and result is not outs[0]:
             yield "out= is not what is returned"
-        for out, item, place in zip(outs, theirs_outs, places):
+        stays = [out.data_ptr() == place for out, place in zip(outs, places)]
+        for out, item, stayed in zip(outs, theirs_outs, stays):
             if phase:
                 out, item = out.abs(), item.abs()
             for problem in differences(out, item, values=values and not tied, strides=False):
                 yield f"out=: {problem}"
-            if out.numel() and not phase and out.data_ptr() != place:
+            if out.numel() and not phase and not stayed:
                 yield "out= moved to other memory"
     wrong = rushlight.zeros(wanted[0].shape, dtype=rushlight.int64 if wanted[0].is_floating_point() else
                             rushlight.float64)  # fmt: skip

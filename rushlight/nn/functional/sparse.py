@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight.nn.functional._checks import functional
 from rushlight.ops.index import one_hot
+
+one_hot = functional(one_hot)
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
 
+@functional
 def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ):
@@ -33,6 +37,7 @@ def embedding(
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@functional
 def embedding_bag(
     input,
     weight,
