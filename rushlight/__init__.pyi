@@ -6,6 +6,9 @@ from builtins import int as _int
 from typing import Any
 
 from rushlight import _C as _C
+from rushlight import __config__ as __config__
+from rushlight import _tensor_str as _tensor_str
+from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
 from rushlight import amp as amp
 from rushlight import autograd as autograd
@@ -16,8 +19,12 @@ from rushlight import cuda as cuda
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
+from rushlight import functional as functional
+from rushlight import futures as futures
 from rushlight import fx as fx
+from rushlight import hub as hub
 from rushlight import jit as jit
+from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import mps as mps
@@ -52,12 +59,29 @@ from rushlight.ops.create import layout as layout
 from rushlight.ops.layout import memory_format as memory_format
 from rushlight.autograd.grad_mode import no_grad as no_grad
 from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from rushlight.futures import Future as Future
 from rushlight.amp import GradScaler as GradScaler
+from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
+from rushlight._checks import _assert as _assert
+from rushlight._checks import _assert_async as _assert_async
+from rushlight._checks import _cast_Long as _cast_Long
+from rushlight._checks import _check as _check
+from rushlight._checks import _check_index as _check_index
+from rushlight._checks import _check_is_size as _check_is_size
+from rushlight._checks import _check_not_implemented as _check_not_implemented
+from rushlight._checks import _check_tensor_all as _check_tensor_all
+from rushlight._checks import _check_tensor_all_with as _check_tensor_all_with
+from rushlight._checks import _check_type as _check_type
+from rushlight._checks import _check_value as _check_value
+from rushlight._checks import _check_with as _check_with
 from rushlight._compile import _disable_dynamo as _disable_dynamo
+from rushlight._checks import _shape_as_tensor as _shape_as_tensor
+from rushlight._checks import _softmax_backward_data as _softmax_backward_data
 from rushlight.amp import autocast as autocast
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from rushlight._checks import eig as eig
 from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from rushlight.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
@@ -65,8 +89,11 @@ from rushlight.amp.autocast_mode import is_autocast_cache_enabled as is_autocast
 from rushlight.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from rushlight.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from rushlight.serialization import load as load
+from rushlight._checks import lstsq as lstsq
+from rushlight._checks import matrix_rank as matrix_rank
 from rushlight.serialization import save as save
 from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from rushlight._checks import solve as solve
 from rushlight._symbols import sym_float as sym_float
 from rushlight._symbols import sym_int as sym_int
 from rushlight._symbols import sym_ite as sym_ite
@@ -75,6 +102,7 @@ from rushlight._symbols import sym_min as sym_min
 from rushlight._symbols import sym_not as sym_not
 from rushlight._symbols import sym_sqrt as sym_sqrt
 from rushlight._symbols import sym_sum as sym_sum
+from rushlight._checks import symeig as symeig
 
 _dtype = dtype
 __version__: str
@@ -143,7 +171,7 @@ def aminmax(input: Tensor, *, dim: Any = ..., keepdim: _bool = ..., out: Any = .
 def angle(input: Tensor, *, out: Any = ...) -> Tensor: ...
 annotations: Any
 def any(input: Tensor, dim: Any = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def arange(start: Any, end: Any = ..., step: Any = ..., *, out: Any = ..., dtype: _dtype | None = ..., layout: Any = ..., device: Any = ..., requires_grad: _bool = ..., pin_memory: _bool = ...) -> Tensor: ...
+def arange(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Any = ..., dtype: _dtype | None = ..., layout: Any = ..., device: Any = ..., requires_grad: _bool = ..., pin_memory: _bool = ...) -> Tensor: ...
 def arccos(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def arccos_(self: Any) -> Tensor: ...
 def arccosh(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -558,6 +586,8 @@ qint32: dtype
 qint8: dtype
 def qr(input: Tensor, some: Any = ..., *, out: Any = ...) -> tuple[Tensor, ...]: ...
 def quantile(input: Tensor, q: Any, dim: Any = ..., keepdim: _bool = ..., *, interpolation: Any = ..., out: Any = ...) -> Tensor: ...
+quint2x4: dtype
+quint4x2: dtype
 quint8: dtype
 def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def rad2deg_(self: Any) -> Tensor: ...
