@@ -158,7 +158,6 @@ _LAZY = {
     "cpu",
     "cuda",
     "fft",
-    "functional",
     "distributed",
     "fx",
     "jit",
