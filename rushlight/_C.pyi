@@ -1,4 +1,4 @@
-"""The native core for type checkers, and Tensor with all that is attached to it. By tools/stubs.py."""
+"""The native core for type checkers, and Tensor with what is attached to it. By tools/stubs.py."""
 
 from builtins import bool as _bool
 from builtins import complex as _complex

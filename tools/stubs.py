@@ -66,7 +66,7 @@ ATTRIBUTES = {
 }  # fmt: skip
 ATTRIBUTES |= dict.fromkeys(("T", "mT", "H", "mH", "data", "real", "imag"), "Tensor")
 
-HEAD = '''"""The native core for type checkers, and Tensor with all that is attached to it. By tools/stubs.py."""
+HEAD = '''"""The native core for type checkers, and Tensor with what is attached to it. By tools/stubs.py."""
 
 from builtins import bool as _bool
 from builtins import complex as _complex
@@ -116,15 +116,11 @@ BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 
 
 def operators() -> list[str]:
-    lines = []
-    for name in BINARY.split():
-        for form in (f"__{name}__", f"__r{name}__", f"__i{name}__"):
-            lines.append(f"def {form}(self, other: Any) -> Tensor: ...")
-    for name in "lt le gt ge".split():
-        lines.append(f"def __{name}__(self, other: Any) -> Tensor: ...")
-    for name in "neg pos abs invert".split():
-        lines.append(f"def __{name}__(self) -> Tensor: ...")
-    return lines + [
+    forms = [form for name in BINARY.split() for form in (f"__{name}__", f"__r{name}__", f"__i{name}__")]
+    forms += [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
+    return [
+        *(f"def {form}(self, other: Any) -> Tensor: ..." for form in forms),
+        *(f"def __{name}__(self) -> Tensor: ..." for name in ("neg", "pos", "abs", "invert")),
         "def __eq__(self, other: object) -> Tensor: ...  # type: ignore[override]",
         "def __ne__(self, other: object) -> Tensor: ...  # type: ignore[override]",
         "def __hash__(self) -> _int: ...",
@@ -151,8 +147,8 @@ def operators() -> list[str]:
         "def __dlpack__(self, **kwargs: Any) -> Any: ...",
         "def __dlpack_device__(self) -> Any: ...",
         "def __reversed__(self) -> Tensor: ...",
-        "@classmethod\n    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., kwargs: Any = ...)"
-        " -> Any: ...",
+        "@classmethod\n    def __torch_function__(cls, func: Any, types: Any, args: Any = ..., "
+        "kwargs: Any = ...) -> Any: ...",
     ]
 
 
