@@ -23,6 +23,12 @@ from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _utils
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
+from rushlight.utils.data.datapipes.datapipe import (
+    IterDataPipe,
+    MapDataPipe,
+    _IterDataPipeSerializationWrapper,
+    _MapDataPipeSerializationWrapper,
+)
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
@@ -96,6 +102,10 @@ class DataLoader(Generic[_T_co]):
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
 
+        if isinstance(dataset, IterDataPipe):
+            dataset = _IterDataPipeSerializationWrapper(dataset)
+        elif isinstance(dataset, MapDataPipe):
+            dataset = _MapDataPipeSerializationWrapper(dataset)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -107,6 +117,12 @@ class DataLoader(Generic[_T_co]):
         self.in_order = in_order
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
+            if isinstance(dataset, IterDataPipe):  # its own steps do the shuffling
+                from rushlight.utils.data import graph_settings
+
+                if shuffle is not None:
+                    graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
+                shuffle = None
             for option, value in (("shuffle", shuffle or None), ("sampler", sampler),
                                   ("batch_sampler", batch_sampler)):  # fmt: skip
                 if value is not None:
@@ -234,6 +250,8 @@ class _BaseDataLoaderIter:
         self._begin(loader)
 
     def _begin(self, loader: DataLoader) -> None:
+        pipe = isinstance(loader.dataset, IterDataPipe)
+        self._shared_seed = draw_seed(loader.generator) if pipe else None
         self._indices = iter(loader._index_sampler)
         self._base_seed = draw_seed(loader.generator)
         self._yielded = 0
@@ -274,6 +292,8 @@ class _BaseDataLoaderIter:
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
+        if self._shared_seed is not None:
+            _utils.worker.seed_pipe(loader.dataset, self._shared_seed, (1, 0))
         self._fetcher = _utils.fetch.create_fetcher(
             self._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
@@ -300,7 +320,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 target=worker_loop,
                 args=(self._dataset_kind, loader.dataset, tasks, results, loader._auto_collation,
                       loader.collate_fn, loader.drop_last, self._base_seed, loader.worker_init_fn, number,
-                      loader.num_workers),
+                      loader.num_workers, self._shared_seed),
             )  # fmt: skip
             worker.daemon = True
             worker.start()
@@ -328,7 +348,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._receive()
         self._begin(loader)
         for pipe in self._task_pipes:
-            pipe.send(Resume(self._base_seed))
+            pipe.send(Resume(self._base_seed, self._shared_seed))
         self._start_epoch()
 
     def _send_task(self) -> None:

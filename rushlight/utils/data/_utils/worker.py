@@ -56,6 +56,7 @@ class Resume:
     """A task that starts another epoch in a persistent worker."""
 
     seed: int
+    shared_seed: int | None
 
 
 @dataclass
@@ -79,6 +80,15 @@ def _seed_everything(seed: int, base_seed: int, worker: int) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(_generate_state(base_seed, worker))
+
+
+def seed_pipe(dataset: Any, shared_seed: int, share: tuple[int, int] | None) -> None:
+    """Gives the steps of a data pipe their seeds, the same in all workers, and this worker its share."""
+    from rushlight.utils.data import graph_settings
+
+    if share is not None:
+        graph_settings.apply_sharding(dataset, *share)
+    graph_settings.apply_random_seed(dataset, rushlight.Generator().manual_seed(shared_seed))
 
 
 def _packed(number: int, result: Any, worker: int) -> bytes:
@@ -118,6 +128,7 @@ def worker_loop(
     init_fn: Callable | None,
     worker: int,
     num_workers: int,
+    shared_seed: int | None = None,
 ) -> None:
     """The life of a worker: until the loader sends None or is gone."""
     global _worker_info
@@ -128,7 +139,7 @@ def worker_loop(
     failure: ExceptionWrapper | None = None
     fetcher: Any = None
 
-    def begin(first_seed: int) -> None:
+    def begin(first_seed: int, shared_seed: int | None) -> None:
         nonlocal failure, fetcher
         global _worker_info
         failure = None
@@ -136,13 +147,15 @@ def worker_loop(
         _seed_everything(seed, first_seed, worker)
         _worker_info = WorkerInfo(id=worker, num_workers=num_workers, seed=seed, dataset=dataset)
         try:
+            if shared_seed is not None:
+                seed_pipe(dataset, shared_seed, None if fetcher else (num_workers, worker))
             if init_fn is not None and fetcher is None:
                 init_fn(worker)
             fetcher = create_fetcher(kind, dataset, batched, collate_fn, drop_last)
         except Exception:
             failure = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
 
-    begin(base_seed)
+    begin(base_seed, shared_seed)
     ended = False
     try:
         while True:
@@ -154,7 +167,7 @@ def worker_loop(
             if task is None:
                 break
             if isinstance(task, Resume):
-                begin(task.seed)
+                begin(task.seed, task.shared_seed)
                 ended = False
                 continue
             number, index = task
