@@ -7,14 +7,25 @@
 
 #include "../tensor/parallel.h"
 #include "reduce.h"
+#include "simd/families.h"
+#include "softmax.h"
 
 namespace rl {
+
+LineKernel best_softmax_kernel(LineOp op, DType dtype) {
+#if defined(RL_HAVE_AVX2)
+  if (avx512_chosen()) {
+    if (LineKernel kernel = avx512::softmax_kernel(op, dtype)) return kernel;
+  }
+#endif
+  return RL_CHOOSE(softmax_kernel, op, dtype);
+}
 
 bool along(LineOp op, int dim, const Span* operands, int count) {
   constexpr int MAX_OPERANDS = 4;
   DType dtype = operands[count - 1].dtype;
   LineKernel kernel =
-      op < LineOp::softmax ? RL_CHOOSE(scan_kernel, op, dtype) : RL_CHOOSE(softmax_kernel, op, dtype);
+      op < LineOp::softmax ? RL_CHOOSE(scan_kernel, op, dtype) : best_softmax_kernel(op, dtype);
   if (!kernel) return false;
   const Span& shape = operands[0];
   int64_t numel = shape.numel(), n = shape.ndim ? shape.sizes[dim] : 1;

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <vector>
 
-#include "elementwise.h"
+#include "simd/families.h"
 #include "workspace.h"
 
 namespace rl {
@@ -27,11 +27,6 @@ constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in 
 constexpr int64_t MOST_ROWS = 14;      // output channels of a tile: 28 of the 32 registers
 constexpr int64_t GRAD_PIXELS = 2048;  // pixels of a block of the weights' gradient
 constexpr int64_t GRAD_TERMS = 64;
-
-bool has_avx512() {
-  static const bool has = !std::strcmp(cpu_capability(), "AVX2") && __builtin_cpu_supports("avx512f");
-  return has;
-}
 
 // The image with its padding, and where things lie in it.
 struct Padded {
@@ -474,7 +469,7 @@ void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, c
 }  // namespace
 
 bool conv_has_avx512(const ConvShape& s) {
-  if (!has_avx512()) return false;
+  if (!avx512_chosen()) return false;
   // No patch may leave the padded image: these loops do not look.
   for (int d = 0; d < 3; d++)
     if ((s.out[d] - 1) * s.stride[d] + s.dilation[d] * (s.kernel[d] - 1) >= s.in[d] + 2 * s.padding[d])

@@ -26,6 +26,17 @@ bool avx2_chosen() {
   return chosen;
 }
 
+bool find_avx512() {
+#if defined(RL_HAVE_AVX2)
+  const char* wanted = std::getenv("RUSHLIGHT_CPU");
+  if (!avx2_chosen() || (wanted && !std::strcmp(wanted, "avx2"))) return false;
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
 struct JoinedTable : ElementwiseTable {
   Elementwise joined[256];
 
@@ -38,6 +49,10 @@ struct JoinedTable : ElementwiseTable {
       join(copy_loops, fill_loops,
            {arithmetic, rounding, comparison, integer, exponential, powers, trigonometric, special,
             activation, selection});
+      if (avx512_chosen()) {
+        replace({avx512::exponential, avx512::powers, avx512::trigonometric, avx512::special,
+                 avx512::activation});
+      }
       return;
     }
 #endif
@@ -45,6 +60,20 @@ struct JoinedTable : ElementwiseTable {
     join(copy_loops, fill_loops,
          {arithmetic, rounding, comparison, integer, exponential, powers, trigonometric, special, activation,
           selection});
+  }
+
+  // The loops these families have take the place of those joined before.
+  void replace(std::initializer_list<Family> families) {
+    for (const Family& family : families) {
+      for (int i = 0; i < family.count; i++) {
+        const Elementwise& better = family.entries[i];
+        Elementwise* entry = joined;
+        while (std::strcmp(entry->name, better.name)) entry++;
+        for (int d = 0; d < DTYPE_COUNT; d++) {
+          if (better.loops[d]) entry->loops[d] = better.loops[d];
+        }
+      }
+    }
   }
 
   void join(const CopyTable& copies, const Loop (&fills)[DTYPE_COUNT],
@@ -58,6 +87,11 @@ struct JoinedTable : ElementwiseTable {
 };
 
 }  // namespace
+
+bool avx512_chosen() {
+  static const bool chosen = find_avx512();
+  return chosen;
+}
 
 const ElementwiseTable& elementwise_table() {
   static const JoinedTable table;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../kernels/matmul.h"
-#include "../kernels/reduce.h"
+#include "../kernels/softmax.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "arguments.h"
@@ -93,8 +93,8 @@ struct Attention {
     scale = PyFloat_AsDouble(args[4]);
     if (scale == -1 && PyErr_Occurred()) throw PythonError{};
     causal = bool_argument(NAME, "causal", args[5]);
-    softmax = RL_CHOOSE(softmax_kernel, LineOp::softmax, dtype);
-    softmax_backward = RL_CHOOSE(softmax_kernel, LineOp::softmax_backward, dtype);
+    softmax = best_softmax_kernel(LineOp::softmax, dtype);
+    softmax_backward = best_softmax_kernel(LineOp::softmax_backward, dtype);
   }
   int64_t blocks() const { return (L + block - 1) / block; }
   // How many keys the queries before `end` may look at.

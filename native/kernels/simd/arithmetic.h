@@ -134,7 +134,9 @@ inline X sign(X x) {
 
 // Rounding to whole numbers. Beyond 2^23 (2^52) every number is whole.
 inline f32v trunc(f32v x) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return (f32v)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
   return (f32v)_mm256_round_ps((__m256)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 #else
   f32v small = with_sign(to_float(__builtin_convertvector(x, i32v)), x);
@@ -142,7 +144,9 @@ inline f32v trunc(f32v x) {
 #endif
 }
 inline f64v trunc(f64v x) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return (f64v)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
   return (f64v)_mm256_round_pd((__m256d)x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 #else
   f64v rounded = nearest(x);

@@ -34,6 +34,22 @@ inline V larger(V a, V b) {
   return b != b ? b : chosen;
 }
 
+// All lanes joined into one by a tree of `join`.
+template <class V, class F, size_t... I>
+inline auto across_lanes(V v, F join, std::index_sequence<I...>) {
+  constexpr int L = sizeof...(I);
+  auto halve = [&](auto by) { v = join(v, __builtin_shuffle(v, bits_t<V>{(int(I) + by.value) % L...})); };
+  if constexpr (L >= 16) halve(std::integral_constant<int, 8>{});
+  if constexpr (L >= 8) halve(std::integral_constant<int, 4>{});
+  if constexpr (L >= 4) halve(std::integral_constant<int, 2>{});
+  halve(std::integral_constant<int, 1>{});
+  return v[0];
+}
+template <class V, class F>
+inline auto across_lanes(V v, F join) {
+  return across_lanes(v, join, std::make_index_sequence<VECTOR_BYTES / sizeof(scalar_t<V>)>{});
+}
+
 // Elements of a line in vectors. The last vector may be incomplete (Whole is false_type then): missing lanes
 // read as `fill`, and are not written.
 template <class T>
@@ -66,11 +82,10 @@ struct Line {
   // The sum of the vectors f(i, whole), in chunks so that chains of rounding errors stay short.
   template <class F>
   static C sum(int64_t n, F f) {
-    double sum = 0;
+    f64v sum = {};
     auto absorb = [&](V v) {
-      C lanes[L];
-      store(lanes, v);
-      for (int l = 0; l < L; l++) sum += double(lanes[l]);
+      if constexpr (std::is_same_v<C, float>) sum += widen(v).low + widen(v).high;
+      else sum += v;
     };
     int64_t i = 0;
     while (i + L <= n) {
@@ -79,7 +94,7 @@ struct Line {
       absorb(a);
     }
     if (i < n) absorb(f(i, std::false_type{}));
-    return C(sum);
+    return C(across_lanes(sum, [](f64v a, f64v b) { return a + b; }));
   }
   static C max(const T* x, int64_t n) {
     constexpr C lowest = -std::numeric_limits<C>::infinity();
@@ -91,10 +106,8 @@ struct Line {
       c = larger(c, load<C>(x + i + 2 * L));
       d = larger(d, load<C>(x + i + 3 * L));
     }
-    C lanes[L];
-    store(lanes, larger(larger(a, b), larger(c, d)));
-    C max = lanes[0];
-    for (int l = 1; l < L; l++) max = larger(max, lanes[l]);
+    for (; i + L <= n; i += L) a = larger(a, load<C>(x + i));
+    C max = across_lanes(larger(larger(a, b), larger(c, d)), [](V a, V b) { return larger(a, b); });
     for (; i < n; i++) max = larger(max, load_one<C>(x + i));
     return max;
   }
@@ -303,7 +316,9 @@ LineKernel kernel_of(LineOp op) {
 
 LineKernel softmax_kernel(LineOp op, DType dtype) {
   switch (dtype) {
+#if !defined(__AVX512F__)
     case DType::f16: return kernel_of<Half>(op);
+#endif
     case DType::bf16: return kernel_of<BFloat16>(op);
     case DType::f32: return kernel_of<float>(op);
     case DType::f64: return kernel_of<double>(op);

@@ -16,7 +16,9 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+constexpr int VECTOR_BYTES = 64;
+#elif defined(__AVX2__)
 constexpr int VECTOR_BYTES = 32;
 #else
 constexpr int VECTOR_BYTES = 16;
@@ -93,7 +95,9 @@ inline void store(float* p, f32v v) { std::memcpy(p, &v, sizeof v); }
 inline void store(double* p, f64v v) { std::memcpy(p, &v, sizeof v); }
 
 inline f32v load(const Half* p) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return (f32v)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__AVX2__)
   return (f32v)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #else
   f32v v;
@@ -102,7 +106,9 @@ inline f32v load(const Half* p) {
 #endif
 }
 inline void store(Half* p, f32v v) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__AVX2__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
 #else
   for (int i = 0; i < F32_LANES; i++) p[i] = Half(v[i]);
@@ -125,7 +131,7 @@ inline void store(BFloat16* p, f32v v) {
 
 // Comparisons store a bool per lane.
 inline void store(bool* p, i32v mask) {
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__AVX512F__)
   __m128i words =
       _mm_packs_epi32(_mm256_castsi256_si128((__m256i)mask), _mm256_extracti128_si256((__m256i)mask, 1));
   __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
@@ -138,7 +144,20 @@ inline void store(bool* p, i64v mask) {
   for (int i = 0; i < F64_LANES; i++) p[i] = mask[i] != 0;
 }
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+inline f32v fma(f32v a, f32v b, f32v c) { return (f32v)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+inline f64v fma(f64v a, f64v b, f64v c) { return (f64v)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
+inline bool any(i32v mask) { return _mm512_movepi32_mask((__m512i)mask); }
+inline bool any(i64v mask) { return _mm512_movepi64_mask((__m512i)mask); }
+inline f32v sqrt(f32v x) { return (f32v)_mm512_sqrt_ps((__m512)x); }
+inline f64v sqrt(f64v x) { return (f64v)_mm512_sqrt_pd((__m512d)x); }
+inline f32v nearest(f32v x) {
+  return (f32v)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+inline f64v nearest(f64v x) {
+  return (f64v)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#elif defined(__AVX2__)
 inline f32v fma(f32v a, f32v b, f32v c) { return (f32v)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 inline f64v fma(f64v a, f64v b, f64v c) { return (f64v)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
 inline bool any(i32v mask) { return _mm256_movemask_ps((__m256)mask); }
@@ -193,7 +212,12 @@ inline bool all(i32v mask) { return !any(~mask); }
 inline bool all(i64v mask) { return !any(~mask); }
 
 // The smaller or larger of a limit and x; NaN stays NaN.
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+inline f32v at_most(float limit, f32v x) { return (f32v)_mm512_min_ps(_mm512_set1_ps(limit), (__m512)x); }
+inline f32v at_least(float limit, f32v x) { return (f32v)_mm512_max_ps(_mm512_set1_ps(limit), (__m512)x); }
+inline f64v at_most(double limit, f64v x) { return (f64v)_mm512_min_pd(_mm512_set1_pd(limit), (__m512d)x); }
+inline f64v at_least(double limit, f64v x) { return (f64v)_mm512_max_pd(_mm512_set1_pd(limit), (__m512d)x); }
+#elif defined(__AVX2__)
 inline f32v at_most(float limit, f32v x) { return (f32v)_mm256_min_ps(_mm256_set1_ps(limit), (__m256)x); }
 inline f32v at_least(float limit, f32v x) { return (f32v)_mm256_max_ps(_mm256_set1_ps(limit), (__m256)x); }
 inline f64v at_most(double limit, f64v x) { return (f64v)_mm256_min_pd(_mm256_set1_pd(limit), (__m256d)x); }
@@ -231,7 +255,10 @@ struct f64pair {
   f64v low, high;
 };
 inline f64pair widen(f32v x) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return {(f64v)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x)),
+          (f64v)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1))};
+#elif defined(__AVX2__)
   return {(f64v)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)),
           (f64v)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1))};
 #else
@@ -239,7 +266,10 @@ inline f64pair widen(f32v x) {
 #endif
 }
 inline f32v narrow(f64v low, f64v high) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return (f32v)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)),
+                                  _mm512_cvtpd_ps((__m512d)high), 1);
+#elif defined(__AVX2__)
   return (f32v)_mm256_set_m128(_mm256_cvtpd_ps((__m256d)high), _mm256_cvtpd_ps((__m256d)low));
 #else
   return f32v{float(low[0]), float(low[1]), float(high[0]), float(high[1])};
