@@ -28,7 +28,7 @@ activation("relu", avoid=(0.0,), dtypes="fi")
 activation("relu6", avoid=(0.0,), dtypes="fi")
 functional("threshold", [call(x(3, 4, avoid=(0.5,)), 0.5, 0.0), call(x(5, avoid=(1,)), 1, 7)], dtypes="fi")
 activation("hardtanh", {"min_val": -0.5, "max_val": 0.7}, avoid=(-1, 1, -0.5, 0.7), dtypes="fz")
-activation("elu", {"alpha": 0.5}, avoid=(0.0,))
+activation("elu", {"alpha": 0.5}, avoid=(0.0,), covers=("elu_backward",))
 activation("selu", avoid=(0.0,))
 activation("celu", {"alpha": 0.5}, avoid=(0.0,))
 activation("leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,), covers=("leaky_relu_backward",))
@@ -39,13 +39,15 @@ functional(
 )
 functional("glu", [call(x(3, 4)), call(x(4, 3), 0), call(x(2, 4, 2), dim=1)])
 activation("logsigmoid", covers=("log_sigmoid",))
-activation("softplus", {"beta": 2.0}, {"beta": 1.0, "threshold": 1.0}, avoid=(1.0,))
+activation(
+    "softplus", {"beta": 2.0}, {"beta": 1.0, "threshold": 1.0}, avoid=(1.0,), covers=("softplus_backward",)
+)
 activation("softsign", avoid=(0.0,), dtypes="fci")
 activation("tanhshrink", dtypes="fci")
 activation("hardshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1))
 activation("softshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1))
 activation("hardsigmoid", avoid=(-3, 3))
-activation("hardswish", avoid=(-3, 3))
+activation("hardswish", avoid=(-3, 3), covers=("hardswish_backward",))
 activation("sigmoid", dtypes="fcib", grad="fc")
 activation("tanh", dtypes="fcib", grad="fc")
 activation("silu", dtypes="fc", covers=("silu_backward",))
@@ -105,7 +107,12 @@ UNIT = {"low": 0.1, "high": 0.9}
 FAR = {"distinct": True, "low": 2.1, "high": 5.0}
 loss("mse_loss", x(3, 4), x(3, 4))
 loss("l1_loss", x(3, 4), x(3, 4, **FAR))
-loss("smooth_l1_loss", x(3, 4), x(3, 4, low=-0.2, high=0.3))
+loss(
+    "smooth_l1_loss",
+    x(3, 4),
+    x(3, 4, low=-0.2, high=0.3),
+    covers=("smooth_absolute", "smooth_absolute_backward"),
+)
 loss("huber_loss", x(3, 4), x(3, 4, low=-0.2, high=0.3))
 loss("binary_cross_entropy", x(3, 4, **UNIT), x(3, 4, **UNIT), const(4, **POSITIVE))
 loss("binary_cross_entropy_with_logits", x(3, 4), x(3, 4, **UNIT), const(4, **POSITIVE))

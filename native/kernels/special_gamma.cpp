@@ -265,8 +265,20 @@ double zeta(double s, double q) {
   return positive_zeta(s, q);
 }
 
+// The sum of 1 / (x + k)^2 for x > 0: ten terms, then Euler and Maclaurin's series for the rest.
+static double trigamma(double x) {
+  double sum = 0;
+  for (; x < 10; x += 1) sum += 1 / (x * x);
+  double y = 1 / x, z = y * y;
+  double series =
+      z * (1.0 / 6 - z * (1.0 / 30 -
+                          z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * 7 / 6))))));
+  return sum + y * (1 + 0.5 * y + series);
+}
+
 double polygamma(int64_t n, double x) {
   if (n == 1 && std::isinf(x)) return x > 0 ? 0 : NOT_A_NUMBER;
+  if (n == 1 && x > 0) return trigamma(x);
   return (n % 2 ? 1 : -1) * std::tgamma(double(n) + 1) * zeta(double(n) + 1, x);
 }
 

@@ -98,8 +98,14 @@ derivative(
 )
 
 # ---- trigonometric and hyperbolic
-derivative("sin", x=lambda g, x: g * _conj(ops.cos(x)))
-derivative("cos", x=lambda g, x: -g * _conj(ops.sin(x)))
+derivative("sin", x=lambda g, x: ops.sin_backward(g, x) if not x.is_complex() else g * _conj(ops.cos(x)))
+derivative(
+    "sin_backward", a=lambda g, b: ops.sin_backward(g, b), b=lambda g, a, b: ops.cos_backward(g * a, b)
+)
+derivative("cos", x=lambda g, x: ops.cos_backward(g, x) if not x.is_complex() else -g * _conj(ops.sin(x)))
+derivative(
+    "cos_backward", a=lambda g, b: ops.cos_backward(g, b), b=lambda g, a, b: -ops.sin_backward(g * a, b)
+)
 derivative("tan", x=lambda g, out: g * _conj(1 + out * out))
 derivative("asin", x=lambda g, x: g * _conj(ops.rsqrt(1 - x * x)))
 derivative("acos", x=lambda g, x: -g * _conj(ops.rsqrt(1 - x * x)))
@@ -220,13 +226,34 @@ derivative(
 )
 derivative("mish", x=lambda g, x: g * _mish_slope(x))
 derivative("hardsigmoid", x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))))
+derivative("hardswish", x=lambda g, x: ops.hardswish_backward(g, x))
 derivative(
-    "hardswish", x=lambda g, x: ops.where(ops.lt(x, -3), 0, ops.where(ops.le(x, 3), g * (x / 3 + 0.5), g))
+    "hardswish_backward",
+    a=lambda g, b: ops.hardswish_backward(g, b),
+    b=lambda g, a, b: _masked(g * a / 3, ops.logical_and(ops.ge(b, -3), ops.le(b, 3))),
 )
 derivative("leaky_relu", x=lambda g, x, s: ops.leaky_relu_backward(g, x, s))
 derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: _zeros(g))
-derivative("elu", x=lambda g, x, s, t, u: ops.where(ops.gt(x, 0), g * t, g * (s * u) * ops.exp(x * u)))
-derivative("softplus", x=lambda g, x, s, t: ops.where(ops.gt(x * s, t), g, g * ops.sigmoid(x * s)))
+derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))
+derivative(
+    "elu_backward",
+    a=lambda g, b, s, t, u: ops.elu_backward(g, b, s, t, u),
+    b=lambda g, a, b, s, u: _masked(g * a * (s * u * u) * ops.exp(b * u), ops.le(b, 0)),
+)
+derivative("softplus", x=lambda g, x, s, t: ops.softplus_backward(g, x, s, t))
+derivative(
+    "softplus_backward",
+    a=lambda g, b, s, t: ops.softplus_backward(g, b, s, t),
+    b=lambda g, a, b, s, t: _masked(ops.sigmoid_backward(g * a * s, ops.sigmoid(b * s)), ops.le(b * s, t)),
+)
+derivative(
+    "smooth_absolute", x=lambda g, x, s: ops.smooth_absolute_backward(g, x, s), node="SmoothL1LossBackward0"
+)
+derivative(
+    "smooth_absolute_backward",
+    a=lambda g, b, s: ops.smooth_absolute_backward(g, b, s),
+    b=lambda g, a, b, s: _masked(g * a / s, ops.lt(ops.abs(b), s)),
+)
 
 no_derivative(
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and",

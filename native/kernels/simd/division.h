@@ -33,12 +33,29 @@ inline T truncated_remainder(T x, T y, bool& by_zero) {
   return T(x % y);
 }
 
-inline f32v fmod(f32v x, f32v y) {
-  return each([](float x, float y) { return fmodf(x, y); }, x, y);
+inline float fmod_number(float x, float y) { return fmodf(x, y); }
+inline double fmod_number(double x, double y) { return ::fmod(x, y); }
+
+// While the quotient is small, rounding makes its whole part wrong by at most one too many, and x - q y is a
+// number that a fused operation gives exactly. Large quotients, zero and infinite divisors are left to libm.
+template <class V>
+inline V fmod_vector(V x, V y) {
+#if defined(__AVX2__)
+  constexpr scalar_t<V> LARGEST = sizeof(scalar_t<V>) == 4 ? 0x1p22 : 0x1p51;
+  V a = magnitude(x), b = magnitude(y), quotient = a / b;
+  V r = fma(-trunc(quotient), b, a);
+  r = with_sign(r < 0 ? r + b : r, x);
+  auto hard = ~((quotient < LARGEST) & (b < INFINITY));
+  if (any(hard)) [[unlikely]]
+    r = each_where(
+        hard, r, [](auto x, auto y) { return fmod_number(x, y); }, x, y);
+  return r;
+#else
+  return each([](auto x, auto y) { return fmod_number(x, y); }, x, y);
+#endif
 }
-inline f64v fmod(f64v x, f64v y) {
-  return each([](double x, double y) { return ::fmod(x, y); }, x, y);
-}
+inline f32v fmod(f32v x, f32v y) { return fmod_vector(x, y); }
+inline f64v fmod(f64v x, f64v y) { return fmod_vector(x, y); }
 
 template <class X>
 inline X fmod(X x, X y, bool& by_zero) {

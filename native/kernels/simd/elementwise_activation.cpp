@@ -67,6 +67,22 @@ inline X gelu_tanh_backward(X g, X x) {
   X slope = constant<X>(0.7978845608028654) * (x * x * constant<X>(3 * 0.044715) + 1);
   return g * (half * (t + 1) + half * x * (constant<X>(1) - t * t) * slope);
 }
+template <class X>
+inline X softplus_backward(X g, X x, X beta, X threshold) {
+  X scaled = x * beta;
+  return scaled > threshold ? g : g * sigmoid(scaled);
+}
+// Squared below `beta`, absolute above it, and its slope.
+template <class X>
+inline X smooth_absolute(X x, X beta) {
+  X size = absolute(x), half = constant<X>(0.5);
+  return size < beta ? half * x * x / beta : size - half * beta;
+}
+template <class X>
+inline X smooth_absolute_backward(X g, X x, X beta) {
+  X slope = x / beta;
+  return x <= -beta ? -g : x >= beta ? g : g * slope;
+}
 
 constexpr Elementwise entries[] = {
     UNARY(relu, REAL, none, same, x < 0 ? decltype(x){} : x),
@@ -86,6 +102,8 @@ constexpr Elementwise entries[] = {
     UNARY_WITH(3, elu, FLOATING, none, same, x > 0 ? x * b : expm1(x * c) * a),
     // a is beta, b the threshold from which on it is the identity
     UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
+    // a is where the square ends
+    UNARY_WITH(1, smooth_absolute, FLOATING, none, same, smooth_absolute(x, a)),
 
     BINARY_WITH(1, threshold_backward, REAL, none, same, y <= a ? decltype(x){} : x),
     BINARY_WITH(1, leaky_relu_backward, FLOATING, none, same, y > 0 ? x : x * a),
@@ -94,6 +112,11 @@ constexpr Elementwise entries[] = {
     BINARY(silu_backward, FLOATING, none, same, silu_backward(x, y)),
     BINARY(gelu_backward, FLOATING, none, same, gelu_backward(x, y)),
     BINARY(gelu_tanh_backward, FLOATING, none, same, gelu_tanh_backward(x, y)),
+    BINARY(hardswish_backward, FLOATING, none, same,
+           y<-3 ? decltype(x){} : y> 3 ? x : x*(y / 3 + constant<decltype(x)>(0.5))),
+    BINARY_WITH(3, elu_backward, FLOATING, none, same, y > 0 ? x * b : x * (a * c) * exp(y * c)),
+    BINARY_WITH(2, softplus_backward, FLOATING, none, same, softplus_backward(x, y, a, b)),
+    BINARY_WITH(1, smooth_absolute_backward, FLOATING, none, same, smooth_absolute_backward(x, y, a)),
 };
 }  // namespace
 

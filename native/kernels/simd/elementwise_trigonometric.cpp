@@ -37,6 +37,9 @@ constexpr Elementwise entries[] = {
     UNARY(deg2rad, FLOATING, int_to_float, same, x* constant<decltype(x)>(M_PI / 180)),
     UNARY(rad2deg, FLOATING, int_to_float, same, x* constant<decltype(x)>(180 / M_PI)),
     UNARY(sinc, FLOATING | COMPLEX, int_to_float, same, sinc(x)),
+    // gradients of sin and cos in one pass: x is the incoming one, y the argument
+    BINARY(sin_backward, FLOATING, none, same, x* cos(y)),
+    BINARY(cos_backward, FLOATING, none, same, x * -sin(y)),
     BINARY(atan2, FLOATING, int_to_float, same, atan2(x, y)),
     BINARY(hypot, FLOATING, none, same, hypot(x, y)),
 };

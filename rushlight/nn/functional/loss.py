@@ -3,6 +3,7 @@
 import math
 
 import rushlight
+from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
@@ -83,9 +84,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta == 0:
         return reduced(difference.abs(), reduction)
     require_floating("smooth_l1_loss", "smooth_l1_cpu", difference)
-    size = difference.abs()
-    loss = rushlight.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
-    return reduced(loss, reduction)
+    return reduced(_C.ops.smooth_absolute(difference, beta), reduction)
 
 
 @functional
