@@ -102,11 +102,43 @@ struct Sorter {
     return items[k].position();
   }
 
+  // The k first of many: what is not before the k-th of those seen so far is passed over by one comparison.
+  // Returns how many items were kept, the k first among them.
+  int64_t keep_first(const T* x, int64_t step, int64_t k, bool flip) {
+    using C = compute_t<T>;
+    const int64_t room = std::min(n, std::max(4 * k, k + 64));
+    int64_t kept = 0;
+    C limit{};
+    bool limited = false;
+    for (int64_t i = 0; i < n; i++) {
+      C value = C(x[i * step]);
+      if (limited && (flip ? value <= limit : value >= limit)) continue;
+      Key key = key_of(x[i * step]);
+      items[kept++] = E::make(flip ? Key(~key) : key, i);
+      if (kept < room) continue;
+      std::nth_element(items.get(), items.get() + k - 1, items.get() + kept);
+      kept = k;
+      limit = C(x[items[k - 1].position() * step]);
+      limited = true;
+    }
+    return kept;
+  }
+
   void line(const T* x, int64_t step, T* values, int64_t values_step, int64_t* indices,
             int64_t indices_step) {
     bool flip = params.descending && (op == SortOp::sort || op == SortOp::topk);
     constexpr Key nan = Key(~Key(0));
     int64_t first_nan = -1, nans = 0;
+    auto put = [&](int64_t slot, int64_t position) {
+      values[slot * values_step] = x[position * step];
+      indices[slot * indices_step] = position;
+    };
+    if (op == SortOp::topk && params.k > 0 && params.k <= n / 8) {
+      int64_t kept = keep_first(x, step, params.k, flip);
+      std::partial_sort(items.get(), items.get() + params.k, items.get() + kept);
+      for (int64_t i = 0; i < params.k; i++) put(i, items[i].position());
+      return;
+    }
     for (int64_t i = 0; i < n; i++) {
       Key key = key_of(x[i * step]);
       if constexpr (is_floating_v<T>) {
@@ -114,10 +146,6 @@ struct Sorter {
       }
       items[i] = E::make(flip ? Key(~key) : key, i);
     }
-    auto put = [&](int64_t slot, int64_t position) {
-      values[slot * values_step] = x[position * step];
-      indices[slot * indices_step] = position;
-    };
     switch (op) {
       case SortOp::sort:
         sort_all();
