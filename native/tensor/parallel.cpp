@@ -11,6 +11,8 @@
 namespace rl {
 namespace {
 
+constexpr int SPINS = 1000;  // about 30 us
+
 // One job at a time: `f` over `parts` ranges; workers and the caller draw part numbers from `next`.
 struct Pool {
   std::mutex mutex;
@@ -18,13 +20,32 @@ struct Pool {
   std::vector<std::thread> workers;
   const std::function<void(int64_t)>* job = nullptr;
   std::atomic<int64_t> next{0};
-  int64_t parts = 0, running = 0;
-  uint64_t generation = 0;
+  int64_t parts = 0;
+  std::atomic<int64_t> running{0};
+  std::atomic<uint64_t> generation{0};
+
+  // Waits a little before it sleeps: training sends one job after another, and waking a sleeping thread takes
+  // longer than many of them. True if `done` came true meanwhile.
+  template <class F>
+  static bool spin(F done) {
+    for (int i = 0; i < SPINS; i++) {
+      if (done()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    return false;
+  }
 
   void work() {
     uint64_t seen = 0;
     std::unique_lock lock(mutex);
     for (;;) {
+      if (generation == seen) {
+        lock.unlock();
+        spin([&] { return generation != seen; });
+        lock.lock();
+      }
       wake.wait(lock, [&] { return generation != seen; });
       seen = generation;
       if (!job) continue;
@@ -54,6 +75,7 @@ struct Pool {
     }
     wake.notify_all();
     draw();
+    spin([&] { return running == 0; });
     std::unique_lock lock(mutex);
     finished.wait(lock, [&] { return running == 0; });
     job = nullptr;
