@@ -5,8 +5,46 @@
 
 namespace rl {
 
+namespace {
+
+// Rows of a fixed length between two row strides: the copy of one is a few instructions, not a call.
+template <size_t BYTES>
+void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows) {
+  for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) __builtin_memcpy(to, from, BYTES);
+}
+// True if rows of this length have a loop of their own.
+bool copy_short_rows(int64_t bytes, char* to, int64_t to_step, const char* from, int64_t from_step,
+                     int64_t rows) {
+  switch (bytes) {
+    case 4: return copy_rows<4>(to, to_step, from, from_step, rows), true;
+    case 8: return copy_rows<8>(to, to_step, from, from_step, rows), true;
+    case 12: return copy_rows<12>(to, to_step, from, from_step, rows), true;
+    case 16: return copy_rows<16>(to, to_step, from, from_step, rows), true;
+    case 24: return copy_rows<24>(to, to_step, from, from_step, rows), true;
+    case 32: return copy_rows<32>(to, to_step, from, from_step, rows), true;
+    case 48: return copy_rows<48>(to, to_step, from, from_step, rows), true;
+    case 64: return copy_rows<64>(to, to_step, from, from_step, rows), true;
+    case 128: return copy_rows<128>(to, to_step, from, from_step, rows), true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 void move_elements(Span out, const void* in, const int64_t* in_strides) {
   Walk<2> walk(out.ndim, out.sizes, {out.strides, in_strides});
+  if (walk.ndim == 2 && walk.step(0) == 1 && walk.step(1) == 1 && walk.numel > 0) {
+    int64_t size = dtype_size(out.dtype), bytes = walk.sizes[1] * size;
+    int64_t to_step = walk.strides[0][0] * size, from_step = walk.strides[0][1] * size;
+    bool done = copy_short_rows(bytes, nullptr, 0, nullptr, 0, 0);
+    if (done) {
+      parallel_for(walk.sizes[0], INDEX_GRAIN * 2 / walk.sizes[1] + 1, [&](int64_t begin, int64_t end) {
+        copy_short_rows(bytes, static_cast<char*>(out.data) + begin * to_step, to_step,
+                        static_cast<const char*>(in) + begin * from_step, from_step, end - begin);
+      });
+      return;
+    }
+  }
   visit_size(out.dtype, [&](auto size) {
     constexpr int N = size.value;
     parallel_for(walk.numel, INDEX_GRAIN * 2, [&](int64_t begin, int64_t end) {

@@ -56,6 +56,9 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     if y.size(dim) == 0:
         sizes = [size for d, size in enumerate(y.shape) if d != dim]
         return _C.full(tuple(sizes), 0, y.dtype, y.device)
+    if x is None and y.dtype != _C.bool:  # panels of one width: all samples but half of the first and last
+        ends = y.select(dim, 0) + y.select(dim, -1)
+        return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
     return _panels("trapezoid", y, x, 1 if dx is None else dx, dim).sum(dim)
 
 
