@@ -11,6 +11,7 @@
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "../graph/rules.h"
+#include "custom_tangents.h"
 #include "forward_mode.h"
 #include "primitive.h"
 #include "tensor_type.h"
@@ -27,14 +28,6 @@ PyObject *default_setup_context, *default_backward, *default_vjp;
 PyObject* bind_arguments;  // (forward, args, kwargs, with_ctx) -> tuple of positional arguments
 
 FunctionNode* self_function(PyObject* self) { return reinterpret_cast<FunctionNode*>(self); }
-
-bool contains(PyObject* tuple, PyObject* o) {
-  if (!tuple) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-    if (PyTuple_GET_ITEM(tuple, i) == o) return true;
-  }
-  return false;
-}
 
 bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->differentiable_view; }
 
@@ -65,6 +58,7 @@ struct Call {
   bool recording;          // outside of forward
   bool single;             // one tensor output at most
   Ref<PyObject> tangents;  // of the inputs, a tuple; empty if no input has one
+  bool carrying;           // inside a dual level
 };
 
 int64_t tensor_position(PyObject* inputs, PyObject* o) {
@@ -198,82 +192,6 @@ void save_values(FunctionNode* node) {
   }
 }
 
-// ---- forward mode
-
-// The tangents of the inputs, None for those that have none; empty if none has.
-Ref<PyObject> input_tangents(PyObject* inputs) {
-  Py_ssize_t n = PyTuple_GET_SIZE(inputs);
-  Ref<PyObject> tuple = checked(PyTuple_New(n));
-  bool any = false;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject* o = PyTuple_GET_ITEM(inputs, i);
-    TensorRef tangent = is_tensor(o) ? tangent_of(as_tensor(o)) : TensorRef();
-    any |= bool(tangent);
-    PyTuple_SET_ITEM(tuple.get(), i, tangent ? tangent.release_object() : Py_NewRef(Py_None));
-  }
-  return any ? tuple : Ref<PyObject>();
-}
-
-class WithoutTangents {
- public:
-  WithoutTangents() : before(modes.forward) { modes.forward = false; }
-  ~WithoutTangents() { modes.forward = before; }
-  WithoutTangents(const WithoutTangents&) = delete;
-
- private:
-  bool before;
-};
-
-// The user's jvp, given the tangents of the inputs; its answer as a tuple.
-Ref<PyObject> call_jvp(const Call& call) {
-  FunctionNode* node = call.node;
-  Ref<PyObject> cls =
-      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(node)), "_forward_cls"));
-  Ref<PyObject> jvp = checked(PyObject_GetAttrString(cls.get(), "jvp"));
-  Py_ssize_t n = PyTuple_GET_SIZE(call.inputs);
-  std::vector<Ref<PyObject>> kept;
-  std::vector<PyObject*> args = {node->object()};
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *o = PyTuple_GET_ITEM(call.inputs, i), *tangent = PyTuple_GET_ITEM(call.tangents.get(), i);
-    if (tangent == Py_None && is_tensor(o) && !node->keep_undefined &&
-        is_differentiable(as_tensor(o)->dtype)) {
-      Tensor* t = as_tensor(o);
-      kept.emplace_back(zeros(t->sizes(), t->dtype, t->device()).release_object());
-      tangent = kept.back().get();
-    }
-    args.push_back(tangent);
-  }
-  WithoutTangents off;
-  Ref<PyObject> answer = checked(PyObject_Vectorcall(jvp.get(), args.data(), args.size(), nullptr));
-  return PyTuple_Check(answer.get()) ? answer : checked(PyTuple_Pack(1, answer.get()));
-}
-
-// Gives the outputs the tangents that jvp returned.
-void give_tangents(const Call& call, PyObject* tangents, PyObject* results) {
-  Py_ssize_t n = PyTuple_GET_SIZE(results);
-  if (PyTuple_GET_SIZE(tangents) != n) {
-    failf(PyExc_RuntimeError, "The jvp of %s returned %zd tangents, expected %zd",
-          node_name(call.node).c_str(), PyTuple_GET_SIZE(tangents), n);
-  }
-  Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *tangent = PyTuple_GET_ITEM(tangents, i), *result = PyTuple_GET_ITEM(results, i);
-    if (tangent == Py_None) continue;
-    if (!is_tensor(tangent) || !is_tensor(result)) {
-      failf(PyExc_RuntimeError, "The jvp of %s returned %s as the tangent of %s",
-            node_name(call.node).c_str(), Py_TYPE(tangent)->tp_name, Py_TYPE(result)->tp_name);
-    }
-    if (!same_sizes(as_tensor(tangent), as_tensor(result))) {
-      failf(PyExc_RuntimeError,
-            "Expected the tangent returned by %s.jvp to have the size %s of its output, got %s",
-            node_name(call.node).c_str(), sizes_text(as_tensor(result)->sizes()).c_str(),
-            sizes_text(as_tensor(tangent)->sizes()).c_str());
-    }
-    if (contains(call.inputs, result)) write_tangent(as_tensor(result), tangent);  // written in place
-    else checked(PyObject_CallMethod(core.get(), "set_tangent", "OO", result, tangent));
-  }
-}
-
 // Turns what forward returned into what apply returns.
 Ref<PyObject> finish(Call& call, PyObject* raw) {
   FunctionNode* node = call.node;
@@ -311,8 +229,9 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   if (call.executable) save_values(node);
   if (call.tangents) {
     GradMode mode(call.recording);
-    give_tangents(call, call_jvp(call).get(), results.get());
+    push_tangents(node, call.inputs, call.tangents.get(), results.get());
   }
+  if (call.carrying && call.executable) share_saved_tangents(node);
   Py_CLEAR(node->saved_for_forward);
   Py_CLEAR(node->to_save);
   Py_CLEAR(node->dirty);
@@ -396,7 +315,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     node->argument_count = uint32_t(n);
     node->needs_input_grad = needs.release();
-    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}};
+    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}, modes.forward};
     if (modes.forward) call.tangents = input_tangents(inputs.get());
     init_node(node, Node::custom, nullptr, call.executable ? tensors : 0, 0);
     if (call.executable) {
@@ -582,6 +501,17 @@ PyObject* keep_all(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   Py_RETURN_NONE;
 }
 
+PyObject* save_for_forward(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (is_tensor(args[i]) || args[i] == Py_None) continue;
+    PyErr_SetString(PyExc_AssertionError,
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx.");
+    return nullptr;
+  }
+  return keep_all<&FunctionNode::saved_for_forward>(self, args, n);
+}
+
 PyObject* mark_dirty(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; i++) {
     if (is_tensor(args[i])) continue;
@@ -650,7 +580,7 @@ PyObject* set_function_defaults(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"apply", FAST(function_apply) | METH_KEYWORDS | METH_CLASS, "Runs forward and records its derivative."},
     {"save_for_backward", FAST(keep_all<&FunctionNode::to_save>), nullptr},
-    {"save_for_forward", FAST(keep_all<&FunctionNode::saved_for_forward>), nullptr},
+    {"save_for_forward", FAST(save_for_forward), nullptr},
     {"mark_dirty", FAST(mark_dirty), nullptr},
     {"mark_non_differentiable", FAST(mark_non_differentiable), nullptr},
     {"set_materialize_grads", set_materialize_grads, METH_O, nullptr},

@@ -51,8 +51,8 @@ PyObject* current_stack() {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    Ref<PyObject> line(PyUnicode_FromFormat("%U(%d): %U", code->co_filename, PyFrame_GetLineNumber(frame),
-                                            code->co_name));
+    Ref<PyObject> line(
+        PyUnicode_FromFormat("%U(%d): %U", code->co_filename, PyFrame_GetLineNumber(frame), code->co_name));
     Py_DECREF(code);
     PyFrameObject* back = PyFrame_GetBack(frame);
     Py_DECREF(frame);
@@ -162,10 +162,10 @@ PyObject* py_stop(PyObject*, PyObject*) {
       auto owned = [](PyObject* o) { return Ref<PyObject>(o ? o : Py_NewRef(Py_None)); };
       Ref<PyObject> shapes = owned(event.shapes), result = owned(event.result), stack = owned(event.stack);
       if (!event.end) event.end = last, event.memory = 0;
-      Ref<PyObject> one = checked(Py_BuildValue(
-          "(sLLLiiLOOO)", event.name.c_str(), (long long)event.start, (long long)event.end,
-          (long long)event.memory, event.parent, event.scope, (long long)event.sequence, shapes.get(),
-          result.get(), stack.get()));
+      Ref<PyObject> one =
+          checked(Py_BuildValue("(sLLLiiLOOO)", event.name.c_str(), (long long)event.start,
+                                (long long)event.end, (long long)event.memory, event.parent, event.scope,
+                                (long long)event.sequence, shapes.get(), result.get(), stack.get()));
       if (PyList_Append(list.get(), one.get()) < 0) throw PythonError{};
     }
     return list.release();
@@ -188,12 +188,10 @@ PyObject* py_end(PyObject*, PyObject* index) {
 }
 PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(running); }
 
-PyMethodDef functions[] = {{"profiler_start", py_start, METH_VARARGS, nullptr},
-                           {"profiler_stop", py_stop, METH_NOARGS, nullptr},
-                           {"profiler_begin", py_begin, METH_O, nullptr},
-                           {"profiler_end", py_end, METH_O, nullptr},
-                           {"_profiler_enabled", py_enabled, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"profiler_start", py_start, METH_VARARGS, nullptr},     {"profiler_stop", py_stop, METH_NOARGS, nullptr},
+    {"profiler_begin", py_begin, METH_O, nullptr},           {"profiler_end", py_end, METH_O, nullptr},
+    {"_profiler_enabled", py_enabled, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 

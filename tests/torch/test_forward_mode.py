@@ -297,6 +297,78 @@ def cases(torch):
             d = fwAD.make_dual(torch.ones(2) * 3, torch.ones(2))
             return fwAD.unpack_dual(F.apply(d)).tangent
 
+    def noted(forward, jvp):
+        """A case: a Function with these methods applied to dual tensors."""
+
+        def program():
+            name = type("F", (torch.autograd.Function,), {})
+            name.forward, name.jvp = staticmethod(forward), staticmethod(jvp)
+            name.backward = staticmethod(lambda ctx, *grads: grads[0])
+            with fwAD.dual_level():
+                x = fwAD.make_dual(torch.arange(1.0, 4.0), torch.ones(3))
+                results = name.apply(x)
+                results = results if isinstance(results, tuple) else (results,)
+                return [fwAD.unpack_dual(y).tangent for y in results]
+
+        return program
+
+    def write(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    def unmarked(ctx, x):
+        y = x * 3
+        ctx.mark_non_differentiable(y)
+        return x * 2, y
+
+    def keep(ctx, x):
+        ctx.save_for_forward(x)
+        return x * x
+
+    for name, forward, jvp in (
+        ("writes both", write, lambda ctx, t: t.mul_(2)),
+        ("writes the value only", write, lambda ctx, t: t * 2),
+        ("writes and answers None", write, lambda ctx, t: None),
+        ("views both", lambda ctx, x: x[:2], lambda ctx, t: t[:2]),
+        ("views the value only", lambda ctx, x: x[:2], lambda ctx, t: t[:2].clone()),
+        ("as it is", lambda ctx, x: x, lambda ctx, t: t),
+        ("as it is, a view", lambda ctx, x: x, lambda ctx, t: t.view_as(t)),
+        ("too few", lambda ctx, x: (x * 1, x * 2), lambda ctx, t: t),
+        ("too many", lambda ctx, x: x * 2, lambda ctx, t: (t, t)),
+        ("another size", lambda ctx, x: x * 2, lambda ctx, t: t[:2]),
+        ("no tensor", lambda ctx, x: x * 2, lambda ctx, t: 3),
+        ("of integers", lambda ctx, x: (x * 2, x.long()), lambda ctx, t: (t * 2, t)),
+        ("marked", unmarked, lambda ctx, t: (t * 2, t * 3)),
+        ("marked, None", unmarked, lambda ctx, t: (t * 2, None)),
+        ("kept", keep, lambda ctx, t: 2 * ctx.saved_tensors[0] * t),
+        ("keeps a number", lambda ctx, x: ctx.save_for_forward(3), lambda ctx, t: t),
+    ):
+        found[f"jvp {name}"] = noted(forward, jvp)
+
+    @case
+    def forward_over_the_backward_of_a_function():
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                out = x**2
+                ctx.save_for_backward(x, out)
+                ctx.save_for_forward(x)
+                return out
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, out = ctx.saved_tensors
+                return (2 * x + 0 * out) * grad + out * 0
+
+            @staticmethod
+            def jvp(ctx, t):
+                return 2 * ctx.saved_tensors[0] * t
+
+        with fwAD.dual_level():
+            x = fwAD.make_dual(torch.arange(1.0, 4.0).requires_grad_(), torch.ones(3))
+            (grad,) = torch.autograd.grad(Square.apply(x).sum(), x)
+            return fwAD.unpack_dual(grad).tangent
+
     return found
 
 

@@ -1,0 +1,27 @@
+// Forward mode through user-defined Functions, see custom_tangents.cpp.
+#pragma once
+#include "../graph/custom.h"
+#include "../graph/modes.h"
+
+namespace rl {
+
+class WithoutTangents {
+ public:
+  WithoutTangents() : before(modes.forward) { modes.forward = false; }
+  ~WithoutTangents() { modes.forward = before; }
+  WithoutTangents(const WithoutTangents&) = delete;
+
+ private:
+  bool before;
+};
+
+// Whether a tuple (or null: none) holds this very object.
+bool contains(PyObject* tuple, PyObject* o);
+// The tangents of the inputs, None for those that have none; empty if none has.
+Ref<PyObject> input_tangents(PyObject* inputs);
+// Calls the Function's jvp and gives its results the tangents that it returns.
+void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* results);
+// Forward over reverse: what is saved for backward has the tangents that its tensors have by now.
+void share_saved_tangents(FunctionNode* node);
+
+}  // namespace rl
