@@ -151,6 +151,7 @@ _LAZY = {
     "_utils",
     "__config__",
     "_tensor_str",
+    "__future__",
     "accelerator",
     "amp",
     "backends",

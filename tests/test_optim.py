@@ -252,3 +252,99 @@ def test_torchs_import_paths():
     assert (Adam, SGD, Optimizer) == (optim.Adam, optim.SGD, optim.Optimizer)
     assert _LRScheduler is LRScheduler
     assert {"Adam", "LBFGS", "lr_scheduler"} <= set(dir(optim))
+
+
+# --- all parameters in one native step -----------------------------------------------------------------------
+
+
+class Subclass(torch.Tensor):
+    """Not plain: steps on it go operation by operation."""
+
+
+STEPS = {
+    "SGD": [{}, {"weight_decay": 0.1}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True},
+            {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1, "maximize": True}],
+    "Adam": [{}, {"weight_decay": 0.1}, {"amsgrad": True, "maximize": True}, {"betas": (0.3, 0.9)}],
+    "AdamW": [{}, {"weight_decay": 0.1, "amsgrad": True}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, each in STEPS.items() for o in each], ids=str)
+def test_native_steps_are_the_operations_bit_for_bit(name, options, dtype):
+    torch.manual_seed(0)
+    shapes = ((5, 3), (1,), (), (0, 2), (33,))
+    start = [torch.randn(shape, dtype=dtype) for shape in shapes]
+    native = [value.clone().requires_grad_() for value in start]
+    # A subclass in the group sends all of it through the operations.
+    plain = [value.clone().as_subclass(Subclass).requires_grad_() for value in start]
+    optimizers = [getattr(torch.optim, name)(params, lr=0.05, **options) for params in (native, plain)]
+    for step in range(4):
+        for a, b in zip(native, plain):
+            a.grad = None if step == 1 and a.numel() == 1 else torch.randn(a.shape, dtype=dtype)
+            b.grad = None if a.grad is None else a.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+        for a, b in zip(native, plain):
+            assert a.tolist() == b.tolist()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_native_steps_count_their_writes(name):
+    x = torch.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    x.grad = torch.ones(3)
+    optimizer = getattr(torch.optim, name)([x], lr=0.1)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_parameters_that_overlap_move_one_after_the_other(name):
+    memory = torch.zeros(4)
+    a, b = memory[:3].detach().requires_grad_(), memory[1:].detach().requires_grad_()
+    a.grad, b.grad = torch.ones(3), torch.ones(3)
+    getattr(torch.optim, name)([a, b], lr=0.5).step()
+    assert memory.tolist() == pytest.approx([-0.5, -1.0, -1.0, -0.5])
+
+
+def test_native_steps_refuse_what_is_no_list_of_tensors():
+    x = torch.ones(2)
+    options = (0.1, 0.0, 0.0, 0.0, False, False, False)
+    for lists in (([x], (x,), None), ([x], [1.0], None), ([x], [x, x], None), ([x], [x], [None])):
+        with pytest.raises((TypeError, ValueError)):
+            torch._C.sgd_steps(*lists, *options)
+    for other in (torch.ones(3), torch.ones(2, dtype=torch.float64), torch.ones(2, device="meta"), x):
+        assert torch._C.sgd_steps([x], [other], None, *options) is False
+    assert x.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adadelta"])
+def test_a_differentiable_step_has_the_right_gradient(name):
+    def moved(start, grad):
+        param = start.clone()
+        optimizer = getattr(torch.optim, name)([param], lr=0.1, differentiable=True)
+        for scale in (1.0, 2.0):
+            param.grad = grad * scale
+            optimizer.step()
+        return param
+
+    start = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    grad = torch.tensor([0.5, 0.7], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(moved, (start, grad))
+
+
+def test_adam_is_differentiable_in_its_options():
+    def moved(lr, beta1, beta2, decay):
+        param = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True).clone()
+        optimizer = torch.optim.AdamW(
+            [param], lr=lr, betas=(beta1, beta2), weight_decay=decay, differentiable=True
+        )
+        for step in range(2):
+            param.grad = torch.tensor([0.5, 0.7 + step], dtype=torch.float64)
+            optimizer.step()
+        return param
+
+    options = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.1, 0.8, 0.9, 0.01)]
+    assert torch.autograd.gradcheck(moved, options)

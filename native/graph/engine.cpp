@@ -320,7 +320,13 @@ void Run::execute(Node* node) {
       else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
       running = nullptr;
-      if (post) run_posthooks(node, results, before);
+      if (post) {
+        // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
+        for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
+          if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));
+        }
+        run_posthooks(node, results, before);
+      }
     }
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);

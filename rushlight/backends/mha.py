@@ -1,18 +1,22 @@
-"""The fast path of attention in evaluation: one kernel computes it here, so the switch changes nothing."""
+"""torch.backends.mha: whether a TransformerEncoder in evaluation may leave out padded positions."""
 
-_enabled = True
+from __future__ import annotations
+
+__all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
+
+_fastpath_enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """What set_fastpath_enabled was last told.
+    """Whether encoders may take their short path.
 
     >>> rushlight.backends.mha.get_fastpath_enabled()
     True
     """
-    return _enabled
+    return _fastpath_enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Allows a fast path for attention in evaluation."""
-    global _enabled
-    _enabled = bool(value)
+    """Say whether encoders may take their short path: without it padded positions are computed, too."""
+    global _fastpath_enabled
+    _fastpath_enabled = value

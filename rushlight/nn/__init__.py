@@ -5,6 +5,7 @@ from rushlight.nn import (
     attention,
     common_types,
     functional,
+    grad,
     init,
     modules,
     parallel,
@@ -70,6 +71,7 @@ __all__ = [
     "common_types",
     "factory_kwargs",
     "functional",
+    "grad",
     "init",
     "modules",
     "parallel",
@@ -120,3 +122,8 @@ def factory_kwargs(kwargs):
                 raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
             found[name] = kwargs[name]
     return found
+
+
+# torch.nn.functional names these two as well.
+functional._Reduction = _reduction
+functional.grad = grad

@@ -4,6 +4,7 @@ Start at ``ModuleCall.__call__``. A hook table is made the first time something 
 the module takes the careful path; a module nobody hooked pays two flag tests on top of its ``forward``.
 """
 
+import functools
 from collections import OrderedDict
 
 from rushlight import Tensor
@@ -109,6 +110,13 @@ class ModuleCall:
             unfinished.run(args, kwargs, result)
             raise
 
+    # torch's names of the steps between a call and ``forward``; there is nothing to trace or compile here.
+    _wrapped_call_impl = __call__
+    _compiled_call_impl = None
+
+    def _slow_forward(self, *input, **kwargs):
+        return self.forward(*input, **kwargs)
+
     def _run_forward_pre_hooks(self, args, kwargs):
         for hook in list(_global_forward_pre_hooks.values()):
             replaced = hook(self, args)
@@ -163,8 +171,12 @@ class ModuleCall:
         if node is None:
             return
         for hook in hooks:
-            node.register_hook(_bound_to(hook, self))
+            node.register_hook(self._bind_backward_hook(hook, result))
         self._maybe_warn_non_full_backward_hook(args, result, node)
+
+    def _bind_backward_hook(self, hook, result):
+        """A plain backward hook as the node of the result takes it."""
+        return _bound_to(hook, self)
 
     def _maybe_warn_non_full_backward_hook(self, inputs, result, grad_fn):
         def say(text):
@@ -298,9 +310,12 @@ class _AlwaysCalled:
 
 
 def _bound_to(hook, module):
+    """The hook with the module before its arguments, under its own name: errors of the engine tell it."""
+
     def call(*grads):
         return hook(module, *grads)
 
+    functools.update_wrapper(call, hook)
     return call
 
 

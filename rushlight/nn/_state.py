@@ -10,9 +10,11 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight import __future__ as _future
 from rushlight._warn import warn
 from rushlight.nn._call import _HookTable, _register
 from rushlight.nn.parameter import Parameter, is_lazy
+from rushlight.utils import swap_tensors
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -37,6 +39,22 @@ class _WithModule:
 
     def __call__(self, *args):
         return self.hook(self.module, *args)
+
+
+def _swap_loaded(current, loaded, assign):
+    """Let a parameter or buffer change places with what ``module_load`` makes of the loaded one."""
+    made = current.module_load(loaded, assign=assign)
+    if made is loaded or made is current:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the "
+            "inputs in module_load"
+        )
+    if isinstance(current, Parameter):
+        if isinstance(made, Parameter):
+            made.requires_grad_(current.requires_grad)
+        else:
+            made = Parameter(made, requires_grad=current.requires_grad)
+    swap_tensors(current, made)
 
 
 class ModuleState:
@@ -236,8 +254,12 @@ class ModuleState:
                 "state dictionary to their corresponding key in the module instead of copying them in "
                 "place?)"
             )
+        swap = _future.get_swap_module_params_on_conversion()
         try:
             with rushlight.no_grad():
+                if swap:
+                    _swap_loaded(current, loaded, assign)
+                    return
                 if not assign:
                     current.copy_(loaded)
                     return
@@ -248,8 +270,9 @@ class ModuleState:
                         loaded = Parameter(loaded, requires_grad=current.requires_grad)
                 setattr(self, name, loaded)
         except Exception as error:
+            action = "swapping" if swap else "copying"
             error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f'While {action} the parameter named "{key}", whose dimensions in the model are '
                 f"{current.size()} and whose dimensions in the checkpoint are {loaded.size()}, an "
                 f"exception occurred : {error.args}."
             )

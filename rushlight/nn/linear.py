@@ -1,5 +1,6 @@
 """Linear, Bilinear and Identity."""
 
+import functools
 import math
 
 import rushlight
@@ -66,6 +67,22 @@ class Linear(Module):
         except KeyError:
             weight, bias = self.weight, self.bias
         return F.linear(input, weight, bias)
+
+    def _bind_backward_hook(self, hook, result):
+        bound = super()._bind_backward_hook(hook, result)
+        if result.dim() != 2:
+            return bound
+
+        def call(grad_input, grad_output):
+            # In torch the node multiplies by weight.t(): that is whose gradient the hook sees and replaces.
+            *others, weight = grad_input
+            replaced = bound((*others, None if weight is None else weight.t()), grad_output)
+            if isinstance(replaced, tuple) and len(replaced) == len(grad_input):
+                *others, weight = replaced
+                replaced = (*others, None if weight is None else weight.t())
+            return replaced
+
+        return functools.update_wrapper(call, hook)
 
     def extra_repr(self):
         return (

@@ -8,11 +8,12 @@ and loading in ``_state.py``.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight import __future__ as _future
 from rushlight._warn import warn
 from rushlight.nn._call import (  # noqa: F401
     ModuleCall,
@@ -33,6 +34,9 @@ from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _Incompati
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
 from rushlight.ops._public import type_name
+from rushlight.utils import swap_tensors
+
+T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
 __all__ = [
     "Module",
@@ -127,7 +131,8 @@ class Module(ModuleCall, ModuleState):
     dump_patches = False
     call_super_init = False
     training: bool
-    forward = _forward_unimplemented
+    T_destination = T_destination
+    forward: Callable[..., Any] = _forward_unimplemented
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init:
@@ -292,6 +297,17 @@ class Module(ModuleCall, ModuleState):
             del self._modules[name]
         else:
             object.__delattr__(self, name)
+
+    def _replicate_for_data_parallel(self):
+        """A shallow copy with tables of its own, for a thread that runs it on another device."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        # Parameters become plain attributes that the caller sets, since a replica's are no leaves.
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
 
     def __dir__(self):
         names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
@@ -460,28 +476,55 @@ class Module(ModuleCall, ModuleState):
             for module in self.children():
                 module._apply(fn)
         for name, param in self._parameters.items():
-            if param is None:
-                continue
-            with rushlight.no_grad():
-                applied = fn(param)
-            # Where possible the Parameter object stays the same, since an optimizer may hold it.
-            stays = param.is_meta == applied.is_meta
-            grad = param.grad
-            if stays:
-                param.data = applied
-            else:
-                self._parameters[name] = Parameter(applied, param.requires_grad)
-            if grad is not None:
-                with rushlight.no_grad():
-                    applied_grad = fn(grad)
-                if stays and grad.is_meta == applied_grad.is_meta:
-                    grad.data = applied_grad
-                else:
-                    self._parameters[name].grad = applied_grad.requires_grad_(grad.requires_grad)
+            if param is not None:
+                self._apply_to_parameter(fn, name, param)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _apply_to_parameter(self, fn, name, param):
+        with rushlight.no_grad():
+            applied = fn(param)
+        if _future.get_swap_module_params_on_conversion():
+            self._swap_parameter(fn, name, param, applied)
+            return
+        # Where possible the Parameter object stays the same, since an optimizer may hold it.
+        keep = not _future.get_overwrite_module_params_on_conversion()
+        stays = keep and param.is_meta == applied.is_meta
+        grad = param.grad
+        if stays:
+            param.data = applied
+        else:
+            self._parameters[name] = Parameter(applied, param.requires_grad)
+        if grad is not None:
+            with rushlight.no_grad():
+                applied_grad = fn(grad)
+            if keep and stays and grad.is_meta == applied_grad.is_meta:
+                grad.data = applied_grad
+            else:
+                self._parameters[name].grad = applied_grad.requires_grad_(grad.requires_grad)
+
+    def _swap_parameter(self, fn, name, param, applied):
+        """What ``fn`` gave changes places with the parameter: whoever holds it sees the new values."""
+
+        def swap(current, other, what):
+            try:
+                swap_tensors(current, other)
+            except Exception as error:
+                raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{what}") from error
+
+        grad = param.grad
+        param.grad = None
+        try:
+            swap(param, Parameter(applied, requires_grad=param.requires_grad), name)
+            if grad is not None:
+                with rushlight.no_grad():
+                    applied_grad = fn(grad)
+                swap(grad, applied_grad.requires_grad_(grad.requires_grad), f"{name}.grad")
+        finally:
+            if grad is None or grad.dtype == param.dtype:
+                param.grad = grad
 
     def to(self, *args, **kwargs) -> Self:
         """Move and cast parameters and buffers in place: ``to(device)``, ``to(dtype)``, ``to(tensor)`` ...
@@ -537,6 +580,18 @@ class Module(ModuleCall, ModuleState):
     def cuda(self, device=None) -> Self:
         """Move everything to the GPU."""
         return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device=None):
+        """There is no such device here; what a tensor says is what this raises."""
+        return self._apply(lambda t: t.to(f"xpu:{device}" if isinstance(device, int) else device or "xpu"))
+
+    def ipu(self, device=None):
+        """There is no such device here; what a tensor says is what this raises."""
+        return self._apply(lambda t: t.to(f"ipu:{device}" if isinstance(device, int) else device or "ipu"))
+
+    def mtia(self, device=None):
+        """There is no such device here; what a tensor says is what this raises."""
+        return self._apply(lambda t: t.to(f"mtia:{device}" if isinstance(device, int) else device or "mtia"))
 
     def share_memory(self):
         """Make the memory of all tensors one that other processes see; tensors say whether they can."""

@@ -4,8 +4,11 @@ import copy
 import math
 
 import rushlight
+from rushlight._warn import warn
+from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.activation import GELU, ReLU
 from rushlight.nn.container import ModuleList
 from rushlight.nn.dropout import Dropout
 from rushlight.nn.functional.attention import _canonical_mask, _none_or_dtype
@@ -53,6 +56,42 @@ def _get_activation_fn(name):
     raise RuntimeError(f"activation should be relu/gelu, not {name}")
 
 
+def _kind_of(activation):
+    """torch's number for the activations its short path knows: 1 for relu, 2 for gelu, 0 for others."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    if activation is F.gelu or isinstance(activation, GELU):
+        return 2
+    return 0
+
+
+def _why_not_nested(layer):
+    """What keeps a stack of such layers from leaving out padded positions; "" if nothing does."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    if layer.norm_first:
+        return "encoder_layer.norm_first was True"
+    attention = layer.self_attn
+    if not attention.batch_first:
+        return (
+            "encoder_layer.self_attn.batch_first was not True"
+            "(use batch_first for better inference performance)"
+        )
+    if not attention._qkv_same_embed_dim:
+        return "encoder_layer.self_attn._qkv_same_embed_dim was not True"
+    if attention.in_proj_bias is None:
+        return "encoder_layer.self_attn was passed bias=False"
+    if not layer.activation_relu_or_gelu:
+        return "encoder_layer.activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
+    return "encoder_layer.self_attn.num_heads is odd" if attention.num_heads % 2 else ""
+
+
+def _requires_grad(module):
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
 def _copies(module, count):
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
@@ -95,6 +134,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        self.activation_relu_or_gelu = _kind_of(self.activation)
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -232,7 +272,9 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other.
 
-    enable_nested_tensor and mask_check choose between ways that torch computes the same; here there is one.
+    In evaluation, with a padding mask and no gradients to record, the positions that are padded come out as
+    zeros before ``norm``, where torch computes with nested tensors; ``enable_nested_tensor=False`` turns that
+    off. mask_check says whether to look that the padding is at the end, as it must be for that.
 
     >>> import rushlight as torch
     >>> encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16), num_layers=2)
@@ -248,7 +290,29 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        why_not = _why_not_nested(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not why_not
         self.mask_check = mask_check
+        if enable_nested_tensor and why_not:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}")
+
+    def _leaves_out(self, src, padding):
+        """Where the result is to be zero, or None."""
+        layer = self.layers[0] if len(self.layers) else None
+        if (
+            not (self.use_nested_tensor and mha.get_fastpath_enabled() and padding is not None)
+            or not isinstance(layer, TransformerEncoderLayer)
+            or layer.training
+            or src.dim() != 3
+            or rushlight.is_autocast_enabled(src.device.type)
+            or (rushlight.is_grad_enabled() and (src.requires_grad or _requires_grad(layer)))
+        ):
+            return None
+        left_out = padding.isneginf()
+        # A sequence is kept whole: its padding must be at the end.
+        if self.mask_check and not (left_out.long().diff(dim=1) >= 0).all():
+            return None
+        return left_out
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         src_key_padding_mask = _canonical_mask(
@@ -257,9 +321,12 @@ class TransformerEncoder(Module):
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
         causal = _is_causal(mask, is_causal, _length(src, getattr(attention, "batch_first", False)))
+        left_out = self._leaves_out(src, src_key_padding_mask) if mask is None else None
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if left_out is not None:
+            output = output.masked_fill(left_out.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
 

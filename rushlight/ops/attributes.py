@@ -108,6 +108,16 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
 
 
 @method
+def module_load(self, other, assign=False):
+    """What ``load_state_dict`` puts in the place of ``self`` when tensors are to be swapped.
+
+    >>> rushlight.zeros(2).module_load(rushlight.ones(2))
+    tensor([1., 1.])
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@method
 def chalf(input, *, memory_format=None):
     """Would be this tensor as torch.complex32, a dtype that Rushlight does not have."""
     raise NotImplementedError("chalf: Rushlight does not have the dtype torch.complex32; use cfloat()")

@@ -42,7 +42,7 @@ class Muon(GroupOptimizer):
                     )
 
     def _update(self, group):
-        lr, momentum = as_number(group["lr"]), group["momentum"]
+        lr, momentum = group["lr"], group["momentum"]
         for param in group["params"]:
             grad = param.grad
             if grad is None:
@@ -55,8 +55,9 @@ class Muon(GroupOptimizer):
             buffer = state["momentum_buffer"].lerp_(grad, 1 - momentum)
             update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
             update = _orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-            param.mul_(1 - lr * group["weight_decay"])
-            param.add_(update, alpha=-lr * _rate_factor(group["adjust_lr_fn"], param.shape))
+            # A rate that is a tensor stays one until the end: its dtype rounds.
+            param.mul_(as_number(1 - lr * group["weight_decay"]))
+            param.add_(update, alpha=-as_number(lr * _rate_factor(group["adjust_lr_fn"], param.shape)))
 
 
 def _rate_factor(adjust, shape):
@@ -80,5 +81,5 @@ def _orthogonal(matrix, coefficients, steps, eps):
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
-        x = (gram.addmm(gram, gram, beta=b, alpha=c)).mm(x).add(x, alpha=a)
+        x = x.addmm(gram.addmm(gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x

@@ -1,5 +1,6 @@
 """Adadelta: steps in the units of the parameters, without a rate to tune."""
 
+import rushlight
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -53,9 +54,12 @@ class Adadelta(GroupOptimizer):
             state["step"].add_(1)
             if weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
-            param, grad = real_view(param), real_view(grad)
+            grad = real_view(grad)
             square, steps = real_view(state["square_avg"]), real_view(state["acc_delta"])
             square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-            delta = (steps + eps).sqrt_() / (square + eps).sqrt_() * grad
+            if group["differentiable"]:
+                delta = (steps + eps).sqrt() / (square + eps).sqrt() * grad
+            else:
+                delta = (steps + eps).sqrt_().div_((square + eps).sqrt_()).mul_(grad)
             steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-            param.add_(delta, alpha=-lr)
+            param.add_(rushlight.view_as_complex(delta) if param.is_complex() else delta, alpha=-lr)

@@ -5,10 +5,12 @@ from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
     check_at_least_zero,
+    check_fused,
     check_tensor_lr,
     new_step_count,
     options_of,
     real_view,
+    root_plus,
 )
 
 __all__ = ["Adagrad"]
@@ -58,6 +60,8 @@ class Adagrad(GroupOptimizer):
             state["sum"] = rushlight.full_like(param.detach(), value)
 
     def _update(self, group):
+        if group["fused"]:
+            check_fused(group["params"])
         lr, lr_decay = as_number(group["lr"]), group["lr_decay"]
         eps, weight_decay = group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
@@ -67,4 +71,5 @@ class Adagrad(GroupOptimizer):
                 grad = grad.add(param, alpha=weight_decay)
             param, grad, total = real_view(param), real_view(grad), real_view(state["sum"])
             total.addcmul_(grad, grad, value=1)
-            param.addcdiv_(grad, total.sqrt().add_(eps), value=-lr / (1 + (step - 1) * lr_decay))
+            divisor = root_plus(total, eps, group["differentiable"])
+            param.addcdiv_(grad, divisor, value=-lr / (1 + (step - 1) * lr_decay))

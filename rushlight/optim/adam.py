@@ -1,15 +1,13 @@
 """Adam and AdamW."""
 
-import math
-
 import rushlight
 from rushlight import _C, Tensor
-from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
     check_at_least_zero,
     check_betas,
+    check_fused,
     check_not_capturable,
     check_tensor_lr,
     new_step_count,
@@ -19,8 +17,6 @@ from rushlight.optim.optimizer import (
 )
 
 __all__ = ["Adam"]
-
-_PLAIN = (Tensor, Parameter)
 
 
 class Adam(GroupOptimizer):
@@ -106,46 +102,75 @@ class Adam(GroupOptimizer):
         return state
 
     def _update(self, group):
+        if group["fused"]:
+            check_fused(group["params"])
         check_not_capturable(group)
-        if group["differentiable"] and any(isinstance(b, Tensor) and b.requires_grad for b in group["betas"]):
-            raise NotImplementedError("Adam: gradients with respect to betas are not implemented")
-        beta1, beta2 = map(as_number, group["betas"])
-        lr = group["lr"]
-        if not group["differentiable"]:
-            lr = as_number(lr)
-        eps, weight_decay, amsgrad = group["eps"], group["weight_decay"], group["amsgrad"]
-        decoupled = group["decoupled_weight_decay"]
-        # The sweep in native code is for plain tensors; a subclass is asked by each operation.
-        one_sweep = not group["differentiable"]
+        amsgrad = group["amsgrad"]
+        params, grads, states = [], [], []
         for param in group["params"]:
             grad = param.grad
-            if grad is None:
-                continue
-            state = self._state_of(param, amsgrad)
-            step = state["step"].add_(1).item()
-            largest = state["max_exp_avg_sq"] if amsgrad else None
-            if one_sweep and type(param) in _PLAIN and type(grad) is Tensor and _C.adam_step(
-                param, grad, state["exp_avg"], state["exp_avg_sq"], largest, beta1, beta2, eps, weight_decay,
-                decoupled, lr, step, group["maximize"],
-            ):  # fmt: skip
-                continue
-            if group["maximize"]:
-                grad = -grad
-            if weight_decay:
-                if decoupled:
-                    param.mul_(1 - lr * weight_decay)
-                else:
-                    grad = grad.add(param, alpha=weight_decay)
-            param, grad = real_view(param), real_view(grad)
-            mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
-            mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            if amsgrad:
-                largest = real_view(largest)
-                square = largest.copy_(rushlight.maximum(largest, square))
-            divisor = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(eps)
-            step_size = lr / (1 - beta1**step)
-            if isinstance(step_size, Tensor):
-                param.sub_(mean / divisor * step_size)
-            else:
-                param.addcdiv_(mean, divisor, value=-step_size)
+            if grad is not None:
+                params.append(param)
+                grads.append(grad)
+                states.append(self._state_of(param, amsgrad))
+        if not group["differentiable"] and _C.adam_steps(
+            params,
+            grads,
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["max_exp_avg_sq"] for state in states] if amsgrad else None,
+            [state["step"] for state in states],
+            as_number(group["lr"]),
+            as_number(group["betas"][0]),
+            as_number(group["betas"][1]),
+            group["eps"],
+            as_number(group["weight_decay"]),
+            group["decoupled_weight_decay"],
+            group["maximize"],
+        ):
+            return
+        for param, grad, state in zip(params, grads, states, strict=True):
+            _step(param, grad, state, group)
+
+
+def _step(param, grad, state, group):
+    """One parameter, operation by operation: what the native steps leave, and what is differentiable."""
+    differentiable, amsgrad, decay = group["differentiable"], group["amsgrad"], group["weight_decay"]
+    lr, (beta1, beta2) = group["lr"], group["betas"]
+    if not differentiable:
+        lr, beta1, beta2, decay = as_number(lr), as_number(beta1), as_number(beta2), as_number(decay)
+    if group["maximize"]:
+        grad = -grad
+    step = state["step"].add_(1).item()
+    if not _is_zero(decay):
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * decay)
+        elif isinstance(decay, Tensor):
+            grad = grad.addcmul_(param.clone(), decay)
+        else:
+            grad = grad.add(param, alpha=decay)
+    param, grad = real_view(param), real_view(grad)
+    mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
+    mean.lerp_(grad, 1 - beta1)
+    if isinstance(beta2, Tensor):
+        # The gradient of what is kept needs the square as it was, that of what is added the gradient.
+        square.copy_(square.clone().mul(beta2).addcmul(grad, grad * (1 - beta2)))
+    else:
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    if amsgrad:
+        largest = real_view(state["max_exp_avg_sq"])
+        largest.copy_(rushlight.maximum(largest.clone() if differentiable else largest, square))
+        square = largest
+    correction = (1 - beta2**step) ** 0.5
+    if differentiable:
+        # The size of the step goes into the divisor, whose parts later steps write to.
+        step_size = lr / (1 - beta1**step)
+        divisor = square.clone().sqrt() / (correction * -step_size) + group["eps"] / -step_size
+        param.addcdiv_(mean.clone(), divisor)
+    else:
+        divisor = (square.sqrt() / correction).add_(group["eps"])
+        param.addcdiv_(mean, divisor, value=-lr / (1 - beta1**step))
+
+
+def _is_zero(decay):
+    return not isinstance(decay, Tensor) and decay == 0

@@ -8,6 +8,9 @@ from rushlight.optim.optimizer import Optimizer, as_number, check_at_least_zero,
 
 __all__ = ["LBFGS"]
 
+# What one step leaves to the next, in the order of torch's state dicts.
+_MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+
 
 class LBFGS(Optimizer):
     """Quasi-Newton steps from the last gradients; the closure is called several times a step.
@@ -59,7 +62,7 @@ class LBFGS(Optimizer):
     def _minimize(self, closure):
         group = self.param_groups[0]
         params = group["params"]
-        lr, max_iter, max_eval = as_number(group["lr"]), group["max_iter"], group["max_eval"]
+        lr, max_iter, max_eval = group["lr"], group["max_iter"], group["max_eval"]
         # One state for all parameters, kept with the first so that loading casts it.
         state = self.state[params[0]]
         state.setdefault("func_evals", 0)
@@ -76,14 +79,16 @@ class LBFGS(Optimizer):
         evaluations, before = 1, state["func_evals"] - 1
         if _largest(grad) <= group["tolerance_grad"]:
             return first_loss
+        # Taken back into the state at the end: a closure that fails leaves it as it was.
+        memory = {name: state.get(name) for name in _MEMORY}
         for iteration in range(1, max_iter + 1):
             state["n_iter"] += 1
-            direction = self._direction(state, grad, group["history_size"])
-            state["prev_flat_grad"] = grad.clone()
-            previous_loss = state["prev_loss"] = loss
-            step = lr if state["n_iter"] > 1 else min(1.0, 1.0 / grad.abs().sum().item()) * lr
-            slope = grad.dot(direction).item()
-            state["d"], state["t"] = direction, step
+            direction = self._direction(state, memory, grad, group["history_size"])
+            memory["prev_flat_grad"] = grad.clone()
+            previous_loss = memory["prev_loss"] = loss
+            step = lr if state["n_iter"] > 1 else min(1.0, 1.0 / grad.abs().sum()) * lr
+            slope = grad.dot(direction)
+            memory["d"], memory["t"] = direction, step
             if slope > -group["tolerance_change"]:
                 break
             if group["line_search_fn"] is not None:
@@ -96,13 +101,13 @@ class LBFGS(Optimizer):
                     loss, grad = evaluate()
                     for param, value in zip(params, start):
                         param.copy_(value)
-                    return _Point(step, float(loss), grad, grad.dot(direction).item())
+                    return _Point(step, float(loss), grad, grad.dot(direction))
 
                 here = _Point(0, loss, grad, slope)
                 search = _WolfeSearch(at, here, _largest(direction), max_eval - evaluations)
                 point = search.run(step)
                 loss, grad, step = point.loss, point.grad, point.step
-                state["t"] = step
+                memory["t"] = step
                 _move(params, direction, step)
             else:
                 _move(params, direction, step)
@@ -114,22 +119,24 @@ class LBFGS(Optimizer):
             if (
                 evaluations >= max_eval
                 or _largest(grad) <= group["tolerance_grad"]
-                or _largest(direction * step) <= group["tolerance_change"]
+                or _largest(direction.mul(step)) <= group["tolerance_change"]
                 or abs(loss - previous_loss) < group["tolerance_change"]
             ):
                 break
+        state.update(memory)
         return first_loss
 
     @staticmethod
-    def _direction(state, grad, history_size):
+    def _direction(state, memory, grad, history_size):
         """Minus the approximate inverse Hessian times the gradient (the two-loop recursion)."""
         if state["n_iter"] == 1:
-            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()
-        changes, steps, inverses = state["old_dirs"], state["old_stps"], state["ro"]
-        change = grad - state["prev_flat_grad"]
-        step = state["d"] * state["t"]
-        curvature = change.dot(step).item()
+        changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        change = grad.sub(memory["prev_flat_grad"])
+        step = memory["d"].mul(memory["t"])
+        # Curvatures and factors stay tensors, rounded as the gradients are.
+        curvature = change.dot(step)
         if curvature > 1e-10:
             if len(changes) == history_size:
                 for history in (changes, steps, inverses):
@@ -137,16 +144,16 @@ class LBFGS(Optimizer):
             changes.append(change)
             steps.append(step)
             inverses.append(1.0 / curvature)
-            state["H_diag"] = curvature / change.dot(change).item()
+            memory["H_diag"] = curvature / change.dot(change)
         factors = state.setdefault("al", [None] * history_size)
         direction = grad.neg()
         for i in reversed(range(len(changes))):
-            factors[i] = steps[i].dot(direction).item() * float(inverses[i])
-            direction.add_(changes[i], alpha=-factors[i])
-        direction.mul_(float(state["H_diag"]))
+            factors[i] = steps[i].dot(direction) * inverses[i]
+            direction.add_(changes[i], alpha=-factors[i].item())
+        direction = direction.mul(memory["H_diag"])
         for i in range(len(changes)):
-            back = changes[i].dot(direction).item() * float(inverses[i])
-            direction.add_(steps[i], alpha=factors[i] - back)
+            back = changes[i].dot(direction) * inverses[i]
+            direction.add_(steps[i], alpha=(factors[i] - back).item())
         return direction
 
 
@@ -162,12 +169,12 @@ def _move(params, direction, step):
     offset = 0
     for param in params:
         view = real_view(param)
-        view.add_(direction[offset : offset + view.numel()].view_as(view), alpha=step)
+        view.add_(direction[offset : offset + view.numel()].view_as(view), alpha=as_number(step))
         offset += view.numel()
 
 
 def _largest(tensor):
-    return tensor.abs().max().item()
+    return tensor.abs().max()
 
 
 @dataclass(slots=True)

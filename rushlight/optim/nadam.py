@@ -66,6 +66,7 @@ class NAdam(GroupOptimizer):
                 state["exp_avg"] = zeros_for(param)
                 state["exp_avg_sq"] = zeros_for(param)
             step = state["step"].add_(1).item()
+            param, grad = real_view(param), real_view(grad)
             if weight_decay:
                 if group["decoupled_weight_decay"]:
                     param.mul_(1 - lr * weight_decay)
@@ -73,11 +74,20 @@ class NAdam(GroupOptimizer):
                     grad = grad.add(param, alpha=weight_decay)
             momentum = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
             momentum_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
-            product = state["mu_product"].mul_(momentum).item()
-            param, grad = real_view(param), real_view(grad)
+            product = state["mu_product"].mul_(momentum)
             mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
             mean.lerp_(grad, 1 - beta1)
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if group["differentiable"]:
+                # The weights stay tensors, and what later steps write to is copied.
+                divisor = (square / (1 - beta2**step)).sqrt() + eps
+                product = product.clone()
+                weighted = grad * (-lr * (1.0 - momentum) / (1.0 - product))
+                param.addcdiv_(weighted, divisor)
+                weighted = mean.clone() * (-lr * momentum_next / (1.0 - product * momentum_next))
+                param.addcdiv_(weighted, divisor)
+                continue
             divisor = (square / (1 - beta2**step)).sqrt_().add_(eps)
+            product = product.item()
             param.addcdiv_(grad, divisor, value=-lr * (1.0 - momentum) / (1.0 - product))
             param.addcdiv_(mean, divisor, value=-lr * momentum_next / (1.0 - product * momentum_next))

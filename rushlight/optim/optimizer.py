@@ -452,6 +452,22 @@ def real_view(tensor):
     return rushlight.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
+def root_plus(square, eps, differentiable):
+    """``sqrt(square) + eps``; to be differentiated, of a copy, since later steps write to the square."""
+    return square.clone().sqrt() + eps if differentiable else square.sqrt().add_(eps)
+
+
+def check_fused(params):
+    """``fused`` is for real floating-point parameters, as in torch."""
+    for param in params:
+        if not param.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone'] but "
+                f"{param.dtype} and {param.device.type}"
+            )
+
+
 def new_step_count():
     # A float32 scalar, because torch keeps it so in state dicts (float64 under that default dtype).
     kind = rushlight.float64 if rushlight.get_default_dtype() == rushlight.float64 else rushlight.float32

@@ -1,7 +1,5 @@
 """RAdam: Adam that waits until its variance estimate can be trusted."""
 
-import math
-
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -12,6 +10,7 @@ from rushlight.optim.optimizer import (
     new_step_count,
     options_of,
     real_view,
+    root_plus,
     zeros_for,
 )
 
@@ -65,24 +64,23 @@ class RAdam(GroupOptimizer):
                 state["exp_avg"] = zeros_for(param)
                 state["exp_avg_sq"] = zeros_for(param)
             step = state["step"].add_(1).item()
+            param, grad = real_view(param), real_view(grad)
             if weight_decay:
                 if group["decoupled_weight_decay"]:
                     param.mul_(1 - lr * weight_decay)
                 else:
                     grad = grad.add(param, alpha=weight_decay)
-            param, grad = real_view(param), real_view(grad)
             mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
             mean.lerp_(grad, 1 - beta1)
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            step_size = lr / (1 - beta1**step)
+            update = mean / (1 - beta1**step) * lr
             correction = 1 - beta2**step
             # How many samples the variance estimate amounts to; up to five say too little.
             length = limit - 2 * step * beta2**step / correction
             if length > 5.0:
-                rectified = math.sqrt(
+                rectified = (
                     (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
-                )
-                divisor = square.sqrt().add_(eps)
-                param.addcdiv_(mean, divisor, value=-step_size * rectified * math.sqrt(correction))
-            else:
-                param.add_(mean, alpha=-step_size)
+                ) ** 0.5
+                divisor = root_plus(square, eps, group["differentiable"])
+                update = update * (correction**0.5 / divisor) * rectified
+            param.add_(update, alpha=-1.0)

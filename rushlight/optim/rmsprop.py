@@ -9,6 +9,7 @@ from rushlight.optim.optimizer import (
     new_step_count,
     options_of,
     real_view,
+    root_plus,
     zeros_for,
 )
 
@@ -73,9 +74,8 @@ class RMSprop(GroupOptimizer):
             square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
             if group["centered"]:
                 mean = real_view(state["grad_avg"]).lerp_(grad, 1 - alpha)
-                divisor = square.addcmul(mean, mean, value=-1).sqrt_().add_(eps)
-            else:
-                divisor = square.sqrt().add_(eps)
+                square = square.addcmul(mean, mean, value=-1)
+            divisor = root_plus(square, eps, group["differentiable"])
             if momentum > 0:
                 buffer = real_view(state["momentum_buffer"])
                 buffer.mul_(momentum).addcdiv_(grad, divisor, value=1)

@@ -54,11 +54,11 @@ class Rprop(GroupOptimizer):
             state["step"].add_(1)
             param, grad = real_view(param), real_view(grad)
             previous, size = real_view(state["prev"]), real_view(state["step_size"])
-            agreement = grad * previous
+            agreement = grad * (previous.clone() if group["differentiable"] else previous)
             turned = agreement < 0
-            scaled = rushlight.where(turned, size * shrink, rushlight.where(agreement > 0, size * grow, size))
-            size.copy_(scaled.clamp_(smallest, largest))
+            factor = rushlight.ones_like(agreement).masked_fill_(turned, shrink)
+            size.mul_(factor.masked_fill_(agreement > 0, grow)).clamp_(smallest, largest)
             # Where the sign turned, the parameter stays for one step.
-            grad = rushlight.where(turned, rushlight.zeros_like(grad), grad)
-            param.sub_(grad.sign() * size)
+            grad = grad.masked_fill(turned, 0.0)
+            param.addcmul_(grad.sign(), size.clone() if group["differentiable"] else size, value=-1)
             previous.copy_(grad)

@@ -1,10 +1,12 @@
 """Stochastic gradient descent, with momentum."""
 
-from rushlight import Tensor
+import rushlight
+from rushlight import _C, Tensor
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
     check_at_least_zero,
+    check_fused,
     check_tensor_lr,
     options_of,
 )
@@ -61,6 +63,10 @@ class SGD(GroupOptimizer):
         super().__init__(params, defaults)
 
     def _update(self, group):
+        if group["fused"]:
+            check_fused(group["params"])
+        if not group["differentiable"] and self._all_at_once(group):
+            return
         lr, weight_decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
         if isinstance(lr, Tensor) and not lr.requires_grad:
             lr = as_number(lr)
@@ -68,15 +74,49 @@ class SGD(GroupOptimizer):
             weight_decay = as_number(weight_decay)
         for param, grad in self._moving(group):
             if isinstance(weight_decay, Tensor):
-                grad = grad + weight_decay * param
+                grad = grad.addcmul_(param.clone(), weight_decay)
             elif weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
             if momentum:
                 grad = self._with_momentum(param, grad, momentum, group)
             if isinstance(lr, Tensor):
-                param.sub_(grad * lr)
+                param.addcmul_(grad, lr, value=-1)
             else:
                 param.add_(grad, alpha=-lr)
+
+    def _all_at_once(self, group):
+        """The step of the whole group in native code; False if it has tensors that are not plain ones."""
+        params, grads, buffers, fresh = [], [], [], []
+        momentum = group["momentum"]
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            params.append(param)
+            grads.append(grad)
+            if momentum:
+                buffer = self.state[param].get("momentum_buffer")
+                fresh.append(buffer is None)
+                buffers.append(rushlight.empty_like(grad) if buffer is None else buffer)
+        first = bool(fresh) and all(fresh)
+        if not first and any(fresh):
+            return False
+        done = _C.sgd_steps(
+            params,
+            grads,
+            buffers if momentum else None,
+            as_number(group["lr"]),
+            as_number(momentum),
+            as_number(group["dampening"]),
+            as_number(group["weight_decay"]),
+            first,
+            group["nesterov"],
+            group["maximize"],
+        )
+        if done and first:
+            for param, buffer in zip(params, buffers, strict=True):
+                self.state[param]["momentum_buffer"] = buffer
+        return done
 
     def _with_momentum(self, param, grad, momentum, group):
         state = self.state[param]

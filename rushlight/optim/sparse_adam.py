@@ -18,6 +18,16 @@ class SparseAdam(GroupOptimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        places = [
+            [i, j]
+            for i, group in enumerate(self.param_groups)
+            for j, param in enumerate(group["params"])
+            if param.is_complex()
+        ]
+        if places:
+            raise ValueError(
+                f"Complex params at indices {places}: SparseAdam does not support complex parameters"
+            )
 
     def _update(self, group):
         if any(param.grad is not None for param in group["params"]):
