@@ -254,7 +254,7 @@ def test_torchs_import_paths():
     assert {"Adam", "LBFGS", "lr_scheduler"} <= set(dir(optim))
 
 
-# --- all parameters in one native step -----------------------------------------------------------------------
+# --- all parameters in one native step ----------------------------------------------------------------------
 
 
 class Subclass(torch.Tensor):
