@@ -154,33 +154,81 @@ using Tile = decltype(&tile<1>);
 constexpr Tile TILES[] = {nullptr, tile<1>, tile<2>,  tile<3>,  tile<4>,  tile<5>,  tile<6>, tile<7>,
                           tile<8>, tile<9>, tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
 
-// Where the weight of (output channel, input channel, kernel position) of a group lies. Turned round, the
-// weights are those of the convolution whose input gradient is computed: channels change roles, positions run
-// backwards.
-struct WeightOrder {
-  int64_t out_step, in_step, size;
-  bool turned;
-
-  WeightOrder(const ConvShape& s, bool turned) : size(s.kernel_size()), turned(turned) {
-    out_step = turned ? size : s.terms();
-    in_step = turned ? s.group_out() * size : size;
+inline void transpose_16x16(__m512 (&r)[16]) {
+  __m512 t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
   }
-  int64_t position(int64_t k) const { return turned ? size - 1 - k : k; }
-};
+  auto low = [](__m512 a, __m512 b) {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  auto high = [](__m512 a, __m512 b) {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = low(t[i], t[i + 2]);
+    r[i + 1] = high(t[i], t[i + 2]);
+    r[i + 2] = low(t[i + 1], t[i + 3]);
+    r[i + 3] = high(t[i + 1], t[i + 3]);
+  }
+  // r[4 i + j] now holds columns j, 4 + j, 8 + j, 12 + j of rows 4 i to 4 i + 3.
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    __m512 a = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd);
+    __m512 c = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88);
+    __m512 d = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd);
+    t[j] = _mm512_shuffle_f32x4(a, c, 0x88);
+    t[8 + j] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    t[4 + j] = _mm512_shuffle_f32x4(b, d, 0x88);
+    t[12 + j] = _mm512_shuffle_f32x4(b, d, 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) r[i] = t[i];
+}
+
+// to[j * rows + r] = from[r * step + j] for j < n, with j counted from the end if `backwards`; zeros from row
+// `count` on. rows <= 16.
+void pack_rows(const float* from, int64_t step, int64_t count, int64_t n, int64_t rows, bool backwards,
+               float* to) {
+  for (int64_t j = 0; j < n; j += 16) {
+    __m512 v[16];
+    __mmask16 mask = first_lanes(n - j);
+#pragma GCC unroll 16
+    for (int r = 0; r < 16; r++)
+      v[r] = r < count ? _mm512_maskz_loadu_ps(mask, from + r * step + j) : _mm512_setzero_ps();
+    transpose_16x16(v);
+    for (int64_t i = 0; i < std::min<int64_t>(16, n - j); i++) {
+      int64_t at = backwards ? n - 1 - (j + i) : j + i;
+      _mm512_mask_storeu_ps(to + at * rows, first_lanes(rows), v[i]);
+    }
+  }
+}
 
 // The weights of each group in tiles of `rows` channels: [tile][term][row], zeros where there is no channel.
-void pack_weights(const ConvShape& s, const WeightOrder& order, const float* w, int64_t rows, int64_t tiles,
-                  float* to) {
-  int64_t gin = s.group_in(), gout = s.group_out();
-  for (int64_t g = 0; g < s.groups; g++, w += s.terms() * gout)
-    for (int64_t t = 0; t < tiles; t++) {
+void pack_weights(const ConvShape& s, bool turned, const float* w, int64_t rows, int64_t tiles, float* to) {
+  int64_t gin = s.group_in(), gout = s.group_out(), size = s.kernel_size(), terms = s.terms();
+  for (int64_t g = 0; g < s.groups; g++, w += terms * gout)
+    for (int64_t t = 0; t < tiles; t++, to += terms * rows) {
       int64_t first = t * rows, count = std::min(rows, gout - first);
-      for (int64_t c = 0; c < gin; c++)
-        for (int64_t k = 0; k < order.size; k++, to += rows) {
-          const float* from = w + first * order.out_step + c * order.in_step + order.position(k);
-          for (int64_t r = 0; r < count; r++) to[r] = from[r * order.out_step];
-          for (int64_t r = count; r < rows; r++) to[r] = 0;
+      if (!turned) {
+        pack_rows(w + first * terms, terms, count, terms, rows, false, to);
+        continue;
+      }
+      // Those of the convolution whose input gradient is computed: channels change roles, positions run
+      // backwards.
+      for (int64_t c = 0; c < gin; c++) {
+        const float* from = w + (c * gout + first) * size;
+        float* into = to + c * size * rows;
+        if (size > 1) {
+          pack_rows(from, size, count, size, rows, true, into);
+        } else {
+          std::memcpy(into, from, size_t(count) * sizeof(float));
+          std::fill(into + count, into + rows, 0.0f);
         }
+      }
     }
 }
 
@@ -226,7 +274,7 @@ void forward(const ConvShape& s, float* y, const float* x, const float* w, const
   int64_t rows = blocking.rows, tiles = blocking.tiles, together = blocking.together;
   Workspaces weights(1, s.groups * tiles * terms * rows * int64_t(sizeof(float)));
   Workspaces::Lease packed_weights(weights);
-  pack_weights(s, WeightOrder(s, turned), w, rows, tiles, packed_weights.as<float>());
+  pack_weights(s, turned, w, rows, tiles, packed_weights.as<float>());
   Tile run = TILES[rows];
   int64_t blocks = (s.batch + together - 1) / together, rest = s.batch - (blocks - 1) * together;
   std::vector<Lanes> full = panel_lanes(padded, blocking, together), partial;
@@ -410,17 +458,27 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
       const float *image = padded.fill(s, x + plane * s.in_pixels(), 1, lease.as<float>()),
                   *weights = w + channel * kernel;
       __m512 start = _mm512_set1_ps(bias ? bias[channel] : 0.0f);
-      for (int64_t line = 0; line < lines; line++) {
-        const float* from = image + padded.pixels[size_t(line * width)];
+      // Several lines at a time share the weights, and do not wait for each other's sums.
+      constexpr int64_t TOGETHER = 6;
+      for (int64_t line = 0; line < lines; line += TOGETHER) {
+        const float* from[TOGETHER];
+        int64_t count = std::min(TOGETHER, lines - line);
+        for (int64_t l = 0; l < TOGETHER; l++)
+          from[l] = image + padded.pixels[size_t((line + std::min(l, count - 1)) * width)];
         float* to = y + plane * s.pixels() + line * width;
         for (int64_t o = 0; o < width; o += 16) {
           __mmask16 mask = first_lanes(width - o);
-          __m512 sum = start;
-          for (int64_t k = 0; k < kernel; k++)
-            sum =
-                _mm512_fmadd_ps(_mm512_set1_ps(weights[turned ? kernel - 1 - k : k]),
-                                along_row(from + padded.terms[size_t(k)], o, s.stride[2], steps, mask), sum);
-          _mm512_mask_storeu_ps(to + o, mask, sum);
+          __m512 sum[TOGETHER];
+          for (__m512& v : sum) v = start;
+          for (int64_t k = 0; k < kernel; k++) {
+            __m512 factor = _mm512_set1_ps(weights[turned ? kernel - 1 - k : k]);
+            int64_t term = padded.terms[size_t(k)];
+#pragma GCC unroll 6
+            for (int64_t l = 0; l < TOGETHER; l++)
+              sum[l] =
+                  _mm512_fmadd_ps(factor, along_row(from[l] + term, o, s.stride[2], steps, mask), sum[l]);
+          }
+          for (int64_t l = 0; l < count; l++) _mm512_mask_storeu_ps(to + l * width + o, mask, sum[l]);
         }
       }
     }
