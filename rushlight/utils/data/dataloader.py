@@ -169,11 +169,19 @@ class DataLoader(Generic[_T_co]):
         self.__initialized = True
         self._IterableDataset_len_called: int | None = None
         self._iterator = None
-        if pin_memory:
+        self.check_worker_number_rationality()
+
+    def check_worker_number_rationality(self) -> None:
+        """Warns of more worker processes than there are processors for this one."""
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if available is not None and self.num_workers > available:
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
-                "won't be used.",
-                stacklevel=2,
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested "
+                f"max number of worker in current system is {available}, which is smaller than what this "
+                "DataLoader is going to create. Please be aware that excessive worker creation might get "
+                "DataLoader running slow or even freeze, lower the worker number to avoid potential "
+                "slowness/freeze if necessary.",
+                stacklevel=3,
             )
 
     @property
@@ -219,9 +227,10 @@ class DataLoader(Generic[_T_co]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def _get_iterator(self) -> Any:
-        return (
-            _MultiProcessingDataLoaderIter(self) if self.num_workers else _SingleProcessDataLoaderIter(self)
-        )
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
 
     def __iter__(self) -> Any:
         if not self.persistent_workers:
@@ -250,6 +259,12 @@ class _BaseDataLoaderIter:
         self._begin(loader)
 
     def _begin(self, loader: DataLoader) -> None:
+        if loader.pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
+                "won't be used.",
+                stacklevel=5,
+            )
         pipe = isinstance(loader.dataset, IterDataPipe)
         self._shared_seed = draw_seed(loader.generator) if pipe else None
         self._indices = iter(loader._index_sampler)
@@ -274,7 +289,7 @@ class _BaseDataLoaderIter:
         expected = self._loader._IterableDataset_len_called
         if self._dataset_kind == _DatasetKind.Iterable and expected is not None and self._yielded > expected:
             warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {expected} (when "
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {expected}(when "
                 f"accessing len(dataloader)), but {self._yielded} samples have been fetched. ",
                 stacklevel=2,
             )

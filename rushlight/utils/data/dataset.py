@@ -38,11 +38,8 @@ class Dataset(Generic[_T_co]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[_T_co]):
+class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
     """Samples as a stream: a subclass defines `__iter__`."""
-
-    def __iter__(self) -> Iterator[_T_co]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
     def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
@@ -128,6 +125,14 @@ class ConcatDataset(Dataset[_T_co]):
         if any(isinstance(part, IterableDataset) for part in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """cumulative_sizes, as torch once spelled it."""
+        warnings.warn(
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2
+        )
+        return self.cumulative_sizes
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

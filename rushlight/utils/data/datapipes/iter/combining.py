@@ -135,6 +135,9 @@ class _Shared(IterDataPipe):
     def _distribute(self, item: Any) -> None:
         raise NotImplementedError
 
+    def __iter__(self) -> Iterator:
+        raise TypeError(f"{type(self).__name__} is read through its children")
+
     def __getstate__(self) -> Any:  # queues and iterators stay here
         return {name: value for name, value in self.__dict__.items() if name not in ("queues", "iterator")}
 
