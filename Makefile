@@ -47,7 +47,6 @@ bench: $(INSTALLED) $(VENV)/.rushlight-torch
 
 coverage: $(INSTALLED)
 	$(PY) tools/coverage.py
-	$(PY) tools/stubs.py
 
 # Python itself is not built with ASan, so its run time is loaded first; libstdc++ comes with it because ASan
 # looks for __cxa_throw when it starts. PYTHONMALLOC=malloc lets ASan see every Python object.

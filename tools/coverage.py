@@ -124,6 +124,9 @@ def main():
             sys.exit("docs/coverage.md is not up to date: run `make coverage`")
         return
     PAGE.write_text(text)
+    import stubs
+
+    stubs.main()
 
 
 if __name__ == "__main__":
