@@ -10,11 +10,11 @@ arguments, which costs about ten nanoseconds, and otherwise calls the Python fun
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C
+from rushlight._warn import warn
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
 Tensor = _C.Tensor
@@ -121,6 +121,11 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
                            f"{type_name(out.dtype)}")  # fmt: skip
+    if out.device != result.device:
+        raise RuntimeError(
+            f"Attempting to copy from device {result.device} to device {out.device}, but cross-device copies "
+            "are not allowed!"
+        )
     if out.shape != result.shape:
         warn_resized(out, result)
         out.resize_(result.shape)

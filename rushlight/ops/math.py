@@ -7,6 +7,7 @@ import builtins
 from rushlight import _C
 from rushlight.ops._public import (
     FOUND_DTYPE,
+    FUNCTIONS,
     Tensor,
     check_tensor,
     function,
@@ -28,6 +29,12 @@ def _example(doc, name, shown, *given):
     return f"{doc}\n\n    >>> rushlight.{name}({args})\n    tensor({shown})\n    "
 
 
+def _name(function, name):
+    """Names a function, also in its code: an error of its out= form is told by that."""
+    function.__code__ = function.__code__.replace(co_name=name)
+    function.__name__ = function.__qualname__ = name
+
+
 def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
     """Makes `name(input, *, out=None)`, its aliases, and the in-place methods; `exact` refuses an out= of
     another dtype. `given` and `shown` are the elements of an example."""
@@ -36,7 +43,7 @@ def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
     def function(input, *, out=None):
         return op(input) if out is None else write_out(out, op(input), exact=exact)
 
-    function.__name__ = function.__qualname__ = name
+    _name(function, name)
     function.__doc__ = _example(doc, name, shown, given)
     public(function, aliases=aliases)
     if inplace:
@@ -108,7 +115,7 @@ def _query(name, doc, given, shown):
     def function(input):
         return op(input)
 
-    function.__name__ = function.__qualname__ = name
+    _name(function, name)
     function.__doc__ = _example(doc, name, shown, given)
     public(function)
 
@@ -124,11 +131,26 @@ _NUMBERS = (
 )
 
 
+def _one_tensor(input, other):
+    """Arithmetic takes two numbers as well: the first is then a tensor without dimensions."""
+    if isinstance(input, Tensor) or isinstance(other, Tensor):
+        return input
+    if isinstance(input, (int, float, complex)) and isinstance(other, (int, float, complex)):
+        return FUNCTIONS["tensor"](input)
+    return input
+
+
 def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=True):
     """Makes `name(input, other, *, out=None)`, its aliases, and the in-place methods. `numbers`: on which
-    sides a number may stand for a tensor ("", "right", "both")."""
+    sides a number may stand for a tensor ("", "right", "both"; "tensors" if on both at once)."""
     op = getattr(ops, name)
-    if numbers == "both":
+    if numbers == "tensors":
+
+        def function(input, other, *, out=None):
+            input = _one_tensor(input, other)
+            return op(input, other) if out is None else write_out(out, op(input, other))
+
+    elif numbers == "both":
 
         def function(input, other, *, out=None):
             if not isinstance(input, Tensor) and not isinstance(other, Tensor):
@@ -149,7 +171,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
             check_tensor(other, name, "other", 2)
             return op(input, other) if out is None else write_out(out, op(input, other))
 
-    function.__name__ = function.__qualname__ = name
+    _name(function, name)
     function.__doc__ = _example(doc, name, shown, left, right)
     public(function, aliases=aliases)
     if inplace:
@@ -157,7 +179,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
             in_place(each, op)
 
 
-_binary("mul", "input * other.", "[1.0, 4.0]", "[2.0, 4.0]", "[ 2., 16.]", "multiply", numbers="both")
+_binary("mul", "input * other.", "[1.0, 4.0]", "[2.0, 4.0]", "[ 2., 16.]", "multiply", numbers="tensors")
 _binary(
     "remainder",
     "The remainder of the division, with the divisor's sign.",
@@ -167,7 +189,7 @@ _binary(
     numbers="both",
 )
 _binary("fmod", "The remainder of the division, with the dividend's sign.", "[7, -7]", "[3, 3]", "[ 1, -1]")
-_binary("floor_divide", "The quotient, rounded down.", "[7, -7]", "[2, 2]", "[ 3, -4]", numbers="both")
+_binary("floor_divide", "The quotient, rounded down.", "[7, -7]", "[2, 2]", "[ 3, -4]", numbers="tensors")
 _binary(
     "maximum",
     "The larger of both; NaN if either is.",
@@ -289,6 +311,7 @@ def add(input, other, *, alpha=1, out=None):
     >>> rushlight.add(rushlight.tensor([1., 2.]), 10)
     tensor([11., 12.])
     """
+    input = _one_tensor(input, other)
     result = ops.add(input, other) if alpha == 1 else _scaled(ops.add_alpha, input, other, alpha)
     return result if out is None else write_out(out, result)
 
@@ -300,6 +323,7 @@ def sub(input, other, *, alpha=1, out=None):
     >>> rushlight.sub(rushlight.tensor([5, 6]), 2, alpha=2)
     tensor([1, 2])
     """
+    input = _one_tensor(input, other)
     result = input - other if alpha == 1 else _scaled(ops.sub_alpha, input, other, alpha)
     return result if out is None else write_out(out, result)
 
@@ -325,6 +349,8 @@ def add_(self, other, *, alpha=1):
 @method(aliases=("subtract_",))
 def sub_(self, other, *, alpha=1):
     """In-place version of sub."""
+    if self.dtype == _C.bool or other is True or other is False or getattr(other, "dtype", None) == _C.bool:
+        self - other  # raises, saying why
     return _C.in_place(ops.sub, self, other) if alpha == 1 else _C.in_place(ops.sub_alpha, self, other, alpha)
 
 
@@ -361,7 +387,7 @@ def div(input, other, *, rounding_mode=None, out=None):
     >>> rushlight.div(rushlight.tensor([7, -7]), 2, rounding_mode="floor")
     tensor([ 3, -4])
     """
-    result = _divider(rounding_mode)(input, other)
+    result = _divider(rounding_mode)(_one_tensor(input, other), other)
     return result if out is None else write_out(out, result)
 
 
@@ -590,8 +616,6 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     if not input.is_floating_point():
         if input.is_complex():
             parts = (_nan_to_num(p, nan, posinf, neginf) for p in (ops.real(input), ops.imag(input)))
-            from rushlight.ops._public import FUNCTIONS
-
             return FUNCTIONS["complex"](*parts)
         return ops.clone(input)
     from rushlight._dtype_info import finfo
