@@ -227,6 +227,13 @@ _LAZY_NAMES |= dict.fromkeys(
     "_checks",
 )  # fmt: skip
 _LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
+_LAZY_NAMES |= dict.fromkeys(
+    (
+        "_chunk_cat", "_native_batch_norm_legit", "_segment_reduce", "_unsafe_masked_index",
+        "_unsafe_masked_index_put_accumulate",
+    ),
+    "_underscored",
+)  # fmt: skip
 
 if _typing.TYPE_CHECKING:
     from rushlight import cuda, nn, optim, overrides, utils

@@ -85,7 +85,7 @@ def numpy(self, *, force=False):
     """A NumPy array on this tensor's memory; force=True copies or detaches where it must.
 
     >>> rushlight.tensor([1, 2]).numpy()
-    array([1, 2], dtype=int64)
+    array([1, 2])
     """
     if self.requires_grad and not force and _C.is_grad_enabled():
         raise RuntimeError(

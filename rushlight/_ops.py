@@ -292,7 +292,9 @@ def _public_function(name: str) -> Any:
         found = getattr(space, name, None)
         if callable(found):
             return found
-    return None
+    from rushlight._underscored import ATEN
+
+    return ATEN.get(name)
 
 
 def _packet(space: str, name: str) -> OpOverloadPacket | None:

@@ -38,6 +38,34 @@ def _mask_of(input: Tensor, mask: Tensor | None) -> Tensor | None:
     return mask.bool().expand(input.shape)
 
 
+def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The mask of a call, as large as the input: where elements are counted."""
+    mask = kwargs.get("mask")
+    found = _mask_of(input, mask)
+    if found is None:
+        raise ValueError("_input_mask requires explicit mask")
+    return found
+
+
+# Where the dimension stands among the arguments of the reductions; the other functions keep the size.
+_DIM_AT = dict.fromkeys(
+    ("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "logsumexp", "var", "std"), 0
+) | {"norm": 1}
+
+
+def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The mask of the result of `op`: a reduced element counts if one of its elements does."""
+    mask = _input_mask(input, *args, **kwargs)
+    at = _DIM_AT.get(op.__name__)
+    if at is None:
+        return mask
+    dim = args[at] if len(args) > at else kwargs.get("dim")
+    dims = _dims(dim, input.dim())
+    if not dims:
+        return mask
+    return rushlight.any(mask, dims, kwargs.get("keepdim", False))
+
+
 def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
     mask = _mask_of(input, mask)
     return input if mask is None else ops.where(mask, input, value)

@@ -21,7 +21,7 @@ op(
     [
         call(x(2, 3, 5), x(4, 3, 2), x(4)),
         call(x(3, 5), x(2, 3, 3)),
-        call(x(1, 4, 6), x(4, 2, 3), x(4), 2, 1, 2, 2),
+        call(x(1, 4, 6), x(4, 2, 3), x(4), 2, 1, 2, 2, only="fc"),
         call(x(1, 2, 5), x(2, 2, 2), padding="same"),
         call(x(0, 2, 5), x(2, 2, 2), only="fci"),
     ],
@@ -35,7 +35,7 @@ op(
         call(x(1, 2, 4, 4), x(2, 2, 1, 1)),
         call(x(4, 4, 3), x(2, 2, 3, 3), x(2), padding=1, groups=2),
         call(x(1, 3, 5, 4), x(3, 1, 3, 2), x(3), (2, 1), (1, 0), 1, 3),
-        call(x(1, 1, 5, 5), x(1, 1, 2, 2), dilation=2, padding="same"),
+        call(x(1, 1, 5, 5), x(1, 1, 2, 2), dilation=2, padding="same", only="fc"),
         call(x(1, 2, 4, 4), x(2, 2, 3, 3), None, 2, 2),
     ],
     **CONV,
@@ -56,7 +56,7 @@ op(
         call(x(1, 2, 3), x(2, 1, 2), dilation=2),
         call(x(1, 1, 4), x(1, 2, 1), None, 1, 0, 2, 1, 3),
     ],
-    **CONV,
+    **CONV | {"dtypes": "fc"},
     covers=("conv_transpose",),
 )
 op(
@@ -66,9 +66,9 @@ op(
         call(x(1, 2, 2, 3), x(2, 1, 3, 2), None, (2, 1), (1, 0), (1, 0), 2),
         call(x(1, 1, 2, 2), x(1, 1, 2, 2), None, (2, 1), 1, (3, 2), 1, (4, 3)),
     ],
-    **CONV,
+    **CONV | {"dtypes": "fc"},
 )
-op("conv_transpose3d", [call(x(1, 2, 2, 1, 2), x(2, 1, 2, 2, 1), x(1), 2)], **CONV)
+op("conv_transpose3d", [call(x(1, 2, 2, 1, 2), x(2, 1, 2, 2, 1), x(1), 2)], **CONV | {"dtypes": "fc"})
 op(
     "convolution",
     [
@@ -274,7 +274,7 @@ functional(
         call(x(2, 1, 2), index(1, 2, 0, 3, shape=(2, 1, 2)), 2),
         call(x(1, 2), index(0, 4, shape=(1, 2)), 2, output_size=(5,)),
     ],
-    dtypes="fi",
+    dtypes="f",
     covers=("max_unpool",),
 )
 functional(
@@ -283,9 +283,9 @@ functional(
         call(x(1, 1, 2, 2), index(0, 3, 9, 14, shape=(1, 1, 2, 2)), 2),
         call(x(1, 1, 2), index(3, 2, shape=(1, 1, 2)), (3, 2), 2, (1, 0)),
     ],
-    dtypes="fi",
+    dtypes="f",
 )
-functional("max_unpool3d", [call(x(1, 1, 1, 2), index(0, 3, shape=(1, 1, 1, 2)), 2)], dtypes="fi")
+functional("max_unpool3d", [call(x(1, 1, 1, 2), index(0, 3, shape=(1, 1, 1, 2)), 2)], dtypes="f")
 
 
 def _quietly(name: str) -> Any:

@@ -179,7 +179,7 @@ op(
     "index_reduce",
     [
         call(x(3, 4, distinct=True, **AWAY), 0, index(2, 0), x(2, 4, distinct=True, **AWAY), how, only=kinds)
-        for how, kinds in (("prod", "fcib"), ("mean", "fci"), ("amax", "fib"), ("amin", "fib"))
+        for how, kinds in (("prod", "fi"), ("mean", "fi"), ("amax", "fi"), ("amin", "fi"))
     ],
     grad="f",
     second=False,

@@ -419,7 +419,7 @@ op(
 op(
     "linalg.vander",
     [call(x(3)), call(x(2, 3), N=4), call(x(2), N=2)],
-    dtypes="fci",
+    dtypes="sci",
     strict=False,
     tolerance=4.0,
 )

@@ -119,3 +119,75 @@ def test_pairs_of_one_s_own():
     found = comparison.not_close_error_metas({"a": "x", "b": [1]}, {"a": "y", "b": [2]}, pair_types=kinds)
     assert [(meta.msg, meta.id) for meta in found] == [("'x' is not 'y'", ("a",)), ("1 != 2", ("b", 0))]
     assert str(found[0].to_error(lambda text: f"so: {text}")).startswith("so: 'x' is not 'y'")
+
+
+# ---- odd arguments that torch's own tests try
+
+
+def test_two_numbers_make_a_tensor():
+    for name, expected in (("add", 5), ("sub", -1), ("mul", 6), ("floor_divide", 0)):
+        result = getattr(rushlight, name)(2, 3)
+        assert (result.item(), result.dtype, result.dim()) == (expected, rushlight.int64, 0)
+    assert rushlight.div(1, 2).item() == 0.5
+    with pytest.raises(RuntimeError, match="with two bool tensors is not supported"):
+        rushlight.tensor([True]).sub_(rushlight.tensor([True]))
+
+
+def test_out_on_another_device_is_refused():
+    with pytest.raises(RuntimeError, match="cross-device copies are not allowed"):
+        rushlight.exp(rushlight.ones(2), out=rushlight.empty(2, device="meta"))
+
+
+def test_out_that_overlaps():
+    x = rushlight.arange(4.0)
+    for write in (
+        lambda: rushlight.exp(x[:3], out=x[1:]),
+        lambda: rushlight.add(x[:3], 1, out=x[1:]),
+        lambda: x[1:].copy_(x[:3]),
+    ):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            write()
+    rushlight.mul(x, 2, out=x)
+    assert x.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_an_error_about_out_names_the_function():
+    x = rushlight.ones(2, requires_grad=True)
+    for name in ("exp", "add"):
+        with pytest.raises(RuntimeError, match=rf"^{name}\(\): functions with out="):
+            getattr(rushlight, name)(*[x] * (2 if name == "add" else 1), out=rushlight.empty(2))
+
+
+def test_numpy_integers_are_the_ones_of_tables():
+    numpy = pytest.importorskip("numpy")
+    assert rushlight.tensor([1]).numpy().dtype.type is numpy.int64
+
+
+def test_isin_looks_many_up():
+    x = rushlight.tensor([3.0, float("nan"), 50.0, -1.0, 99.5])
+    known = rushlight.cat([rushlight.arange(100.0), rushlight.tensor([float("nan")])])
+    assert rushlight.isin(x, known).tolist() == [True, False, True, False, False]
+    with pytest.raises(RuntimeError, match="Unsupported input type encountered for isin"):
+        rushlight.isin(rushlight.tensor([True]), rushlight.tensor([True]))
+
+
+def test_unique_rows_of_nothing():
+    assert rushlight.unique(rushlight.zeros(0, 5, 5), dim=0).shape == (0, 5, 5)
+    with pytest.raises(RuntimeError, match="There are 0 sized dimensions"):
+        rushlight.unique(rushlight.zeros(5, 0), dim=0)
+
+
+def test_underscored_functions():
+    pieces = rushlight._chunk_cat([rushlight.arange(5), rushlight.arange(4)], 0, 2)
+    assert pieces.tolist() == [[0, 1, 2, 0, 1], [3, 4, 0, 2, 3]]
+    x = rushlight.tensor([[0.0, 1.0, 2.0]], requires_grad=True)
+    y = x.softmax(1)
+    aten = rushlight.ops.aten
+    g = rushlight.tensor([[1.0, 0.0, 2.0]])
+    (expected,) = rushlight.autograd.grad(y, x, g)
+    assert rushlight.allclose(aten._softmax_backward_data(g, y, 1, rushlight.float32), expected)
+    assert aten.slice.Tensor(x, 1, 0, 2).tolist() == [[0.0, 1.0]]
+    mask = rushlight.masked._output_mask(
+        rushlight.masked.sum, x, 1, mask=rushlight.tensor([True, False, True])
+    )
+    assert mask.tolist() == [True]

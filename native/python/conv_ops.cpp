@@ -222,6 +222,10 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   check_devices(x, weight);
   check_devices(x, bias);
   check_dtypes(x, weight, bias);
+  bool dilated = std::any_of(window.dilation.at, window.dilation.at + 3, [](int64_t d) { return d > 1; });
+  if (dilated && is_integral(x->dtype) && x->dtype != DType::i64) {
+    fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
+  }
   Shape sizes;
   result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);

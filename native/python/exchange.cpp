@@ -115,7 +115,9 @@ struct Buffer {
 PyTypeObject* BufferType = nullptr;
 
 const char* format_of(DType dtype) {
-  constexpr const char* formats[] = {"B", "b", "h", "i", "q", "e", "f", "d", "Zf", "Zd", "?", nullptr};
+  // NumPy's int64 is C's long where that has 64 bits; "q" would be its longlong, which many a table lacks.
+  constexpr const char* wide = sizeof(long) == 8 ? "l" : "q";
+  constexpr const char* formats[] = {"B", "b", "h", "i", wide, "e", "f", "d", "Zf", "Zd", "?", nullptr};
   return formats[int(dtype)];
 }
 

@@ -692,8 +692,7 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   if (is_tensor(args[1])) number.store(t->dtype, element);
   else store_checked(number, t->dtype, element);
   TensorRef result = out ? share(out) : empty_like(t, t->dtype);
-  if (!result->is_meta()) check_writable(result.get());
-  fill(result.get(), element);
+  fill(result.get(), element);  // an expanded tensor may be filled: all its elements become the same
   return result.release_object();
 }
 

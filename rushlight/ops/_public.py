@@ -140,13 +140,12 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
 def warn_resized(out: Tensor, result: Tensor) -> None:
     """Says that an `out=` of another size is about to be resized."""
     if out.numel():
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape {list(out.shape)}, which "
             f"does not match the required output shape {list(result.shape)}. This behavior is deprecated, "
             "and in a future PyTorch release outputs will not be resized unless they have zero elements. "
             "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-            "t.resize_(0).",
-            stacklevel=4,
+            "t.resize_(0)."
         )
 
 

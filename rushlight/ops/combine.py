@@ -96,8 +96,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
         )
-    if out.shape == result.shape:
-        check_apart(out, *tensors)
+    check_apart(out, *tensors)
     return write_out(out, result)
 
 
@@ -110,7 +109,10 @@ def stack(tensors, dim=0, *, out=None):
             [3, 4]])
     """
     result = ops.stack(_tensors(tensors, "stack"), dim)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    check_apart(out, *tensors)
+    return write_out(out, result)
 
 
 def _some(tensors, name):

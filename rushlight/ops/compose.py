@@ -101,9 +101,22 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
         elements = _C.from_data(elements, None, None)
     if not isinstance(test_elements, Tensor):
         test_elements = _C.from_data(test_elements, None, None)
-    found = ops.eq(elements.unsqueeze(-1), test_elements.reshape(-1)).any(-1)
+    for each in (elements, test_elements):
+        if each.is_complex() or each.dtype == _C.bool:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(each.dtype)}")
+    found = _among(elements, test_elements.reshape(-1))
     result = ops.logical_not(found) if invert else found
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+
+
+def _among(elements, known):
+    """Whether each element equals one of `known`: compared one by one, or looked up if they are many."""
+    if len(known) <= 16 or elements.numel() == 0:
+        return ops.eq(elements.unsqueeze(-1), known).any(-1)
+    kind = _C.result_type(elements, known)
+    elements, known = elements.to(kind), FUNCTIONS["sort"](known.to(kind))[0]
+    place = FUNCTIONS["searchsorted"](known, elements.contiguous()).clamp(max=len(known) - 1)
+    return ops.eq(known[place], elements)
 
 
 @public
@@ -476,7 +489,16 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         ordered, order = flat.sort(stable=True)
     else:
         d = wrap_dim(dim, input.dim())
-        rows = input.movedim(d, 0).reshape(input.size(d), -1)
+        rows = input.movedim(d, 0)
+        if list(rows.shape).count(0) > 1:
+            raise RuntimeError(
+                "Number of zero sized dimensions is more than one, so unique cannot be applied "
+            )
+        if rows.size(0) and not rows.numel():
+            raise RuntimeError(
+                "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+            )
+        rows = rows.reshape(rows.size(0), rows.numel() // max(rows.size(0), 1))
         order = _C.arange(0, 1, rows.size(0), _C.int64, None)
         for column in reversed(range(rows.size(1))):  # least significant column first; each sort is stable
             order = order[rows[:, column][order].argsort(stable=True)]

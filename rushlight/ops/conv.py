@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rushlight import _C
 
-from ._public import Tensor, function
+from ._public import Tensor, function, type_name
 from ._rules import derivative
 from ._tangents import LINEAR, MULTILINEAR
 
@@ -185,8 +185,14 @@ def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):
     return _convolution(input, weight, bias, stride, padding, dilation, groups)
 
 
+_ODD = (_C.int8, _C.int16, _C.int32, _C.uint8, _C.bool)  # torch has no such kernel for these
+
+
 def _conv_transpose(name, dims, input, weight, bias, stride, padding, output_padding, groups, dilation):
     _check_shapes(name, dims, input, weight, {"stride": stride, "dilation": dilation})
+    if input.dtype in _ODD:
+        kernel = f"slow_conv_transpose{max(dims, 2)}d_out_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
     if input.ndim == dims + 1:
         result = _transpose(
             input.unsqueeze(0), weight, bias, stride, padding, output_padding, dilation, groups

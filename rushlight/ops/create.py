@@ -303,6 +303,8 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     if dtype is None:
         whole = all(isinstance(x, int) for x in (start, end, step))
         dtype = out.dtype if out is not None else _C.int64 if whole else _C.get_default_dtype()
+    if dtype.is_complex or dtype == _C.bool:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -379,6 +381,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     _checked(layout, pin_memory)
     start, end = _ends("logspace", start, end, steps)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
+    if dtype == _C.bool:
+        raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     wide = dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         # The exponents run between whole numbers, as torch has it.

@@ -438,6 +438,11 @@ def index_fill_(self, dim, index, value):
     return write_in_place(ops.index_fill, self, index, value, dim)
 
 
+def _check_reducible(input):
+    if isinstance(input, Tensor) and (input.is_complex() or input.dtype == _C.bool):
+        raise NotImplementedError(f"\"index_func_\" not implemented for '{type_name(input.dtype)}'")
+
+
 @public
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """A copy of `input` with slices of `source` reduced ("prod", "mean"...) into those at `index`.
@@ -445,6 +450,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     >>> rushlight.ones(2).index_reduce(0, rushlight.tensor([1, 1]), rushlight.tensor([3.0, 4.0]), "prod")
     tensor([ 1., 12.])
     """
+    _check_reducible(input)
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -452,6 +458,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 @method
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """In-place version of :meth:`index_reduce`."""
+    _check_reducible(self)
     return write_in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
 
 

@@ -374,9 +374,10 @@ def vander(x, *, N=None):
     tensor([[1, 2, 4],
             [1, 3, 9]])
     """
-    if x.dtype == _C.bool:
+    if x.dtype in (_C.bool, _C.float16, _C.bfloat16):
         raise RuntimeError(
-            "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{type_name(x.dtype)}"
         )
     if x.ndim == 0:
         x = x.unsqueeze(-1)

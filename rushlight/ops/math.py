@@ -41,7 +41,9 @@ def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
     op = getattr(ops, name)
 
     def function(input, *, out=None):
-        return op(input) if out is None else write_out(out, op(input), exact=exact)
+        if out is None:
+            return op(input)
+        return write_out(out, op(input), exact=exact)
 
     _name(function, name)
     function.__doc__ = _example(doc, name, shown, given)
@@ -148,28 +150,36 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
 
         def function(input, other, *, out=None):
             input = _one_tensor(input, other)
-            return op(input, other) if out is None else write_out(out, op(input, other))
+            if out is None:
+                return op(input, other)
+            return write_out(out, op(input, other))
 
     elif numbers == "both":
 
         def function(input, other, *, out=None):
             if not isinstance(input, Tensor) and not isinstance(other, Tensor):
                 raise invalid_combination(name, (input, other), *_NUMBERS)
-            return op(input, other) if out is None else write_out(out, op(input, other))
+            if out is None:
+                return op(input, other)
+            return write_out(out, op(input, other))
 
     elif numbers == "right":
 
         def function(input, other, *, out=None):
             if not isinstance(input, Tensor):
                 raise invalid_combination(name, (input, other), *_NUMBERS)
-            return op(input, other) if out is None else write_out(out, op(input, other))
+            if out is None:
+                return op(input, other)
+            return write_out(out, op(input, other))
 
     else:
 
         def function(input, other, *, out=None):
             check_tensor(input, name, "input", 1)
             check_tensor(other, name, "other", 2)
-            return op(input, other) if out is None else write_out(out, op(input, other))
+            if out is None:
+                return op(input, other)
+            return write_out(out, op(input, other))
 
     _name(function, name)
     function.__doc__ = _example(doc, name, shown, left, right)
@@ -313,7 +323,9 @@ def add(input, other, *, alpha=1, out=None):
     """
     input = _one_tensor(input, other)
     result = ops.add(input, other) if alpha == 1 else _scaled(ops.add_alpha, input, other, alpha)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result)
 
 
 @public(aliases=("subtract",))
@@ -325,7 +337,9 @@ def sub(input, other, *, alpha=1, out=None):
     """
     input = _one_tensor(input, other)
     result = input - other if alpha == 1 else _scaled(ops.sub_alpha, input, other, alpha)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result)
 
 
 def _scaled(op, input, other, alpha):
@@ -388,7 +402,9 @@ def div(input, other, *, rounding_mode=None, out=None):
     tensor([ 3, -4])
     """
     result = _divider(rounding_mode)(_one_tensor(input, other), other)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result)
 
 
 @method(aliases=("divide_",))
@@ -422,7 +438,9 @@ def pow(input, exponent, *, out=None):
     """
     _check_power("pow", input, exponent)
     result = input**exponent
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result)
 
 
 def _check_power(name, input, exponent):

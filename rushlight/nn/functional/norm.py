@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight.nn.functional._checks import functional
-from rushlight.ops._public import write_out
+from rushlight.ops._public import type_name, write_out
 
 
 def _check_values_per_channel(sizes, shown):
@@ -117,6 +117,9 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         )
     if input.numel() == 0:
         return input
+    if input.is_complex() or not (input.is_floating_point() or input.dtype == rushlight.int64):
+        kernel = "avg_pool2d" if dims == 3 else "avg_pool3d_out_frame"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
     squares = input * input
     channels, before, after = input.size(1), size // 2, (size - 1) // 2
 
@@ -127,8 +130,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     total = padded.narrow(1, 0, channels)
     for shift in range(1, size):
         total = total + padded.narrow(1, shift, channels)
-    floating = input.is_floating_point() or input.is_complex()
-    mean = total / size if floating else total.div(size, rounding_mode="trunc")
+    mean = total / size if input.is_floating_point() else total.div(size, rounding_mode="trunc")
     return input / (mean * alpha + k).pow(beta)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, require_tensor
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.ops import pool
 from rushlight.ops.pool import adaptive_avg_pool1d, avg_pool1d
 
@@ -322,6 +322,7 @@ def _unpool(dims, input, indices, kernel_size, stride, padding, output_size):
             f"{input.ndim} dimensions."
         )
     size = _unpool_size(input, kernel, stride, padding, output_size)
+    require_floating(name, f"max_unpool{max(dims, 2)}d", input)
     if dims == 1:
         # As torch, which unpools lines as columns of an image.
         return ops.max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)

@@ -1,0 +1,112 @@
+"""Functions that torch has under a leading underscore and that libraries call all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import Tensor
+from rushlight.ops._public import FUNCTIONS, write_out
+
+_segment_reduce = FUNCTIONS["segment_reduce"]
+
+
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+    """input[indices] where the mask is set (elsewhere an index may be out of range), else `fill`.
+
+    >>> x, at = rushlight.tensor([1.0, 2.0]), rushlight.tensor([1, 7])
+    >>> rushlight._unsafe_masked_index(x, rushlight.tensor([True, False]), [at], 0.0)
+    tensor([2., 0.])
+    """
+    safe = [None if index is None else index.where(mask, 0) for index in indices]
+    found = input[tuple(slice(None) if index is None else index for index in safe)]
+    return found.masked_fill(mask.logical_not(), fill)
+
+
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """input with `values` added at the indices where the mask is set.
+
+    >>> x, at = rushlight.tensor([1.0, 2.0]), rushlight.tensor([1, 7])
+    >>> rushlight._unsafe_masked_index_put_accumulate(x, at < 2, [at], rushlight.ones(2))
+    tensor([1., 3.])
+    """
+    safe = [None if index is None else index.where(mask, 0) for index in indices]
+    return input.index_put(safe, values.masked_fill(mask.logical_not(), 0), accumulate=True)
+
+
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
+    """Each tensor in `num_chunks` equal pieces along dim (the last ones filled up with zeros), flattened from
+    there on and joined: all first pieces, all second ones, ...
+
+    >>> rushlight._chunk_cat([rushlight.tensor([1, 2, 3]), rushlight.tensor([4])], 0, 2)
+    tensor([[1, 2, 4],
+            [3, 0, 0]])
+    """
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    first = tensors[0]
+    pieces = []
+    for tensor in tensors:
+        if tensor.numel() == 0:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if tensor.dtype != first.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if tensor.dim() <= dim or tensor.shape[:dim] != first.shape[:dim]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+        size = tensor.size(dim)
+        length = -(-size // num_chunks)
+        rest = tensor.shape[dim + 1 :]
+        filling = tensor.new_zeros((*tensor.shape[:dim], length * num_chunks - size, *rest))
+        whole = rushlight.cat([tensor, filling], dim)
+        pieces.append(whole.reshape(*tensor.shape[:dim], num_chunks, -1))
+    result = rushlight.cat(pieces, dim + 1)
+    return result if out is None else write_out(out, result)
+
+
+def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out: Any = None) -> tuple:
+    """native_batch_norm; the running statistics can be left out.
+
+    >>> rushlight._native_batch_norm_legit(rushlight.tensor([[0.0], [2.0]]), None, None, True, 0.1, 1e-12)[1]
+    tensor([1.])
+    """
+    if len(rest) == 3:
+        rest = (None, None, *rest)
+    return rushlight.native_batch_norm(input, weight, bias, *rest, out=out)
+
+
+# ---- names that only torch.ops.aten has
+
+
+def _slice(self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
+    """self[start:end:step] along a dimension, as a view."""
+    dim += self.dim() if dim < 0 else 0
+    return self[(slice(None),) * dim + (slice(start, end, step),)]
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax, from its result."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of log_softmax, from its result."""
+    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _batch_norm_with_update(
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> tuple:
+    """native_batch_norm in training, with a reserve that nothing needs here."""
+    results = rushlight.native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*results, rushlight.empty(0, dtype=rushlight.uint8))
+
+
+ATEN = {
+    "slice": _slice,
+    "_softmax_backward_data": _softmax_backward_data,
+    "_log_softmax_backward_data": _log_softmax_backward_data,
+    "_batch_norm_with_update": _batch_norm_with_update,
+}
