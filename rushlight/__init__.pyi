@@ -77,9 +77,14 @@ from rushlight._checks import _check_tensor_all_with as _check_tensor_all_with
 from rushlight._checks import _check_type as _check_type
 from rushlight._checks import _check_value as _check_value
 from rushlight._checks import _check_with as _check_with
+from rushlight._underscored import _chunk_cat as _chunk_cat
 from rushlight._compile import _disable_dynamo as _disable_dynamo
+from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
+from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._checks import _softmax_backward_data as _softmax_backward_data
+from rushlight._underscored import _unsafe_masked_index as _unsafe_masked_index
+from rushlight._underscored import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from rushlight.amp import autocast as autocast
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from rushlight._checks import eig as eig
