@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import types
 from typing import Any, NoReturn
 
 import rushlight
@@ -63,6 +64,13 @@ class ScriptDict(dict):
 
     def __init__(self, *args: Any) -> NoReturn:
         raise NotImplementedError("Rushlight has no TorchScript")
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple:
+    """What the arguments of `Module.to` ask for: device, dtype, non_blocking, memory_format."""
+    from rushlight.nn.module import _parse_to as parse
+
+    return parse(*args, **kwargs)
 
 
 _executor = {"optimize": True, "profiling": True, "mode": True}
@@ -126,4 +134,5 @@ NAMES |= {
     "_jit_set_profiling_mode": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
+    "_nn": types.SimpleNamespace(_parse_to=_parse_to),
 }  # fmt: skip

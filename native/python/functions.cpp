@@ -140,6 +140,19 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
   return PyObject_Vectorcall(function, moved.data(), size_t(positional) + 1, names.get());
 }
 
+// A call that failed because of too many positional arguments may be of a form that torch still takes:
+// x.add_(alpha, other). The function that knows such forms is the attribute `old_form`; see ops/_old_forms.py.
+PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (!f->dict || !PyFunction_Check(f->wrapped) || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(f->wrapped));
+  if (PyVectorcall_NARGS(nargsf) <= code->co_argcount) return nullptr;
+  PyObject* old_form = PyDict_GetItemString(f->dict, "old_form");
+  if (!old_form) return nullptr;
+  Ref<PyObject> keep(Py_NewRef(old_form));
+  PyErr_Clear();
+  return PyObject_Vectorcall(old_form, args, nargsf, kwnames);
+}
+
 // The Python function itself.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (kwnames) {
@@ -148,7 +161,8 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);
     if (at >= 0) return call_with_whole(f->wrapped, args, positional, kwnames, at);
   }
-  return PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+  PyObject* result = PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+  return result ? result : call_old_form(f, args, nargsf, kwnames);
 }
 
 // The call handed to the protocol as a tuple and a dict.

@@ -42,6 +42,7 @@ from rushlight.ops import (
 )
 
 from rushlight.ops import forms  # isort: skip  (of what is there by now)
+from rushlight.ops import _old_forms  # isort: skip
 from rushlight.ops._public import FUNCTIONS
 from rushlight.ops._rules import check_complete
 

@@ -72,7 +72,7 @@ class Adam(GroupOptimizer):
         check_at_least_zero(lr=lr, eps=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
-        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+        if not any(isinstance(betas[0], kind) and isinstance(betas[1], kind) for kind in (float, Tensor)):
             raise ValueError("betas must be either both floats or both Tensors")
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor):

@@ -1,0 +1,63 @@
+"""Calls with the factors between the tensors, as programs of torch's first years write them: `p.add_(lr, g)`,
+`torch.addmm(beta, m, alpha, a, b)`. torch still takes them and warns once; so does Rushlight.
+
+A public function is called in the form that it declares. Only when it refuses the number of arguments is its
+attribute `old_form` asked (native/python/functions.cpp), so the ordinary call pays nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS
+
+# The names of the factors, and how many tensors stand behind them.
+_FACTORS: dict[str, tuple[tuple[str, ...], int]] = {
+    **dict.fromkeys(("add", "sub"), (("alpha",), 1)),
+    **dict.fromkeys(("addcmul", "addcdiv"), (("value",), 2)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), 2)),
+}
+_warned = False
+
+
+def _old_form(name: str, function: Any) -> Any:
+    factors, count = _FACTORS[name.rstrip("_")]
+
+    def old_form(*args: Any, **options: Any) -> Any:
+        # beta stands in front of the tensor that it scales, unless that is the one whose method is called.
+        tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
+        numbers = [arg for arg in args if not isinstance(arg, _C.Tensor)]
+        first = 0 if len(factors) == 1 or isinstance(args[0], _C.Tensor) else 1
+        pattern = [arg for i, arg in enumerate(args) if i not in (0, first)]
+        fits = (
+            len(tensors) == count + 1
+            and 0 < len(numbers) <= len(factors)
+            and isinstance(args[first], _C.Tensor)
+            and all(isinstance(arg, _C.Tensor) for arg in pattern[-count:])
+            and not any(name in options for name in factors)
+        )
+        if not fits:
+            raise TypeError(
+                f"{name}() takes {count + 1} positional arguments but {len(args)} were given; the factors "
+                f"{' and '.join(factors)} are given by name"
+            )
+        _warn_once(name, factors)
+        return function(*tensors, **dict(zip(factors, numbers, strict=False)), **options)
+
+    return old_form
+
+
+def _warn_once(name: str, factors: tuple[str, ...]) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        from rushlight._warn import warn
+
+        options = ", ".join(f"{factor}=number" for factor in factors)
+        warn(f"This overload of {name} is deprecated:\nConsider {name}(tensors ..., {options}) instead.")
+
+
+for _name in _FACTORS:
+    for _function in (FUNCTIONS[_name], getattr(_C.Tensor, _name), getattr(_C.Tensor, f"{_name}_")):
+        _function.old_form = _old_form(_function.__name__, _function)
