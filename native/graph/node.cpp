@@ -162,16 +162,34 @@ PyObject* node_get_name(PyObject* self, PyObject*) {
   return PyUnicode_FromString(node_name(self_node(self)).c_str());
 }
 
+// An input without a derivative, an index or a mask, is not among the inputs that torch names.
+bool never_differentiable(const Node* node, uint32_t edge) {
+  if (node->kind != Node::operation || node->op->joint.function || node->edges[edge].node) return false;
+  // Which input the edge belongs to; a list of tensors has as many as are left over.
+  uint32_t input = 0, inputs = uint32_t(node->op->input_count);
+  for (uint32_t at = 0; input < inputs; input++) {
+    bool list = node->op->list_inputs >> input & 1;
+    at += list ? node->edge_count - (inputs - 1) : 1;
+    if (edge < at) break;
+  }
+  return input < inputs && !node->op->rules[input].function;
+}
+
 PyObject* node_next_functions(PyObject* self, void*) {
   Node* node = self_node(self);
-  PyObject* result = PyTuple_New(node->edge_count);
-  if (!result) return nullptr;
-  for (uint32_t i = 0; i < node->edge_count; i++) {
+  PyObject* result = PyList_New(0);
+  for (uint32_t i = 0; result && i < node->edge_count; i++) {
+    if (never_differentiable(node, i)) continue;
     Node* next = node->edges[i].node;
     if (next) expose(next);
-    PyTuple_SET_ITEM(result, i, Py_BuildValue("(OI)", next ? next->object() : Py_None, node->edges[i].nr));
+    PyObject* one = Py_BuildValue("(OI)", next ? next->object() : Py_None, node->edges[i].nr);
+    if (!one || PyList_Append(result, one) < 0) Py_CLEAR(result);
+    Py_XDECREF(one);
   }
-  return result;
+  if (!result) return nullptr;
+  PyObject* tuple = PyList_AsTuple(result);
+  Py_DECREF(result);
+  return tuple;
 }
 
 PyObject* node_get_source(PyObject* self, void*) { return source_as_tuple(self_node(self)->source); }
@@ -311,7 +329,8 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// `_saved_x` and `_raw_saved_x` are looked up by the names torch has for them (rushlight/autograd/graph.py).
+// `_saved_x` and `_raw_saved_x` are looked up by the names torch has for them
+// (rushlight/autograd/_saved_names.py).
 PyObject* node_getattro(PyObject* self, PyObject* name) {
   PyObject* value = PyObject_GenericGetAttr(self, name);
   if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
@@ -320,8 +339,8 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
     return value;
   PyErr_Clear();
   return guarded([&]() -> PyObject* {
-    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd.graph"));
-    return PyObject_CallMethod(module.get(), "_saved_attribute", "OO", self, name);
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.autograd._saved_names"));
+    return PyObject_CallMethod(module.get(), "saved_attribute", "OO", self, name);
   });
 }
 

@@ -290,64 +290,6 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _C.disable_saved_hooks(before)
 
 
-# torch's names of what a primitive calls otherwise.
-_TORCH_NAMES = {
-    "self": ("x", "a", "input"),
-    "other": ("b", "y"),
-    "result": ("out",),
-    "exponent": ("b", "s"),
-    "alpha": ("s",),
-    "threshold": ("s",),
-    "negative_slope": ("s",),
-    "min": ("s",),
-    "max": ("t",),
-    "mat1": ("a", "x"),
-    "mat2": ("b",),
-    "tensors": ("tensors",),
-    "indices": ("indices", "index"),
-    "condition": ("condition", "mask"),
-    "self_sym_sizes": ("x_shape", "a_shape"),
-    "self_sizes": ("x_shape", "a_shape"),
-    "input": ("input", "x"),
-    "approximate": ("approximate",),
-}
-
-
-# Where torch keeps a tuple of dimensions and a primitive one dimension.
-_DIM_TUPLES = ("SumBackward1", "MeanBackward1", "VarBackward0", "StdBackward0", "LogsumexpBackward0")
-
-
-def _saved_attribute(node: Node, attribute: str) -> Any:
-    """`grad_fn._saved_self` and `grad_fn._raw_saved_self`."""
-    raw = attribute.startswith("_raw_saved_")
-    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
-    primitive = node._primitive
-    candidates = (name, *_TORCH_NAMES.get(name, ()))
-    for found, slot, out in node._saved_names():
-        if found in candidates and raw:
-            return _C.raw_saved(node, slot, out)
-        if found in candidates:
-            return _as_torch_keeps(node, name, node._unpack(slot, out))
-    if not raw and name in ("self_sym_sizes", "self_sizes", "self_sym_numel") and node.next_functions:
-        source, number = node.next_functions[0]
-        if source is not None:
-            shape = source._outputs()[number][0]
-            return shape.numel() if name == "self_sym_numel" else tuple(shape)
-    known = () if primitive is None else (*primitive.args, *primitive.outputs)
-    if not raw and any(candidate in known for candidate in candidates):
-        return None
-    if not raw and name == "alpha" and node.name() in ("AddBackward0", "SubBackward0"):
-        return 1
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
-
-
-def _as_torch_keeps(node: Node, name: str, value: Any) -> Any:
-    if name == "dim" and node.name() in _DIM_TUPLES and isinstance(value, int):
-        return (value,)
-    # A Size compares and prints like the tuple torch has there, but is not one.
-    return tuple(value) if isinstance(value, tuple) else value
-
-
 # ---- writing to what was saved
 
 

@@ -45,8 +45,8 @@ derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
-derivative("floor_divide", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward1")
-derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward1")
+derivative("floor_divide", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
+derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
 derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
 derivative(
     "addcdiv",

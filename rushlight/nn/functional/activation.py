@@ -43,6 +43,7 @@ def threshold(input, threshold, value, inplace=False):
     tensor([-1.,  2.])
     """
     require_tensor("threshold", input)
+    threshold, value = (x.item() if isinstance(x, _C.Tensor) else x for x in (threshold, value))
     if inplace:
         return _in_place(ops.threshold, input, threshold, value)
     return ops.threshold(input, threshold, value)

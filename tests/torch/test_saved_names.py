@@ -1,0 +1,104 @@
+"""What nodes saved, asked for by torch's names (`grad_fn._saved_self`), and the nodes behind them."""
+
+import pytest
+import torch
+import torch.nn.functional
+
+import rushlight
+import rushlight.nn.functional
+
+# An expression of x [3, 4], y [3, 4], b [2, 3, 4], image [1, 2, 6, 6] and idx; the attributes to compare.
+CASES = {
+    "x + y": "alpha",
+    "x * 2": "other",
+    "x * y": "self other",
+    "x / 2.5": "other",
+    "x ** 2": "exponent self",
+    "x.exp()": "result",
+    "x.sum(1)": "dim keepdim self_sym_sizes",
+    "x.mean()": "self_sym_numel self_sym_sizes",
+    "x.amax(1)": "dim keepdim result",
+    "x.max(1)[0]": "dim indices keepdim",
+    "x.norm(p=3, dim=1)": "dim ord",
+    "x.clamp(0.1, 0.5)": "min max",
+    "x.cumsum(0)": "dim",
+    "x.softmax(1)": "dim result",
+    "x.transpose(0, 1)": "dim0 dim1",
+    "b.permute(2, 0, 1)": "dims",
+    "x[:, 1:3]": "dim start end step self_sym_sizes",
+    "x[idx]": "indices self_sym_sizes",
+    "x.gather(1, torch.zeros(3, 1, dtype=torch.int64))": "dim index sparse_grad",
+    "x.masked_fill(x > 0.5, 0.0)": "mask",
+    "torch.where(x > 0.5, x, y)": "condition",
+    "torch.cat([x, y], -1)": "dim",
+    "torch.stack([x, y], -1)": "dim",
+    "x.unbind(-1)[0]": "dim",
+    "x.unfold(0, 2, 1)": "dimension size step",
+    "x.as_strided((2, 2), (1, 2), 1)": "size stride storage_offset",
+    "torch.div(x, 2.0, rounding_mode='trunc')": "rounding_mode",
+    "torch.lerp(x, y, 0.5)": "weight",
+    "torch.lerp(x, y, y)": "weight end self",
+    "torch.addcmul(x, y, y, value=2)": "tensor1 tensor2 value",
+    "torch.polygamma(1, x)": "n self",
+    "torch.linalg.qr(x)[0]": "mode",
+    "F.elu(x)": "alpha scale input_scale",
+    "F.gelu(x)": "approximate self",
+    "F.gelu(x, approximate='tanh')": "approximate",
+    "F.softplus(x)": "beta threshold",
+    "F.leaky_relu(x, 0.2)": "negative_slope",
+    "F.threshold(x, torch.tensor(0.5), 2.0)": "threshold",
+    "F.mse_loss(x, y)": "reduction self target",
+    "F.embedding(idx, x)": "indices padding_idx scale_grad_by_freq sparse",
+    "F.layer_norm(x, (4,))": "normalized_shape result1 result2",
+    "F.avg_pool2d(image, 2)": "kernel_size stride padding count_include_pad divisor_override",
+    "F.max_pool2d(image, 2)": "kernel_size stride padding dilation ceil_mode",
+    "F.interpolate(image, scale_factor=2)": "output_size scales_h scales_w",
+    "F.interpolate(image, size=(3, 3), mode='bilinear')": "output_size align_corners scales_h",
+    "F.unfold(image, 2)": "kernel_size stride padding dilation",
+}
+
+
+def shown(value):
+    if hasattr(value, "detach"):
+        return [list(value.shape), value.detach().double().reshape(-1).numpy().round(4).tolist()]
+    if isinstance(value, tuple):
+        return ["tuple", *map(shown, value)]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def run(lib, expression, names):
+    def filled(*shape):
+        count = 1
+        for size in shape:
+            count *= size
+        return (lib.arange(float(count)).reshape(shape) / 7 % 1 + 0.1).requires_grad_()
+
+    known = {"torch": lib, "F": lib.nn.functional, "x": filled(3, 4), "y": filled(3, 4), "b": filled(2, 3, 4),
+             "image": filled(1, 2, 6, 6), "idx": lib.tensor([0, 2])}  # fmt: skip
+    node = eval(expression, known).grad_fn
+    behind = [type(next_node).__name__ for next_node, _ in node.next_functions]
+    values = {name: shown(getattr(node, f"_saved_{name}")) for name in names.split()}
+    return type(node).__name__, values, [name for name in behind if name != "NoneType"]
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_same(expression):
+    assert run(rushlight, expression, CASES[expression]) == run(torch, expression, CASES[expression])
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_inputs_without_derivative_are_not_among_the_next_functions(lib):
+    x, index = lib.ones(3, 4, requires_grad=True), lib.zeros(1, 4, dtype=lib.int64)
+    for y in (x.gather(0, index), x[index], x.index_select(0, index[0]), lib.where(x > 0, x, x * 2)):
+        assert all(node is not None for node, _ in y.grad_fn.next_functions)
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_freed_values_cannot_be_asked_for(lib):
+    x = lib.ones(2, 3, requires_grad=True)
+    y = x[:, lib.tensor([0, 1])]
+    assert y.grad_fn._saved_indices[0] is None
+    y.sum().backward()
+    for name in ("_saved_indices", "_raw_saved_indices"):
+        with pytest.raises(RuntimeError, match="after they have already been freed"):
+            getattr(y.grad_fn, name)
