@@ -29,6 +29,13 @@ PyObject* rewritten_call(PyObject* function, PyObject* const* args, size_t nargs
     return entry_of(function)(function, args, nargsf, kwnames);
   }
   vectorcallfunc original = found->second.original;
+  // What is written to a given tensor is computed as asked for.
+  Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < named; i++) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "out") == 0 &&
+        args[PyVectorcall_NARGS(nargsf) + i] != Py_None)
+      return original(function, args, nargsf, kwnames);
+  }
   return guarded([&]() -> PyObject* {
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
     Py_ssize_t count = positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);

@@ -11,7 +11,7 @@ import functools
 import importlib
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import rushlight
@@ -21,10 +21,11 @@ __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 # By the places where torch has them: a name that is not there (yet) is left out.
 _LOWER = {
-    "rushlight": "matmul mm bmm addmm baddbmm addbmm chain_matmul",
-    "rushlight.linalg": "vecdot multi_dot matmul",
+    "rushlight": "matmul mm bmm addmm baddbmm addbmm chain_matmul einsum tensordot conv_tbc matrix_power "
+    "prelu lstm",
+    "rushlight.linalg": "vecdot multi_dot matmul matrix_power",
     "rushlight.nn.functional": "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
-    "conv_transpose3d scaled_dot_product_attention",
+    "conv_transpose3d scaled_dot_product_attention prelu",
 }
 _FLOAT32 = {
     "rushlight": "prod trace cdist quantile nanquantile polar view_as_complex inverse pinverse cholesky "
@@ -36,8 +37,10 @@ _FLOAT32 = {
     "binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_embedding_loss "
     "margin_ranking_loss triplet_margin_loss hinge_embedding_loss multi_margin_loss "
     "multilabel_margin_loss poisson_nll_loss soft_margin_loss ctc_loss avg_pool3d adaptive_avg_pool3d "
-    "grid_sample",
+    "grid_sample max_pool3d max_unpool2d max_unpool3d adaptive_max_pool3d fractional_max_pool2d "
+    "fractional_max_pool3d",
 }
+_PADS = {"rushlight.nn.functional": "pad"}
 _WIDEST = {"rushlight": "cat stack index_copy concat concatenate"}
 
 
@@ -61,7 +64,7 @@ _native_matmul: dict[str, Any] = {}
 
 def _functions() -> dict[int, tuple[Any, str]]:
     found: dict[int, tuple[Any, str]] = {}
-    for kind, table in (("lower", _LOWER), ("float32", _FLOAT32), ("widest", _WIDEST)):
+    for kind, table in (("lower", _LOWER), ("float32", _FLOAT32), ("widest", _WIDEST), ("pad", _PADS)):
         for module_name, names in table.items():
             try:
                 module = importlib.import_module(module_name)
@@ -107,11 +110,21 @@ def _rewrite(function: Any, arguments: list) -> list:
         return arguments
     kind = _kinds[id(function)]
     if kind == "lower":
-        return [_cast(value, state.dtype) for value in arguments]
+        return [_lowered(value, state.dtype) for value in arguments]
     if kind == "float32":
-        return [_cast(value, _C.float32) for value in arguments]
+        return [_lowered(value, _C.float32) for value in arguments]
+    if kind == "pad":
+        return [_lowered(value, _C.float32) for value in arguments] if _mirrors(arguments) else arguments
     widest = _widest(arguments)
-    return arguments if widest is None else [_cast(value, widest) for value in arguments]
+    return arguments if widest is None else [_lowered(value, widest) for value in arguments]
+
+
+def _mirrors(arguments: list) -> bool:
+    """Whether a call of `pad` is for one of the modes that run in float32."""
+    widths = [value for value in arguments if isinstance(value, (tuple, list))]
+    flat = bool(widths) and len(widths[0]) <= 4
+    words = [value for value in arguments if isinstance(value, str)]
+    return "replicate" in words or ("reflect" in words and flat)
 
 
 def _castable(value: Any) -> bool:
@@ -128,7 +141,7 @@ def _widest(values: Any) -> Any:
     return _C.float32 if _C.float32 in dtypes and len(dtypes) > 1 and _C.float64 not in dtypes else None
 
 
-def _cast(value: Any, dtype: _C.dtype) -> Any:
+def _lowered(value: Any, dtype: _C.dtype) -> Any:
     if isinstance(value, _C.Tensor):
         if not _castable(value) or value.dtype == dtype:
             return value
@@ -141,7 +154,22 @@ def _cast(value: Any, dtype: _C.dtype) -> Any:
             known = state.cache[id(value)] = value, value.to(dtype)
         return known[1]
     if isinstance(value, (list, tuple)) and any(isinstance(one, _C.Tensor) for one in value):
-        return type(value)(_cast(one, dtype) for one in value)
+        return type(value)(_lowered(one, dtype) for one in value)
+    return value
+
+
+def _cast(value: Any, device_type: str, dtype: _C.dtype) -> Any:
+    """A value, or what a container holds, with its floating tensors in another dtype."""
+    if isinstance(value, _C.Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype != _C.float64
+        return value.to(dtype) if fits else value
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, Mapping):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, Iterable) and hasattr(value, "__len__"):
+        items = [_cast(each, device_type, dtype) for each in value]
+        return type(value)(items) if isinstance(value, (list, tuple)) else items
     return value
 
 
@@ -151,7 +179,7 @@ def is_autocast_available(device_type: str) -> bool:
     >>> rushlight.amp.is_autocast_available("cpu")
     True
     """
-    return _C.device(device_type).type == "cpu"
+    return _C.device(device_type).type in ("cpu", "cuda")
 
 
 class autocast:
@@ -282,8 +310,8 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
             return forward(ctx, *args, **kwargs)
         ctx._fwd_used_autocast = False
         with autocast(device_type, enabled=False):
-            args = tuple(_cast(value, cast_inputs) for value in args)
-            return forward(ctx, *args, **{name: _cast(value, cast_inputs) for name, value in kwargs.items()})
+            args = tuple(_cast(value, device_type, cast_inputs) for value in args)
+            return forward(ctx, *args, **_cast(kwargs, device_type, cast_inputs))
 
     return decorated
 

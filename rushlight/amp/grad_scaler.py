@@ -87,11 +87,7 @@ class GradScaler:
             )
         if state["stage"] == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        if self._scale is None:
-            raise AssertionError(
-                "Attempted unscale_ but _scale is None.  This may indicate your script did not use "
-                "scaler.scale(loss or outputs) earlier in the iteration."
-            )
+        self._check_scaled("unscale_")
         inverse = 1.0 / self._scale.double().item()
         overflow = None
         with rushlight.no_grad():
@@ -99,7 +95,7 @@ class GradScaler:
                 for param in group["params"]:
                     if param.grad is None:
                         continue
-                    if param.grad.dtype == _C.float16 and self._device == "cuda":
+                    if param.grad.dtype == _C.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     overflow = bool(overflow) or not bool(rushlight.isfinite(param.grad).all())
                     param.grad.mul_(inverse)
@@ -112,6 +108,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scaled("step")
         state = self._state(optimizer)
         if state["stage"] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -126,14 +123,17 @@ class GradScaler:
         """Lowers the scale after an overflow, raises it after `growth_interval` steps without one."""
         if not self._enabled:
             return
-        if self._scale is None:
-            raise AssertionError(
-                "Attempted update but _scale is None.  This may indicate your script did not use "
-                "scaler.scale(loss or outputs) earlier in the iteration."
-            )
+        self._check_scaled("update")
         if new_scale is not None:
-            value = new_scale.item() if isinstance(new_scale, _C.Tensor) else float(new_scale)
-            self._scale = rushlight.tensor(value)
+            if isinstance(new_scale, _C.Tensor):
+                if new_scale.numel() != 1 or new_scale.requires_grad:
+                    raise AssertionError(
+                        "new_scale should be a float or a 1-element torch.cuda.FloatTensor or "
+                        "torch.FloatTensor with requires_grad=False."
+                    )
+                self._scale = rushlight.tensor(new_scale.item())
+            else:
+                self._scale = rushlight.tensor(float(new_scale))
         else:
             overflows = [
                 state["overflow"] for state in self._states.values() if state["overflow"] is not None
@@ -150,6 +150,25 @@ class GradScaler:
                     self._scale = grown if bool(rushlight.isfinite(grown)) else self._scale
                     self._growth_tracker = 0
         self._states.clear()
+
+    def _check_scaled(self, what: str) -> None:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {what} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        overflow = self._state(optimizer)["overflow"]
+        return {} if overflow is None else {_C.device("cpu"): rushlight.tensor(float(overflow))}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._enabled and self._states:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end "
+                "after scaler.update()."
+            )
+        return self.__dict__.copy()
 
     def get_scale(self) -> float:
         """The scale, 1.0 when disabled."""

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import sys
 
 import rushlight
 from rushlight._warn import warn
@@ -14,6 +15,12 @@ __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "R
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _FUNCTIONS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
+
+
+def _autocasts():
+    """Whether autocast is on, without importing it."""
+    mode = sys.modules.get("rushlight.amp.autocast_mode")
+    return mode is not None and mode.is_autocast_cpu_enabled()
 
 
 class RNNBase(Module):
@@ -124,7 +131,7 @@ class RNNBase(Module):
     def check_input(self, input, batch_sizes):
         """Raise torch's error unless type, dimensions and features of the input fit."""
         weight = getattr(self, self._flat_weights_names[0])
-        if input.dtype != weight.dtype:
+        if input.dtype != weight.dtype and not _autocasts():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert "
                 f"input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"

@@ -125,3 +125,11 @@ def stream(stream: Any) -> StreamContext:
 def current_stream(device: Any = None) -> Stream:
     """The queue."""
     return _queue
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("rushlight.cpu.amp")
+    raise AttributeError(f"module 'torch.cpu' has no attribute '{name}'", name=name)

@@ -1,0 +1,126 @@
+"""autocast and GradScaler: the dtypes that torch's functions compute in, and the scales it comes to."""
+
+import warnings
+
+import pytest
+import torch
+
+import rushlight
+
+# Called with the library, its functional module and a maker of tensors.
+FUNCTIONS = {
+    "mm": lambda t, f, x: t.mm(x(4, 4), x(4, 4)),
+    "matmul": lambda t, f, x: x(4, 4) @ x(4),
+    "einsum": lambda t, f, x: t.einsum("ij,jk->ik", x(4, 4), x(4, 4)),
+    "tensordot": lambda t, f, x: t.tensordot(x(4, 4), x(4, 4), 1),
+    "linear": lambda t, f, x: f.linear(x(4, 4), x(3, 4), x(3)),
+    "conv2d": lambda t, f, x: f.conv2d(x(1, 2, 5, 5), x(3, 2, 3, 3)),
+    "conv_transpose1d": lambda t, f, x: f.conv_transpose1d(x(1, 2, 5), x(2, 3, 3)),
+    "attention": lambda t, f, x: f.scaled_dot_product_attention(x(2, 4, 4), x(2, 4, 4), x(2, 4, 4)),
+    "prelu": lambda t, f, x: f.prelu(x(4, 4), x(1)),
+    "matrix_power": lambda t, f, x: t.linalg.matrix_power(x(4, 4), 2),
+    "mv": lambda t, f, x: t.mv(x(4, 4), x(4)),
+    "addmv": lambda t, f, x: t.addmv(x(4), x(4, 4), x(4)),
+    "dot": lambda t, f, x: t.dot(x(4), x(4)),
+    "sum": lambda t, f, x: x(4).sum(),
+    "prod": lambda t, f, x: x(4).prod(),
+    "exp": lambda t, f, x: x(4).exp(),
+    "softmax": lambda t, f, x: f.softmax(x(4), -1),
+    "layer_norm": lambda t, f, x: f.layer_norm(x(4, 4), (4,)),
+    "gelu": lambda t, f, x: f.gelu(x(4)),
+    "mse_loss": lambda t, f, x: f.mse_loss(x(4), x(4)),
+    "cross_entropy": lambda t, f, x: f.cross_entropy(x(4, 4), t.tensor([0, 1, 2, 3])),
+    "max_pool2d": lambda t, f, x: f.max_pool2d(x(1, 2, 4, 4), 2),
+    "max_pool3d": lambda t, f, x: f.max_pool3d(x(1, 2, 4, 4, 4), 2),
+    "adaptive_max_pool3d": lambda t, f, x: f.adaptive_max_pool3d(x(1, 2, 4, 4, 4), 2),
+    "avg_pool2d": lambda t, f, x: f.avg_pool2d(x(1, 2, 4, 4), 2),
+    "avg_pool3d": lambda t, f, x: f.avg_pool3d(x(1, 2, 4, 4, 4), 2),
+    "reflect": lambda t, f, x: f.pad(x(1, 2, 4, 4), (1, 1, 1, 1), mode="reflect"),
+    "replicate": lambda t, f, x: f.pad(x(1, 2, 4), (1, 1), mode="replicate"),
+    "constant": lambda t, f, x: f.pad(x(1, 2, 4), (1, 1)),
+    "cat": lambda t, f, x: t.cat([x(4), t.ones(4)]),
+    "add": lambda t, f, x: x(4) + t.ones(4),
+    "double": lambda t, f, x: x(4, 4).double() @ x(4, 4).double(),
+    "fft": lambda t, f, x: t.fft.fft(x(4)),
+    "eigh": lambda t, f, x: t.linalg.eigh(x(4, 4) @ x(4, 4).mT)[0],
+    "lstm": lambda t, f, x: t.nn.LSTM(4, 3)(x(2, 4, 4))[0],
+    "gru_cell": lambda t, f, x: t.nn.GRUCell(4, 3)(x(2, 4)),
+    "out": lambda t, f, x: t.mm(t.ones(2, 2), t.ones(2, 2), out=t.empty(2, 2)),
+}
+
+
+def dtype(lib, function, given):
+    def make(*shape):
+        lib.manual_seed(0)
+        return lib.randn(*shape).to(getattr(lib, given))
+
+    with lib.autocast("cpu"):
+        return str(function(lib, lib.nn.functional, make).dtype)
+
+
+@pytest.mark.parametrize("given", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_dtypes(name, given):
+    assert dtype(rushlight, FUNCTIONS[name], given) == dtype(torch, FUNCTIONS[name], given)
+
+
+def scaled(lib, overflows, unscale):
+    weight = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([weight], lr=0.1)
+    scaler = lib.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+    seen = []
+    for overflow in overflows:
+        optimizer.zero_grad()
+        scaler.scale((weight * lib.tensor([1.0, 2.0])).sum()).backward()
+        if overflow:
+            weight.grad[0] = float("inf")
+        if unscale:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((weight.detach().tolist(), scaler.state_dict()))
+    return seen
+
+
+@pytest.mark.parametrize("unscale", [False, True])
+@pytest.mark.parametrize("overflows", ["0000", "1", "01", "0010"])
+def test_scales(overflows, unscale):
+    steps = [digit == "1" for digit in overflows]
+    assert scaled(rushlight, steps, unscale) == scaled(torch, steps, unscale)
+
+
+def half(lib):
+    weight = lib.nn.Parameter(lib.ones(1, dtype=lib.float16))
+    scaler = lib.amp.GradScaler("cpu")
+    scaler.scale(weight.float().sum()).backward()
+    scaler.unscale_(lib.optim.SGD([weight], lr=0.1))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        half,
+        lambda lib: lib.amp.GradScaler("cpu").update(),
+        lambda lib: lib.amp.GradScaler("cpu").step(lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.1)),
+        lambda lib: lib.amp.GradScaler("cpu", growth_factor=1.0),
+        lambda lib: lib.amp.GradScaler("cpu").load_state_dict({}),
+        lambda lib: lib.autocast(3),
+    ],
+)
+def test_errors(wrong):
+    found = []
+    for lib in (rushlight, torch):
+        with pytest.raises(Exception) as caught:
+            wrong(lib)
+        found.append((caught.type, str(caught.value)))
+    assert found[0] == found[1]
+
+
+def test_older_names():
+    for lib in (rushlight, torch):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with lib.cpu.amp.autocast():
+                assert lib.is_autocast_enabled("cpu")
+            assert lib.cpu.amp.GradScaler().is_enabled()
+        assert [each.category for each in caught] == [FutureWarning, FutureWarning]
