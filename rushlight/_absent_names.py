@@ -29,7 +29,7 @@ TOP_LEVEL = """Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
 
 # Transforms of functions: a later step.
 _modules("""
-func: debug_unwrap functional_call=nn.utils.stateless.functional_call functionalize grad grad_and_value
+func: debug_unwrap functional_call=nn.utils.stateless.func_functional_call functionalize grad grad_and_value
     hessian jacfwd jacrev jvp linearize rearrange replace_all_batch_norm_modules_ stack_module_state vjp
     vmap
 _functorch:
@@ -38,7 +38,7 @@ _functorch.eager_transforms: functionalize grad grad_and_value hessian jacfwd ja
 _functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
     _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
     tree_unflatten=utils._pytree.tree_unflatten vmap
-_functorch.functional_call: functional_call=nn.utils.stateless.functional_call stack_module_state
+_functorch.functional_call: functional_call=nn.utils.stateless.func_functional_call stack_module_state
 _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? is_functorch_wrapped_tensor?
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)

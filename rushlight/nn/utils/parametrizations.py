@@ -12,7 +12,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 def _tensor_of(module, name):
     tensor = getattr(module, name, None)
     if not isinstance(tensor, rushlight.Tensor):
-        raise ValueError(f"Module '{module}' does not have a parameter or buffer with name '{name}'")
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     return tensor
 
 

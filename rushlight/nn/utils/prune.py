@@ -95,7 +95,10 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
-            raise AssertionError("importance_scores should have the same shape as tensor t")
+            raise AssertionError(
+                "importance_scores should have the same shape as tensor t, got "
+                f"{importance_scores.shape} vs {t.shape}"
+            )
         default_mask = rushlight.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 

@@ -45,6 +45,8 @@ class PackedSequence(
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
             # A pair of data and batch sizes, as some programs pass it.
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         elif batch_sizes.device.type != "cpu":
             raise ValueError(
@@ -66,13 +68,23 @@ class PackedSequence(
 
         return type(self)(data, self.batch_sizes, moved(self.sorted_indices), moved(self.unsorted_indices))
 
-    def cpu(self):
-        """On the CPU."""
-        return self.to("cpu")
+    def cpu(self, *args, **kwargs):
+        """On the CPU, and cast by the other arguments of ``to``."""
+        return self.to(*args, **{**kwargs, "device": "cpu"})
 
-    def cuda(self, device=None):
-        """On the GPU."""
-        return self.to("cuda" if device is None else device)
+    def cuda(self, *args, **kwargs):
+        """On the GPU, and cast by the other arguments of ``to``."""
+        if "device" not in kwargs and not (args and isinstance(args[0], (int, str, rushlight.device))):
+            kwargs["device"] = "cuda"
+        return self.to(*args, **kwargs)
+
+    def pin_memory(self):
+        """With all its tensors in page-locked memory; they say whether they can."""
+        return type(self)(*(None if each is None else each.pin_memory() for each in self))
+
+    def is_pinned(self):
+        """Whether the data lie in page-locked memory."""
+        return self.data.is_pinned()
 
     def double(self):
         """With float64 data."""
@@ -137,6 +149,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     for sequence in sequences:
         missing = longest - sequence.size(0)
         sequence = sequence.to(first.dtype)
+        if sequence.shape[1:] != first.shape[1:]:
+            sequence = first.new_empty((sequence.size(0), *first.shape[1:])).copy_(sequence)
         if missing:
             filler = sequence.new_full((missing, *sequence.shape[1:]), padding_value)
             sequence = rushlight.cat([filler, sequence] if padding_side == "left" else [sequence, filler])

@@ -10,6 +10,8 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 class SpectralNorm:
     """The hook: sets `name` to `name_orig` over its largest singular value."""
 
+    _version = 1  # of what a state dict holds of it: since 1 `name_v` is in it and `name` is not
+
     def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
         if n_power_iterations <= 0:
             raise ValueError(
@@ -57,7 +59,14 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
+
+    def _solve_v(self, matrix, u, sigma):
+        """The v that files of old versions lack: with it u and v give the singular value they were saved with."""
+        v = (matrix.t().mm(matrix).pinverse() @ matrix.t() @ u.unsqueeze(1)).squeeze(1)
+        return v.mul_(sigma / rushlight.dot(u, rushlight.mv(matrix, v)))
 
     def remove(self, module):
         """Makes the weight a parameter again."""
@@ -70,6 +79,53 @@ class SpectralNorm:
 
     def __call__(self, module, inputs):
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+class SpectralNormStateDictHook:
+    """Notes in a state dict which version of the normalisation it was saved with."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.fn.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Brings the state dict of an old version into the present form."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version", None)
+        name = prefix + self.fn.name
+        if version is not None and version >= 1:
+            return
+        if all(name + part in state_dict for part in ("_orig", "_u", "_v")) and name not in state_dict:
+            return  # the present form, only without its version
+        missing = [name + part for part in ("_orig", "", "_u") if name + part not in state_dict]
+        if missing:
+            if strict:
+                missing_keys.extend(missing)
+            return
+        with rushlight.no_grad():
+            original = state_dict[name + "_orig"]
+            sigma = (original / state_dict.pop(name)).mean()
+            matrix = self.fn.reshape_weight_to_matrix(original)
+            state_dict[name + "_v"] = self.fn._solve_v(matrix, state_dict[name + "_u"], sigma)
+
+
+def _drop(hooks, kind, name):
+    """Take the hook of a kind for this weight out of a table, if it is there."""
+    for key, hook in hooks.items():
+        if isinstance(hook, kind) and hook.fn.name == name:
+            del hooks[key]
+            return
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -86,5 +142,7 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            _drop(module._state_dict_hooks, SpectralNormStateDictHook, name)
+            _drop(module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook, name)
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -1,8 +1,11 @@
 """Calling a module with other parameters in the place of its own."""
 
 import contextlib
+from collections import Counter
+from collections.abc import Sequence
 
 from rushlight import Tensor
+from rushlight._warn import warn
 
 __all__ = ["functional_call"]
 
@@ -10,25 +13,61 @@ __all__ = ["functional_call"]
 def functional_call(
     module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
 ):
-    """`module(*args, **kwargs)` with the tensors of a dict in the place of its parameters and buffers.
+    """`module(*args, **kwargs)` with the tensors of a dict in the place of its parameters and buffers."""
+    warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "
+        "future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
+        "replacement.",
+        FutureWarning,
+    )
+    return _functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
-    >>> import rushlight as torch
-    >>> layer = torch.nn.Linear(2, 1)
-    >>> zeros = {name: torch.zeros_like(value) for name, value in layer.named_parameters()}
-    >>> torch.nn.utils.stateless.functional_call(layer, zeros, torch.ones(2))
-    tensor([0.])
-    """
-    if isinstance(parameters_and_buffers, (list, tuple)):
-        merged = {}
-        for part in parameters_and_buffers:
-            merged.update(part)
-        parameters_and_buffers = merged
+
+def _functional_call(
+    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
     with _replaced(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
+
+
+def func_functional_call(
+    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
+    """What ``torch.func.functional_call`` is: the same, of one dict or several.
+
+    >>> import rushlight as torch
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> zeros = {name: torch.zeros_like(value) for name, value in layer.named_parameters()}
+    >>> torch.func.functional_call(layer, zeros, torch.ones(2))
+    tensor([0.])
+    """
+    if isinstance(parameter_and_buffer_dicts, dict):
+        tensors = parameter_and_buffer_dicts
+    elif isinstance(parameter_and_buffer_dicts, Sequence):
+        if not all(isinstance(each, dict) for each in parameter_and_buffer_dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        keys = [key for each in parameter_and_buffer_dicts for key in each]
+        repeated = [key for key, count in Counter(keys).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+            )
+        tensors = {key: value for each in parameter_and_buffer_dicts for key, value in each.items()}
+    else:
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
+    return _functional_call(module, tensors, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+func_functional_call.__name__ = func_functional_call.__qualname__ = "functional_call"
 
 
 def _owner(module, name):
@@ -40,15 +79,15 @@ def _owner(module, name):
 def _replaced(module, tensors, tie_weights, strict):
     named = {**dict(module.named_parameters(remove_duplicate=False)),
              **dict(module.named_buffers(remove_duplicate=False))}  # fmt: skip
-    unknown, missing = sorted(set(tensors) - set(named)), sorted(set(named) - set(tensors))
+    unknown, missing = sorted(tensors.keys() - set(named)), sorted(set(named) - tensors.keys())
     if strict and (unknown or missing):
         texts = []
         if unknown:
-            texts.append(f"Unexpected key(s): {', '.join(unknown)}.")
+            texts.append(f"Unexpected key(s): {', '.join(map(repr, unknown))}.")
         if missing:
-            texts.append(f"Missing key(s): {', '.join(missing)}.")
+            texts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
         raise RuntimeError(
-            f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(texts)
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(texts)
         )
     wanted = dict(tensors)
     if tie_weights:  # one tensor under several names is replaced under all of them
@@ -62,20 +101,21 @@ def _replaced(module, tensors, tie_weights, strict):
                         "Consider using tie_weights=False"
                     )
         wanted |= {name: given[id(value)] for name, value in named.items() if id(value) in given}
-    swapped = []
+    swapped = {}
     try:
         for name, value in wanted.items():
+            if name not in named:
+                continue
             if not isinstance(value, Tensor) and value is not None:
                 raise TypeError(f"{value} is not an instance of torch.Tensor")
             owner, leaf = _owner(module, name)
-            for table in (owner._parameters, owner._buffers):
-                if leaf in table:
-                    swapped.append((table, leaf, table[leaf]))
-                    table[leaf] = value
-                    break
-            else:
-                raise AttributeError(f"{type(owner).__name__} has no attribute `{leaf}`")
+            table = owner._parameters if leaf in owner._parameters else owner._buffers
+            swapped.setdefault((id(table), leaf), (name, table, leaf, table[leaf]))
+            table[leaf] = value
         yield
     finally:
-        for table, leaf, before in reversed(swapped):
+        for name, table, leaf, before in swapped.values():
+            # What the forward put there instead, the caller finds in the dict.
+            if name in tensors and leaf in table:
+                tensors[name] = table[leaf]
             table[leaf] = before
