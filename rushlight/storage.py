@@ -703,4 +703,10 @@ def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, str
         for length in reversed(size):
             stride.insert(0, step)
             step *= max(length, 1)
-    return _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
+    _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
+    if tensor.grad_fn is not None and _C.is_grad_enabled():
+        # What the graph says about the old memory is not true of the new one.
+        from rushlight.autograd.function import without_derivative
+
+        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor))
+    return tensor

@@ -50,6 +50,8 @@ struct FunctionNode : Node {
 
 // Source::operation of a storage whose tensor was cut off its history by detach_().
 constexpr uint32_t DETACHED = UINT32_MAX;
+// Source::operation of a storage that was written through a view.
+constexpr uint32_t THROUGH_VIEW = UINT32_MAX - 1;
 
 inline FunctionNode* as_function(Node* node) { return static_cast<FunctionNode*>(node); }
 
@@ -87,6 +89,11 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);
 
 // history.cpp: t has a new grad_fn; if it retains its gradient, the new one fills it in from now on.
 void move_retained(Tensor* t, Node* from);
+
+// graph_inspect.cpp: Note [names of variants]
+constexpr uint8_t NAMED_VARIANTS = 8;  // in Primitive::options
+void name_variant(Node* node, PyObject* const* args, bool in_place);
+Primitive* renamed(Primitive* op, const std::string& name);
 
 // profiler.cpp: notes what happens between its construction and its end, if that is wanted.
 bool profiling();

@@ -243,6 +243,7 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   base->output_nr = 0;
   move_retained(base, before.get());
   base->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+  t->storage->written.operation = THROUGH_VIEW;
   t->extra->view_version = t->storage->version - 1;  // stale by construction
   refresh_view(t);
 }

@@ -39,10 +39,15 @@ std::string tensor_type_name(const Tensor* t) {
   // A tensor that was written by a recorded operation is that operation's output by now.
   const Primitive* writer = out >= 0 ? nullptr : primitive_number(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
-  if (producer || writer) {
-    std::string name =
-        writer ? writer->node_name.substr(0, writer->node_name.find("Backward")) : operation_name(producer);
-    if (size_t colon = name.rfind(':'); colon != name.npos) name = name.substr(colon + 1);
+  bool through_view = out < 0 && t->storage->written.operation == THROUGH_VIEW;
+  if (producer || writer || through_view) {
+    // A view whose base was written is cut out of it anew, see Note [views and in-place].
+    bool view = out < 0 && producer && producer->kind == Node::operation &&
+                producer->op->options & Primitive::VIEW && (writer || through_view);
+    std::string name = view           ? "AsStrided"
+                       : through_view ? "torch::autograd::CopySlices"
+                       : writer       ? writer->node_name.substr(0, writer->node_name.find("Backward"))
+                                      : operation_name(producer);
     which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
   }
   fail_at(

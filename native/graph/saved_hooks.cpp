@@ -121,9 +121,42 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
   });
 }
 
+PyObject* unpack_handle(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    auto* handle = reinterpret_cast<SavedTensor*>(self);
+    Ref<PyObject> value = unpack(handle->node, handle->at, handle->out);
+    return handle->sub < 0 ? value.release() : Py_NewRef(PyTuple_GET_ITEM(value.get(), handle->sub));
+  });
+}
+PyObject* saved_tensor_unpack(PyObject* self, PyObject*) { return unpack_handle(self); }
+
+// What is kept: the tensor, or what the pack hook made of it.
+PyObject* saved_tensor_data(PyObject* self, void*) {
+  auto* handle = reinterpret_cast<SavedTensor*>(self);
+  PyObject* value = handle->node->saved[handle->at].object;
+  if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
+  return value && is_packed(value) ? Py_NewRef(as_packed(value)->value) : unpack_handle(self);
+}
+PyObject* saved_tensor_unpack_hook(PyObject* self, void*) {
+  auto* handle = reinterpret_cast<SavedTensor*>(self);
+  PyObject* value = handle->node->saved[handle->at].object;
+  if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
+  return Py_NewRef(value && is_packed(value) ? as_packed(value)->unpack_hook : Py_None);
+}
+
+PyObject* saved_tensor_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+  return nullptr;
+}
+
 PyMethodDef saved_tensor_methods[] = {
     {"register_hooks", register_hooks, METH_VARARGS, "Packs this value now and unpacks it when it is used."},
+    {"unpack", saved_tensor_unpack, METH_NOARGS, "The saved tensor."},
     {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef saved_tensor_getset[] = {
+    {"data", saved_tensor_data, nullptr, "The saved tensor, or what a pack hook made of it.", nullptr},
+    {"unpack_hook", saved_tensor_unpack_hook, nullptr, "The hook that unpacks it, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // raw_saved(node, slot, output number or -1)
 PyObject* py_raw_saved(PyObject*, PyObject* args) {
@@ -226,10 +259,12 @@ ModuleInit init([](PyObject* module) {
                              packed_slots};
   PackedType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&packed_spec)).release());
   PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(saved_tensor_dealloc)},
+                               {Py_tp_new, reinterpret_cast<void*>(saved_tensor_new)},
                                {Py_tp_methods, saved_tensor_methods},
+                               {Py_tp_getset, saved_tensor_getset},
                                {0, nullptr}};
   PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
+                            Py_TPFLAGS_DEFAULT, saved_slots};
   SavedTensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&saved_spec)).release());
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(SavedTensorType));
   PyModule_AddFunctions(module, functions);

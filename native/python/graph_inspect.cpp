@@ -96,19 +96,35 @@ PyObject* py_rename_node(PyObject*, PyObject* args) {
     Node* node = tensor_argument(o)->grad_fn;
     if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType)
       return Py_NewRef(o);
-    static std::map<std::pair<Primitive*, std::string>, Primitive*> renamed;
-    Primitive*& other = renamed[{node->op, name}];
-    if (!other) {
-      other = new Primitive(*node->op);
-      other->node_name = name;
-      other->node_type = nullptr;
-    }
-    node->op = other;
+    node->op = renamed(node->op, name);
     return Py_NewRef(o);
   });
 }
 
-PyMethodDef functions[] = {{"execution_order", py_execution_order, METH_NOARGS, nullptr},
+// Note [names of variants]
+// torch numbers the forms of an operation: FmodBackward0 by a number, FmodBackward1 by a tensor,
+// AcoshBackward1 in place. One primitive serves them all; where the names differ, it is marked with
+// NAMED_VARIANTS and its nodes are named when they are recorded.
+struct Variants {
+  std::string by_tensor, of_number, in_place, in_place_by_tensor;  // empty: the usual name
+};
+std::map<Primitive*, Variants> variants;
+
+// set_variant_names(primitive name, by_tensor, of_number, in_place, in_place_by_tensor)
+PyObject* py_set_variant_names(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char *name, *by_tensor, *of_number, *in_place, *in_place_by_tensor;
+    if (!PyArg_ParseTuple(args, "sssss", &name, &by_tensor, &of_number, &in_place, &in_place_by_tensor))
+      return nullptr;
+    Primitive& op = primitive(name);
+    op.options |= NAMED_VARIANTS;
+    variants[&op] = {by_tensor, of_number, in_place, in_place_by_tensor};
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
+                           {"execution_order", py_execution_order, METH_NOARGS, nullptr},
                            {"run_keeps_graph", py_run_keeps_graph, METH_NOARGS, nullptr},
                            {"run_accumulates", py_run_accumulates, METH_NOARGS, nullptr},
                            {"running_node", py_running_node, METH_NOARGS, nullptr},
@@ -122,4 +138,29 @@ PyMethodDef functions[] = {{"execution_order", py_execution_order, METH_NOARGS, 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 
 }  // namespace
+
+Primitive* renamed(Primitive* op, const std::string& name) {
+  static std::map<std::pair<Primitive*, std::string>, Primitive*> known;
+  Primitive*& other = known[{op, name}];
+  if (!other) {
+    other = new Primitive(*op);
+    other->node_name = name;
+    other->node_type = nullptr;
+  }
+  return other;
+}
+
+void name_variant(Node* node, PyObject* const* args, bool in_place) {
+  auto found = variants.find(node->op);
+  if (found == variants.end()) return;
+  const Variants& names = found->second;
+  bool by_tensor = node->op->args.size() > 1 && is_tensor(args[1]);
+  const std::string* name = nullptr;
+  if (in_place) name = by_tensor && !names.in_place_by_tensor.empty() ? &names.in_place_by_tensor : &names.in_place;
+  if (!name || name->empty()) {
+    name = !is_tensor(args[0]) ? &names.of_number : by_tensor ? &names.by_tensor : nullptr;
+  }
+  if (name && !name->empty()) node->op = renamed(node->op, *name);
+}
+
 }  // namespace rl

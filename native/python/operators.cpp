@@ -307,9 +307,19 @@ Scalar sole_number(PyObject* self) {
   return number_of(t);
 }
 
+// A number has no history: torch warns of that once.
+void warn_of_lost_history(const Tensor* t) {
+  if (!t->requires_grad() || !modes.grad) return;
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "s",
+                              "Converting a tensor with requires_grad=True to a scalar may lead to "
+                              "unexpected behavior.\nConsider using tensor.detach() first."));
+}
+
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (asks_protocol(self)) return through_protocol("__float__", self);
+    warn_of_lost_history(as_tensor(self));
     Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_)
       fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");

@@ -365,6 +365,10 @@ Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   }
 }
 
+bool is_comparison(const Primitive& op) {
+  return op.name.size() == 2 && (op.name == "eq" || op.name == "ne" || op.name[0] == 'l' || op.name[0] == 'g');
+}
+
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
@@ -389,10 +393,12 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   Ref<Node> recorded;
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
   // A view of an inference tensor is one too, which never has a history.
-  bool outside = op.options & Primitive::VIEW && is_tensor(args[0]) && as_tensor(args[0])->flags & Tensor::INFERENCE;
+  bool outside =
+      op.options & Primitive::VIEW && is_tensor(args[0]) && as_tensor(args[0])->flags & Tensor::INFERENCE;
   if (needs && modes.grad && !op.no_derivative && !modes.inference && !outside) {
     Ref<Node> node = record_inputs(op, args, needs, false);
     record_outputs(node.get(), result.get());
+    if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, false);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
     if (modes.forward) recorded = node;
   } else {
@@ -417,13 +423,29 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
   if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   bool records = (needs || base_needs) && modes.grad && is_differentiable(self->dtype);
-  if (records && op.no_derivative) {
+  // The result of a comparison does not depend on what was written over; that of a logical operation leaves
+  // the history as it is, as in torch.
+  bool logical = op.no_derivative && op.name.starts_with("logical_");
+  bool constant = records && op.no_derivative && !logical && is_comparison(op);
+  if (logical || (constant && !(needs & 1) && !base_needs)) records = false;
+  if (records && op.no_derivative && !constant) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
   }
   Ref<PyObject> tangent;
   if (modes.forward) tangent = tangent_of_write(op, args);
   Ref<Node> node, recorded;
-  if (records) node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
+  if (constant && records) {
+    static Primitive& fill = primitive("fill");
+    Ref<PyObject> zero = checked(PyLong_FromLong(0));
+    PyObject* fill_args[] = {args[0], zero.get()};
+    node = record_inputs(fill, fill_args, 1, true);
+    std::string name = op.node_name;
+    if (is_tensor(args[1])) name.back() = '1';
+    node->op = renamed(&fill, name);
+  } else if (records) {
+    node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
+    if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, true);
+  }
   if (modes.forward) recorded = node;
   announce_write(self);
   Ref<PyObject> result = compute(op, args, self);

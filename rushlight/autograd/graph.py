@@ -170,17 +170,17 @@ class _MultiHandle(RemovableHandle):
     """Removes one hook from several tensors."""
 
     def __init__(self, handles: tuple) -> None:
-        self.handles = handles
+        self.tid_to_weakhandle = handles
 
     def remove(self) -> None:
-        for handle in self.handles:
+        for handle in self.tid_to_weakhandle:
             handle.remove()
 
     def __getstate__(self) -> tuple:
-        return self.handles
+        return self.tid_to_weakhandle
 
     def __setstate__(self, state: tuple) -> None:
-        self.handles = state
+        self.tid_to_weakhandle = state
 
 
 def register_multi_grad_hook(
@@ -305,8 +305,8 @@ class _AllowMutationOnSavedContext:
     def __init__(self) -> None:
         self.original: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self.cloned: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self.handles: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # value -> handle
-        self.by_memory: dict = {}  # (memory, version) -> values
+        self.tid_to_weakhandle: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # value -> handle
+        self.sid_to_tid: dict = {}  # (memory, version) -> values
 
     @staticmethod
     def _memory(tensor: Tensor) -> tuple:
@@ -316,11 +316,11 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         memory = self._memory(tensor)
         value = (memory, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
-        handle = self.handles.get(value)
+        handle = self.tid_to_weakhandle.get(value)
         if handle is None:
-            handle = self.handles[value] = _Handle()
+            handle = self.tid_to_weakhandle[value] = _Handle()
             self.original[handle] = tensor.detach()
-            self.by_memory.setdefault(memory, set()).add(value)
+            self.sid_to_tid.setdefault(memory, set()).add(value)
         return handle
 
     def unpack(self, handle: _Handle) -> Tensor:
@@ -332,13 +332,13 @@ class _AllowMutationOnSavedContext:
         return self.cloned[handle] if handle in self.cloned else self.original[handle]
 
     def before_write(self, tensor: Tensor) -> None:
-        for value in self.by_memory.pop(self._memory(tensor), ()):
-            handle = self.handles.get(value)
+        for value in self.sid_to_tid.pop(self._memory(tensor), ()):
+            handle = self.tid_to_weakhandle.get(value)
             if handle is not None and handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 
     def clear(self) -> None:
-        for table in (self.original, self.cloned, self.handles, self.by_memory):
+        for table in (self.original, self.cloned, self.tid_to_weakhandle, self.sid_to_tid):
             table.clear()
 
 

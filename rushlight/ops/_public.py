@@ -169,7 +169,7 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
 def _writer() -> str:
     """The name of the function whose `out=` is written."""
     frame: Any = sys._getframe(2)
-    while frame.f_code.co_name in ("finish", "write_apart"):
+    while frame.f_code.co_name in ("finish", "write_apart", "<genexpr>", "<listcomp>"):
         frame = frame.f_back
     return frame.f_code.co_name
 

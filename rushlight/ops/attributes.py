@@ -139,39 +139,6 @@ def const_data_ptr(self):
     return self.data_ptr()
 
 
-@method
-def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Makes this tensor one on the memory of another tensor or of a storage.
-
-    >>> x, y = rushlight.zeros(1), rushlight.ones(2)
-    >>> x.set_(y)
-    tensor([1., 1.])
-    """
-    if source is None:
-        seen = _C.empty((0,), self.dtype, self.device)
-    elif isinstance(source, Tensor):
-        seen = _C.detach(source)
-        if size is not None:
-            seen = seen.as_strided(size, stride or _dense(size), storage_offset)
-    else:
-        untyped = getattr(source, "_untyped_storage", source)
-        flat = untyped._bytes.view(self.dtype)
-        size = (flat.numel(),) if size is None else tuple(size)
-        seen = flat.as_strided(size, stride or _dense(size), storage_offset)
-    if seen.dtype != self.dtype:
-        raise RuntimeError(f"Could not set tensor of type {seen.dtype} to a tensor of type {self.dtype}")
-    self.data = seen
-    return self
-
-
-def _dense(size):
-    strides, step = [], 1
-    for n in reversed(tuple(size)):
-        strides.append(step)
-        step *= max(n, 1)
-    return strides[::-1]
-
-
 def _callback(self, others, callable):
     """Writes callable(element, ...) to every element of this tensor."""
     if self.requires_grad:
