@@ -219,6 +219,14 @@ _LAZY_NAMES |= dict.fromkeys(
 
 _LAZY_NAMES |= dict.fromkeys(
     (
+        "_dim_arange", "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax", "_softmax", "_stack",
+        "_unique2", "_weight_norm", "compiled_with_cxx11_abi",
+    ),
+    "_private",
+)  # fmt: skip
+
+_LAZY_NAMES |= dict.fromkeys(
+    (
         "_assert", "_assert_async", "_cast_Long", "_check", "_check_index", "_check_is_size",
         "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
         "_check_value", "_check_with", "_shape_as_tensor", "_softmax_backward_data", "eig", "lstsq",

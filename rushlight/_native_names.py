@@ -110,6 +110,7 @@ NAMES |= {
 NAMES |= {
     "DisableTorchFunctionSubclass": overrides.DisableTorchFunctionSubclass,
     "DisableTorchFunction": overrides.DisableTorchFunction,
+    "TensorBase": _C.Tensor, "_TensorBase": _C.Tensor,
     "_EnableTorchFunction": overrides._EnableTorchFunction,
     "_push_on_torch_function_stack": overrides._push_mode,
     "_pop_torch_function_stack": overrides._pop_mode,

@@ -72,7 +72,7 @@ struct Addressing {
         continue;
       }
       Tensor* index = as_tensor(o);
-      check_same_device(x, index);
+      if (!x->is_meta() || index->is_meta()) check_same_device(x, index);
       if (is_mask(index) && index->ndim > 0) {
         check_mask(x, index, at);
         if (index->is_meta()) fail(PyExc_NotImplementedError, "indexing with a mask on the meta device");
@@ -242,6 +242,13 @@ void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
     MaybeNoGil unlocked(into->numel);
     masked_fill(into->span(), mask->span(), values.number);
     return;
+  }
+  if (into->is_meta()) {
+    // How many elements a mask of unknown values means is not known, but nothing is written either.
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
+      PyObject* o = PySequence_Fast_GET_ITEM(list, k);
+      if (is_tensor(o) && is_mask(as_tensor(o)) && as_tensor(o)->is_meta()) return;
+    }
   }
   Addressing addressing(into, list);
   void* data = values.fit(addressing.result, strides);

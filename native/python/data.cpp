@@ -402,7 +402,7 @@ PyObject* py_get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_thre
 PyObject* py_set_threads(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     if (!PyLong_Check(o))
-      failf(PyExc_TypeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
+      failf(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
     int64_t n = read_int(o);
     if (n < 1 || n > 1024) fail(PyExc_RuntimeError, "set_num_threads expects a positive integer");
     set_num_threads(int(n));
@@ -491,6 +491,10 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
       Ref<PyObject> tuple = checked(PyTuple_New(t->ndim));
       for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(t->stride(d)));
       return tuple.release();
+    }
+    if (!PyIndex_Check(args[0]) || PyBool_Check(args[0])) {
+      failf(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not %s",
+            strides ? "stride" : "size", Py_TYPE(args[0])->tp_name);
     }
     int64_t dim = read_int(args[0]);
     if (t->ndim == 0) {

@@ -139,10 +139,12 @@ def const_data_ptr(self):
     return self.data_ptr()
 
 
-def _callback(self, others, callable):
+def _callback(self, others, callable, name):
     """Writes callable(element, ...) to every element of this tensor."""
-    if self.requires_grad:
-        raise TypeError("can't call apply_/map_ on a Tensor that requires grad; use torch.no_grad()")
+    if any(t.requires_grad for t in (self, *others)):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+        )
     lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     values = [callable(*elements) for elements in zip(*lists)]
     self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)
@@ -156,7 +158,7 @@ def apply_(self, callable):
     >>> rushlight.tensor([1., 2.]).apply_(lambda x: x + 1)
     tensor([2., 3.])
     """
-    return _callback(self, (), callable)
+    return _callback(self, (), callable, "apply_")
 
 
 @method
@@ -166,7 +168,7 @@ def map_(self, tensor, callable):
     >>> rushlight.tensor([1., 2.]).map_(rushlight.tensor([3., 4.]), max)
     tensor([3., 4.])
     """
-    return _callback(self, (tensor,), callable)
+    return _callback(self, (tensor,), callable, "map_")
 
 
 @method
@@ -176,7 +178,7 @@ def map2_(self, x, y, callable):
     >>> rushlight.tensor([1.]).map2_(rushlight.tensor([3.]), rushlight.tensor([2.]), max)
     tensor([3.])
     """
-    return _callback(self, (x, y), callable)
+    return _callback(self, (x, y), callable, "map2_")
 
 
 @method

@@ -314,6 +314,10 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
         count = -((start - end) // step)
     else:
+        if out is not None and not dtype.is_floating_point:  # into a given tensor torch counts in its dtype
+            start, end, step = int(start), int(end), int(step)
+            if step == 0:
+                raise ValueError("step must be nonzero")
         count = math.ceil((end - start) / step)
         if not dtype.is_floating_point:  # as many numbers as before their fractions were cut off
             start, step = int(start), int(step)
@@ -344,6 +348,12 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
 
 
+def _value(x):
+    if isinstance(x, Tensor):
+        return 0.0 if x.is_meta else x.item()  # without data any number is as good
+    return x
+
+
 def _ends(name, start, end, steps):
     """The ends of a range as numbers."""
     if isinstance(start, Tensor) or isinstance(end, Tensor):
@@ -354,7 +364,7 @@ def _ends(name, start, end, steps):
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wrong)}."
             )
-        start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+        start, end = (_value(x) for x in (start, end))
     if isinstance(steps, (float, complex, str)) or steps is None:
         raise invalid_combination(name, (start, end, steps), *_RANGES)
     if steps < 0:

@@ -146,7 +146,7 @@ def pdist(input, p=2.0):
         return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()
     if input.dtype not in (_C.float32, _C.float64):
         raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(input.dtype)}'")
-    first, second = FUNCTIONS["triu_indices"](n, n, 1).unbind(0)
+    first, second = FUNCTIONS["triu_indices"](n, n, 1, device=input.device).unbind(0)
     return _length(input.index_select(0, first) - input.index_select(0, second), p)
 
 

@@ -43,6 +43,9 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not x.is_floating_point():
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if x.is_meta:
+        result = x.new_empty(bins)
+        return result if out is None else write_out(out, result)
     low, high = float(min), float(max)
     if low == high and x.numel():
         low, high = x.min().item(), x.max().item()

@@ -652,6 +652,8 @@ def one_hot(tensor, num_classes=-1):
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
+    if tensor.is_meta and num_classes > 0:
+        return tensor.new_zeros((*tensor.shape, num_classes))
     if tensor.min().item() < 0:
         raise RuntimeError("Class values must be non-negative.")
     largest = tensor.max().item()

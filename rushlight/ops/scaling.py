@@ -104,6 +104,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if input.is_meta:
+        return _C.full((size, input.dim()), fill_value, _C.int64, input.device)
     found = input.nonzero()[:size]
     result = _C.full((size, input.dim()), fill_value, _C.int64, input.device)
     result[: found.size(0)] = found

@@ -26,7 +26,7 @@ def segment_reduce(
     tensor([1., 5.])
     """
     if reduce not in _EMPTY:
-        raise RuntimeError(f"unsupported reduction given! {reduce}")
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:

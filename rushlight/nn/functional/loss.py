@@ -134,7 +134,7 @@ def _binary_cross_entropy(input, target):
     inside = input * (1 - input) >= 1e-12
     safe = rushlight.where(inside, input, 0.5)
     loss = (target - 1) * rushlight.log1p(-safe) - target * safe.log()
-    if inside.all():
+    if inside.is_meta or inside.all():
         return loss
     # At 0 and 1 torch limits the logarithms to -100 and the derivative's denominator to 1e-12.
     at = input.detach()
