@@ -314,7 +314,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
         count = -((start - end) // step)
     else:
-        if out is not None and not dtype.is_floating_point:  # into a given tensor torch counts in its dtype
+        if dtype == _C.int64:  # torch counts these in 64 bits, those of all other dtypes in doubles
             start, end, step = int(start), int(end), int(step)
             if step == 0:
                 raise ValueError("step must be nonzero")
