@@ -163,10 +163,12 @@ def test_functional_call():
         def forward(self, x):
             return self.b(self.a(x))
 
-    module, call = Tied(), rushlight.nn.utils.stateless.functional_call
+    module, call = Tied(), rushlight.func.functional_call
     before = module.a.weight
     twos = 2 * rushlight.eye(2)
     assert call(module, {"a.weight": twos}, rushlight.ones(2)).tolist() == [4.0, 4.0]
     assert module.a.weight is before and module.b.weight is before
     with pytest.raises(RuntimeError, match="Missing key"):
-        call(module, {"a.weight": twos}, rushlight.ones(2), strict=True)
+        call(module, {"a.weight": twos}, rushlight.ones(2), strict=True, tie_weights=False)
+    # Under one of its names a tied weight is given under all.
+    assert call(module, {"a.weight": twos}, rushlight.ones(2), strict=True).tolist() == [4.0, 4.0]

@@ -64,7 +64,7 @@ class SpectralNorm:
         return hook
 
     def _solve_v(self, matrix, u, sigma):
-        """The v that files of old versions lack: with it u and v give the singular value they were saved with."""
+        """The v that files of old versions lack: with u it gives the singular value of the saved weight."""
         v = (matrix.t().mm(matrix).pinverse() @ matrix.t() @ u.unsqueeze(1)).squeeze(1)
         return v.mul_(sigma / rushlight.dot(u, rushlight.mv(matrix, v)))
 

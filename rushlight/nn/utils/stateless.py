@@ -79,16 +79,6 @@ def _owner(module, name):
 def _replaced(module, tensors, tie_weights, strict):
     named = {**dict(module.named_parameters(remove_duplicate=False)),
              **dict(module.named_buffers(remove_duplicate=False))}  # fmt: skip
-    unknown, missing = sorted(tensors.keys() - set(named)), sorted(set(named) - tensors.keys())
-    if strict and (unknown or missing):
-        texts = []
-        if unknown:
-            texts.append(f"Unexpected key(s): {', '.join(map(repr, unknown))}.")
-        if missing:
-            texts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
-        raise RuntimeError(
-            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(texts)
-        )
     wanted = dict(tensors)
     if tie_weights:  # one tensor under several names is replaced under all of them
         given: dict = {}
@@ -101,6 +91,16 @@ def _replaced(module, tensors, tie_weights, strict):
                         "Consider using tie_weights=False"
                     )
         wanted |= {name: given[id(value)] for name, value in named.items() if id(value) in given}
+    unknown, missing = sorted(wanted.keys() - set(named)), sorted(set(named) - wanted.keys())
+    if strict and (unknown or missing):
+        texts = []
+        if unknown:
+            texts.append(f"Unexpected key(s): {', '.join(map(repr, unknown))}.")
+        if missing:
+            texts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(texts)
+        )
     swapped = {}
     try:
         for name, value in wanted.items():
