@@ -159,6 +159,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (count) grow_storage(t->storage, size_t(nbytes));
     contiguous_strides(sizes, strides);
     set_geometry(t, sizes, {strides, size_t(sizes.ndim)});
+    t->storage->version++;
     return Py_NewRef(args[0]);
   });
 }

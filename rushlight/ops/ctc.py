@@ -26,7 +26,7 @@ def _second(
 ):
     """The gradient is linear in g; as in torch, there is no derivative with respect to log_probs."""
     if any(needs[1:]):
-        raise RuntimeError("the derivative for '_ctc_loss_backward' is not implemented.")
+        raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
     lengths = (input_lengths, target_lengths, starts)
     ones = g.detach().new_ones(g.shape)
     unit = ops.ctc_loss_backward(ones, log_probs, loss, log_alpha, targets, *lengths, blank, zero_infinity)

@@ -45,6 +45,13 @@ derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
+
+
+def _no_derivative_of_heaviside(g):
+    raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+derivative("heaviside", a=_no_derivative_of_heaviside, b=_no_derivative_of_heaviside, node="NotImplemented")
 derivative("floor_divide", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
 derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
 derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
@@ -259,7 +266,7 @@ no_derivative(
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
     "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
     "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "isnan", "isinf", "isfinite",
-    "isposinf", "isneginf", "signbit", "heaviside",
+    "isposinf", "isneginf", "signbit",
 )  # fmt: skip
 
 

@@ -106,10 +106,26 @@ def relu6(input, inplace=False):
     return _hardtanh(input, 0, 6, inplace)
 
 
+def _without_backward(result, function):
+    """Where torch cannot tell the input's sign from the output any more: a backward is refused."""
+
+    def refuse(grads):
+        raise RuntimeError(
+            f"In-place {function} backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, please "
+            "call out-of-place version instead."
+        )
+
+    if result.grad_fn is not None:
+        result.grad_fn.register_prehook(refuse)
+    return result
+
+
 def _elu(input, alpha, scale, input_scale, inplace):
     """``scale * x`` above zero, ``alpha * (exp(input_scale * x) - 1)`` below."""
     if inplace:
-        return _in_place(ops.elu, input, alpha, scale, input_scale)
+        result = _in_place(ops.elu, input, alpha, scale, input_scale)
+        return _without_backward(result, "elu") if alpha < 0 else result
     return ops.elu(input, alpha, scale, input_scale)
 
 
@@ -179,7 +195,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     """
     require_tensor("leaky_relu", input)
     if inplace:
-        return _in_place(ops.leaky_relu, input, negative_slope)
+        result = _in_place(ops.leaky_relu, input, negative_slope)
+        return _without_backward(result, "leakyReLu") if negative_slope < 0 else result
     return ops.leaky_relu(input, negative_slope)
 
 
