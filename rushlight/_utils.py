@@ -207,3 +207,16 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if optional:
         return None
     raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device: torch.cpu, torch.cuda ..."""
+    import rushlight
+
+    module = getattr(rushlight, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return module

@@ -450,3 +450,37 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
             return None
         leaves += part
     return leaves
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether `cls` was made by namedtuple or typing.NamedTuple."""
+    fields = getattr(cls, "_fields", None)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(fields, tuple)
+        and all(isinstance(field, str) for field in fields)
+    )
+
+
+def is_namedtuple_instance(obj: object) -> bool:
+    """Whether `obj` is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Whether `cls` is one of C's tuples with names, such as `time.struct_time`."""
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and isinstance(getattr(cls, "n_fields", None), int)
+        and isinstance(getattr(cls, "n_sequence_fields", None), int)
+    )
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether `obj` is one of C's tuples with names."""
+    return is_structseq_class(type(obj))
+
+
+is_namedtuple, is_structseq = is_namedtuple_instance, is_structseq_instance
