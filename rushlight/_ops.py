@@ -123,7 +123,8 @@ xlogy_:Scalar_Other,Tensor
 _OF_PRIMITIVE = {
     "add_alpha": "add.Tensor", "sub_alpha": "sub.Tensor", "rsub_number": "rsub.Scalar",
     "pow": "pow.Tensor_Tensor", "pow_scalar": "pow.Tensor_Scalar", "scalar_pow": "pow.Scalar",
-    "div_trunc": "div.Tensor_mode", "clamp": "clamp.Tensor", "clamp_scalar": "clamp.default",
+    "div_trunc": "div.Tensor_mode", "div_floor": "div.Tensor_mode",
+    "clamp": "clamp.Tensor", "clamp_scalar": "clamp.default",
     "clamp_min_scalar": "clamp_min.default", "clamp_max_scalar": "clamp_max.default",
     "lerp": "lerp.Tensor", "lerp_scalar": "lerp.Scalar", "fill": "fill.Tensor", "index": "index.Tensor",
     "sum_dim": "sum.dim_IntList", "mean_dim": "mean.dim", "prod_dim": "prod.dim_int", "max_dim": "max.dim",

@@ -180,7 +180,7 @@ binary(
         call(x(3, low=-5, high=5), x(3, **AWAY), rounding_mode="trunc", only="fi", nograd=True),
         call(x(3), 2, rounding_mode=None),
     ],
-    covers=("div_trunc",),
+    covers=("div_trunc", "div_floor"),
 )
 binary("divide", lambda a, b: a / b, inplace=True, right=AWAY)
 binary("true_divide", lambda a, b: a / b, inplace=True, right=AWAY)

@@ -222,3 +222,39 @@ def test_a_view_of_other_bytes_is_no_view_to_autograd():
     assert not bits.requires_grad and not bits._is_view() and bits._base is None
     bits.zero_()
     assert x._version == 1 and x.tolist() == [[0, 0], [0, 0]]
+
+
+def test_composed_operations_end_in_a_node_of_their_name():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    rolled = torch.roll(x, 1)
+    assert rolled.grad_fn.name() == "RollBackward0" and not rolled._is_view()
+    loss = torch.nn.functional.cross_entropy(x.view(1, 2), torch.tensor([0]), torch.ones(2))
+    assert type(loss.grad_fn).__name__ == "NllLossBackward0"
+    assert loss.grad_fn._saved_weight.tolist() == [1, 1] and loss.grad_fn._saved_reduction == 1
+    loss.backward()
+    with pytest.raises(RuntimeError, match="already been freed"):
+        _ = loss.grad_fn._saved_weight
+    assert (x % 2).grad_fn.name() == "RemainderBackward0" and (x % x).grad_fn.name() == "RemainderBackward1"
+    assert x.clone().acosh_().grad_fn.name() == "AcoshBackward1"
+    same = x.to(torch.float32)
+    assert same is x and (x * 2).to(torch.float32).grad_fn.name() == "MulBackward0"
+
+
+def test_floor_division_refuses_to_be_differentiated():
+    x = torch.tensor([5.0], requires_grad=True)
+    assert (x // 2).grad_fn.name() == "torch::autograd::NotImplemented"
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
+        (x // 2).backward()
+    torch.div(x, 2, rounding_mode="floor").backward()
+    assert x.grad.tolist() == [0]
+
+
+def test_in_place_comparison_and_set_change_the_history():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x.clone().eq_(1.0)
+    assert y.grad_fn.name() == "EqBackward0"
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+    z = (x * 2).set_(torch.zeros(3))
+    with pytest.raises(RuntimeError, match="derivative for aten::set_ is not implemented"):
+        z.sum().backward()

@@ -94,6 +94,9 @@ void move_retained(Tensor* t, Node* from);
 constexpr uint8_t NAMED_VARIANTS = 8;  // in Primitive::options
 void name_variant(Node* node, PyObject* const* args, bool in_place);
 Primitive* renamed(Primitive* op, const std::string& name);
+// Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.
+// `kept`: a dict of what torch would save of the call, or null.
+void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept);
 
 // profiler.cpp: notes what happens between its construction and its end, if that is wanted.
 bool profiling();

@@ -204,6 +204,15 @@ PyObject* node_set_sequence(PyObject* self, PyObject* number) {
   self_node(self)->sequence = value;
   Py_RETURN_NONE;
 }
+// What a composed operation was called with and torch would save, or None.
+PyObject* node_kept(PyObject* self, void*) {
+  NodeExtra* extra = self_node(self)->extra;
+  return Py_NewRef(extra && extra->trace ? extra->trace : Py_None);
+}
+PyObject* node_released(PyObject* self, void*) { return PyBool_FromLong(self_node(self)->released); }
+PyObject* node_refuse(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* { fail_freed(self_node(self)); });
+}
 PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* node_metadata(PyObject* self, void*) {
   NodeExtra* extra = extra_of(self_node(self));
@@ -346,18 +355,21 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
 
 PyMethodDef node_methods[] = {
     {"_outputs", node_outputs, METH_NOARGS, nullptr},
-    {"_saved_names", node_saved_names, METH_NOARGS, nullptr},
+    {"_names_saved", node_saved_names, METH_NOARGS, nullptr},
     {"_unpack", node_unpack, METH_VARARGS, nullptr},
     {"name", node_get_name, METH_NOARGS, "The name of the operation, as torch spells it."},
     {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
     {"_set_sequence_nr", node_set_sequence, METH_O, nullptr},
     {"_hooks", node_hooks, METH_O, nullptr},
+    {"_refuse", node_refuse, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_getset[] = {
     {"_primitive", node_primitive, nullptr, nullptr, nullptr},
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"variable", node_variable, nullptr, nullptr, nullptr},
+    {"_kept", node_kept, nullptr, nullptr, nullptr},
+    {"_released", node_released, nullptr, nullptr, nullptr},
     {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},
     {"_source", node_get_source, nullptr, "(file, line, function) of the user's line", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

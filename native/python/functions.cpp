@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../graph/custom.h"
 #include "../graph/modes.h"
 #include "primitive.h"
 #include "profiler.h"
@@ -16,6 +17,7 @@ struct Function {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* wrapped;
   PyObject* dict;
+  PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
 };
 
 PyTypeObject* FunctionType = nullptr;
@@ -230,6 +232,39 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
   });
 }
 
+PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  uint64_t since = next_node_number();
+  PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
+  if (!result || next_node_number() == since) return result;
+  Ref<PyObject> owned(result);
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> name = share(self_function(self)->node_name);
+    if (!PyUnicode_Check(name.get())) {
+      nargsf = size_t(PyVectorcall_NARGS(nargsf));
+      name = checked(PyObject_Vectorcall(name.get(), args, nargsf, kwnames));
+    }
+    Ref<PyObject> kept;
+    if (PyTuple_Check(name.get()) && PyTuple_GET_SIZE(name.get()) == 2) {  // (name or None, what to keep)
+      kept = share(PyTuple_GET_ITEM(name.get(), 1));
+      name = share(PyTuple_GET_ITEM(name.get(), 0));
+    }
+    const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    if (text || kept) name_nodes(result, text, since, kept.get());
+    return owned.release();
+  });
+}
+
+PyObject* get_node_name(PyObject* self, void*) {
+  PyObject* name = self_function(self)->node_name;
+  return Py_NewRef(name ? name : Py_None);
+}
+int set_node_name(PyObject* self, PyObject* name, void*) {
+  Function* f = self_function(self);
+  Py_XSETREF(f->node_name, name && name != Py_None ? Py_NewRef(name) : nullptr);
+  f->vectorcall = f->node_name ? named_vectorcall : function_vectorcall;
+  return 0;
+}
+
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   if (!object) return Py_NewRef(self);
   return PyMethod_New(self, object);
@@ -249,11 +284,13 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self_function(self)->wrapped);
   Py_VISIT(self_function(self)->dict);
+  Py_VISIT(self_function(self)->node_name);
   return 0;
 }
 int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->wrapped);
   Py_CLEAR(self_function(self)->dict);
+  Py_CLEAR(self_function(self)->node_name);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -291,6 +328,9 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Function, dict), READONLY, nullptr},
     {"__wrapped__", T_OBJECT_EX, offsetof(Function, wrapped), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef getset[] = {
+    {"node_name", get_node_name, set_node_name, "What the node that the function ends with is called.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -303,6 +343,7 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_repr, reinterpret_cast<void*>(function_repr)},
                        {Py_tp_members, members},
                        {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},
                        {0, nullptr}};
 PyType_Spec spec = {
     "rushlight._C.Function", sizeof(Function), 0,

@@ -3,8 +3,10 @@
 //
 // Note [names of composed operations]
 // An operation that is one node in torch may be composed of several here. The user called `roll` and expects
-// to read RollBackward0, so the function that composes gives the node it ends with that name: `rename_node`
-// puts a copy of the node's primitive, the same but for the name, in its place.
+// to read RollBackward0, so the function that composes (`node_name` of a Function, functions.cpp) gives the
+// node it ends with that name: `name_nodes` puts a copy of the node's primitive, the same but for the name, in
+// its place. If that node is a view of what was computed on the way, the result is no view to the user.
+// rushlight/ops/_node_names.py says which names there are.
 #include <map>
 
 #include "../graph/custom.h"
@@ -85,22 +87,6 @@ PyObject* py_set_view_origin(PyObject*, PyObject* args) {
   });
 }
 
-// rename_node(tensor, name, since): names the node that made the tensor, if it is no older than `since` (a
-// value of next_sequence). Returns the tensor.
-PyObject* py_rename_node(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    PyObject* o;
-    const char* name;
-    unsigned long long since;
-    if (!PyArg_ParseTuple(args, "OsK", &o, &name, &since)) return nullptr;
-    Node* node = tensor_argument(o)->grad_fn;
-    if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType)
-      return Py_NewRef(o);
-    node->op = renamed(node->op, name);
-    return Py_NewRef(o);
-  });
-}
-
 // Note [names of variants]
 // torch numbers the forms of an operation: FmodBackward0 by a number, FmodBackward1 by a tensor,
 // AcoshBackward1 in place. One primitive serves them all; where the names differ, it is marked with
@@ -132,7 +118,6 @@ PyMethodDef functions[] = {{"set_variant_names", py_set_variant_names, METH_VARA
                            {"node_class", py_node_class, METH_O, nullptr},
                            {"view_origin", py_view_origin, METH_O, nullptr},
                            {"set_view_origin", py_set_view_origin, METH_VARARGS, nullptr},
-                           {"rename_node", py_rename_node, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
@@ -148,6 +133,22 @@ Primitive* renamed(Primitive* op, const std::string& name) {
     other->node_type = nullptr;
   }
   return other;
+}
+
+void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept) {
+  if (PyTuple_Check(result) || PyList_Check(result)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++)
+      name_nodes(PySequence_Fast_GET_ITEM(result, i), name, since, kept);
+    return;
+  }
+  if (!is_tensor(result)) return;
+  Tensor* t = as_tensor(result);
+  Node* node = t->grad_fn;
+  if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
+  if (name && node->op->node_name != name) node->op = renamed(node->op, name);
+  if (kept) Py_XSETREF(extra_of(node)->trace, Py_NewRef(kept));
+  if (!name) return;
+  if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
 }
 
 void name_variant(Node* node, PyObject* const* args, bool in_place) {

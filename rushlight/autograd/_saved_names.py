@@ -1,20 +1,24 @@
-"""What a node saved, under the names that torch gives it: `grad_fn._saved_self`, `grad_fn._raw_saved_self`.
+"""`grad_fn._saved_self` and its kind: what a node saved, under the names torch has for it.
 
-A primitive names its arguments in its own way, and keeps some of them in another form. `_TORCH_NAMES` says
-which of our names a name of torch can mean; `_OF_NODE` is for nodes where that is not enough.
+A primitive calls its arguments otherwise (`x`, `a`, `out`); NAMES says how per node, ALIASES how in general.
+What a composed operation was called with and torch would save is kept by rushlight/ops/_node_names.py.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
 
-_TORCH_NAMES = {
-    "self": ("x", "a", "input"),
+Node = _C.Node
+
+# torch's names of what primitives call otherwise.
+ALIASES = {
+    "self": ("x", "a", "input", "A"),
     "other": ("b", "y"),
-    "result": ("out",),
+    "result": ("out", "L"),
     "exponent": ("b", "s"),
     "alpha": ("s",),
     "threshold": ("s",),
@@ -23,139 +27,284 @@ _TORCH_NAMES = {
     "max": ("t",),
     "mat1": ("a", "x"),
     "mat2": ("b",),
-    "tensors": ("tensors",),
     "indices": ("indices", "index"),
     "condition": ("condition", "mask"),
     "self_sym_sizes": ("x_shape", "a_shape"),
     "self_sizes": ("x_shape", "a_shape"),
     "input": ("input", "x"),
+    "storage_offset": ("offset",),
+    "dimension": ("dim",),
+    "dim": ("dims",),
+    "source_sym_sizes": ("source_shape",),
+    "result1": ("indices", "mean"),
+    "result2": ("rstd",),
+    "result0": ("std", "var"),
 }
 
-
-def _pair(value: Any) -> tuple:
-    return (value, value) if isinstance(value, int) else () if value is None else tuple(value)
-
-
-def _unsigned(value: int) -> int:
-    """torch shows the negative dimensions of some nodes as the machine has them."""
-    return value % 2**64
-
-
-def _scale(index: int) -> Callable:
-    """The scale factor along a dimension of an Upsample node, None if sizes were given."""
-    return lambda spec: None if spec[-1] is None else float(spec[-1][index])
-
-
-# node -> name of torch -> (our name, conversion), or a constant.
-_KEEP = ("kernel_size", "stride", "padding", "dilation")
-_WINDOW = {name: (name, _pair) for name in _KEEP}
-_AVERAGE = {
-    "kernel_size": ("spec", lambda spec: spec[1]),
-    "stride": ("spec", lambda spec: () if spec[2] == spec[1] else spec[2]),
-    "padding": ("spec", lambda spec: spec[3]), "count_include_pad": ("spec", lambda spec: spec[4]),
-    "divisor_override": ("spec", lambda spec: spec[5] or None),
+# Where torch keeps a tuple of dimensions and a primitive one dimension.
+_DIM_TUPLES = (
+    "SumBackward1", "MeanBackward1", "VarBackward0", "StdBackward0", "LogsumexpBackward0", "AmaxBackward0",
+    "AminBackward0", "NansumBackward0", "StdMeanBackward0", "VarMeanBackward0", "LinalgVectorNormBackward0",
+    "NormBackward1",
+)  # fmt: skip
+# torch shows these as unsigned numbers, also where they are negative.
+_UNSIGNED = {
+    "dim", "dims", "dim0", "dim1", "dim2", "index", "diagonal", "padding_idx", "ignore_index", "shifts",
+    "dimension", "start", "offset",
 }  # fmt: skip
-_RESIZE_1D = {"output_size": ("size", tuple), "scales": ("spec", _scale(0))}
-_RESIZE_2D = {
-    "output_size": ("size", tuple),
-    "scales_h": ("spec", _scale(0)),
-    "scales_w": ("spec", _scale(1)),
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _value(node: Node, name: str) -> Any:
+    """What the node saved under the primitive's own name."""
+    for found, slot, out in node._names_saved():
+        if found == name:
+            return node._unpack(slot, out)
+    raise LookupError(name)
+
+
+def _input_shape(node: Node, at: int) -> tuple:
+    source, number = node.next_functions[at]
+    if source is None:
+        raise LookupError(at)
+    return tuple(source._outputs()[number][0])
+
+
+def _sizes(name: str, at: int) -> Callable:
+    """The size of an input: of what was saved of it, or of the gradient that goes to it."""
+
+    def sizes(node: Node) -> tuple:
+        try:
+            return tuple(_value(node, name).shape)
+        except LookupError:
+            return _input_shape(node, at)
+
+    return sizes
+
+
+def _strides(name: str, at: int) -> Callable:
+    def strides(node: Node) -> tuple:
+        try:
+            return tuple(_value(node, name).stride())
+        except LookupError:
+            shape = _input_shape(node, at)
+            return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+    return strides
+
+
+def _size(name: str, at: int, dim: int) -> Callable:
+    sizes = _sizes(name, at)
+    return lambda node: sizes(node)[dim]
+
+
+def _output_size(node: Node, nr: int, dim: int) -> int:
+    return node._outputs()[nr][0][dim]
+
+
+def _elu_alpha(node: Node) -> Any:
+    alpha, scale = _value(node, "s"), _value(node, "t")  # the primitive has their product
+    return alpha if scale == 1 else alpha / scale
+
+
+def _bias_size(node: Node) -> tuple:
+    try:
+        return _input_shape(node, 2)
+    except LookupError:
+        return (0,)
+
+
+def _normalization(node: Node) -> int:
+    dims, scale = _value(node, "dims"), _value(node, "scale")
+    shape = _input_shape(node, 0)
+    if node.name() == "FftC2RBackward0":
+        shape = tuple(node._outputs()[0][0])
+    count = math.prod(shape[d] for d in dims)
+    return 0 if scale == 1 else 2 if math.isclose(scale, 1 / count) else 1
+
+
+def _part(of: str, at: int, convert: Any = None) -> Callable:
+    """One of the numbers that a primitive keeps together."""
+    return lambda node: _value(node, of)[at] if convert is None else convert(_value(node, of))
+
+
+_AVERAGE = {
+    "kernel_size": _part("spec", 1),
+    "stride": _part("spec", 2, lambda spec: () if spec[2] == spec[1] else spec[2]),
+    "padding": _part("spec", 3),
+    "count_include_pad": _part("spec", 4),
+    "divisor_override": _part("spec", 5, lambda spec: spec[5] or None),
 }
-_CORNERS = {"align_corners": ("spec", lambda spec: spec[1])}
-_ADDC = {"tensor1": ("b", None), "tensor2": ("c", None), "value": ("s", None)}
-_OF_NODE: dict[str, dict[str, Any]] = {
-    "AddcdivBackward0": _ADDC,
-    "AddcmulBackward0": _ADDC,
-    "AsStridedBackward0": {"storage_offset": ("offset", None)},
+
+# node: {torch's name: the primitive's name, or a function of the node}
+NAMES: dict[str, dict[str, Any]] = {
+    "AddcmulBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
+    "AddcdivBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
+    "AddbmmBackward0": {
+        "batch1_sym_argsize_0": _size("batch1", 1, 0),
+        "batch1_sym_argsize_1": _size("batch1", 1, 1),
+        "batch2_sym_argsize_2": _size("batch2", 2, 2),
+    },
+    "AddmmBackward0": {
+        "mat1_sym_sizes": _sizes("mat1", 1), "mat1_sym_strides": _strides("mat1", 1),
+        "mat2_sym_sizes": _sizes("mat2", 2), "mat2_sym_strides": _strides("mat2", 2),
+    },
+    "MmBackward0": {
+        "self": "input", "self_sym_sizes": _sizes("input", 0), "self_sym_strides": _strides("input", 0),
+        "mat2_sym_sizes": _sizes("mat2", 1), "mat2_sym_strides": _strides("mat2", 1),
+    },
     "AvgPool2DBackward0": _AVERAGE,
     "AvgPool3DBackward0": _AVERAGE,
-    "CatBackward0": {"dim": ("dim", _unsigned)},
-    "DivBackward0": {"rounding_mode": None},
-    "EluBackward0": {"alpha": ("s", None), "scale": ("t", None), "input_scale": ("u", None)},
+    "ClampBackward0": {"min": "b", "max": "c"},
+    "ClampMinBackward1": {"min": "b"},
+    "ClampMaxBackward1": {"max": "b"},
+    "ConvolutionBackward0": {
+        "input": "x",
+        "bias_sym_sizes_opt": _bias_size,
+        "transposed": lambda node: node._primitive.__name__ == "conv_transpose",
+        "output_padding": lambda node: (0,) * (len(_value(node, "weight_shape")) - 2),
+    },
+    "EluBackward0": {
+        "alpha": _elu_alpha, "scale": "t", "input_scale": "u",
+    },
     "EmbeddingBackward0": {
-        "padding_idx": ("padding_idx", _unsigned),
-        "scale_grad_by_freq": ("scale", None),
-        "sparse": False,
-        "weight_sym_argsize_0": ("weight_shape", lambda shape: shape[0]),
+        "scale_grad_by_freq": lambda node: bool(_value(node, "scale")),
+        "sparse": lambda node: False,
+        "weight_sym_argsize_0": lambda node: _value(node, "weight_shape")[0],
     },
-    "GatherBackward0": {"sparse_grad": False},
-    "Im2ColBackward0": _WINDOW,
-    "LerpBackward0": {"weight": ("s", None)},
-    "LerpBackward1": {"weight": ("c", None), "end": ("b", None)},
-    "MaxPool2DWithIndicesBackward0": _WINDOW,
-    "MaxPool3DWithIndicesBackward0": _WINDOW,
-    "MseLossBackward0": {"reduction": ("reduction", lambda name: ("none", "mean", "sum").index(name))},
+    "FftC2CBackward0": {"normalization": _normalization},
+    "FftC2RBackward0": {"normalization": _normalization},
+    "FftR2CBackward0": {"normalization": _normalization},
+    "GatherBackward0": {"sparse_grad": lambda node: False},
+    "GeluBackward0": {
+        "approximate": lambda node: "tanh" if "tanh" in node._primitive.__name__ else "none",
+    },
+    "Im2ColBackward0": {
+        "self_sym_argsize_minus_1": lambda node: _value(node, "x_shape")[-1],
+        "self_sym_argsize_minus_2": lambda node: _value(node, "x_shape")[-2],
+    },
+    "IndexAddBackward0": {"source_dim": lambda node: len(_input_shape(node, 1))},
+    "IndexCopyBackward0": {"source_dim": lambda node: len(_input_shape(node, 1))},
+    "LerpBackward0": {"weight": "s"},
+    "LerpBackward1": {"end": "b", "weight": "c"},
+    "LinalgLstsqBackward0": {"self": "A", "b": "B"},
+    "LinalgSvdBackward0": {"S_sym_argsize_minus_1": lambda node: _value(node, "S").shape[-1]},
+    "LinalgVectorNormBackward0": {"ord": lambda node: float(_value(node, "ord"))},
+    "NativeBatchNormBackward0": {
+        "training": lambda node: node._primitive.__name__ == "batch_norm_train",
+    },
     "NativeGroupNormBackward0": {
-        "result1": ("mean", None), "result2": ("rstd", None), "group": ("groups", None),
+        "group": "groups",
+        "N": lambda node: _sizes("x", 0)(node)[0],
+        "C": lambda node: _sizes("x", 0)(node)[1],
+        "HxW": lambda node: math.prod(_sizes("x", 0)(node)[2:]),
     },
-    "NativeLayerNormBackward0": {"result1": ("mean", None), "result2": ("rstd", None)},
-    "PolygammaBackward0": {"n": ("s", None)},
-    "SoftplusBackward0": {"beta": ("s", None), "threshold": ("t", None)},
-    "StackBackward0": {"dim": ("dim", _unsigned)},
-    "UnbindBackward0": {"dim": ("dim", _unsigned)},
-    "UnfoldBackward0": {"dimension": ("dim", None)},
-    "UpsampleBicubic2DBackward0": _RESIZE_2D | _CORNERS,
-    "UpsampleBilinear2DBackward0": _RESIZE_2D | _CORNERS,
-    "UpsampleLinear1DBackward0": _RESIZE_1D | _CORNERS,
-    "UpsampleNearest1DBackward0": _RESIZE_1D,
-    "UpsampleNearest2DBackward0": _RESIZE_2D,
+    "NormBackward1": {"p": "ord"},
+    "DistBackward0": {"p": lambda node: float(_value(node, "ord"))},
+    "NormalBackward1": {"mean_sym_sizes": lambda node: tuple(node._outputs()[0][0])},
+    "PolygammaBackward0": {"n": "s"},
+    "PolygammaBackward1": {"n": "s"},
+    "PowBackward0": {
+        "exponent": lambda node: 2 if node._primitive.__name__ == "square" else _value(node, "s"),
+    },
+    "ScaledDotProductFlashAttentionForCpuBackward0": {
+        "query": "q", "key": "k", "value": "v", "attn_mask": "mask", "is_causal": "causal",
+        "dropout_p": lambda node: 0.0,
+    },
+    "SoftplusBackward0": {"beta": "s", "threshold": "t"},
+    "SplitBackward0": {"split_size": lambda node: _output_size(node, 0, _value(node, "dim"))},
+    "SplitWithSizesBackward0": {
+        "split_sizes": lambda node: tuple(
+            _output_size(node, nr, _value(node, "dim")) for nr in range(len(node._outputs()))
+        ),
+    },
 }  # fmt: skip
-# Where torch keeps a tuple of dimensions and a primitive one dimension.
-_DIM_TUPLES = ("SumBackward1", "MeanBackward1", "VarBackward0", "StdBackward0", "LogsumexpBackward0",
-               "AmaxBackward0", "AminBackward0", "LinalgVectorNormBackward0")  # fmt: skip
 
 
-def saved_attribute(node: Any, attribute: str) -> Any:
-    """The value of an attribute `_saved_*` or `_raw_saved_*` of a node."""
+def saved_attribute(node: Node, attribute: str) -> Any:
+    """`node._saved_self`, or `node._raw_saved_self`: a handle on it."""
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
-    special = _OF_NODE.get(node.name(), {}).get(name, ())
-    if special != () and not isinstance(special, tuple):
-        return special
-    ours, convert = special or ("", None)
-    candidates = (ours,) if ours else (name, *_TORCH_NAMES.get(name, ()))
-    for found, slot, out in node._saved_names():
-        if found not in candidates:
-            continue
-        if raw:
-            if name == "indices":
+    kept = node._kept
+    if kept is not None and name in kept and not raw:
+        if node._released and isinstance(kept[name], _C.Tensor):
+            node._refuse()
+        return _shown(node, name, kept[name])
+    special = NAMES.get(node.name(), {}).get(name)
+    candidates = (special,) if isinstance(special, str) else (name, *ALIASES.get(name, ()))
+    if callable(special) and not raw:
+        return _shown(node, name, special(node))
+    for found, slot, out in node._names_saved():
+        if found in candidates:
+            if raw and name == "indices":
                 node._unpack(slot, out)  # raises if it has been freed
-            return _C.raw_saved(node, slot, out)
-        value = node._unpack(slot, out)
-        return convert(value) if convert is not None else _as_torch_keeps(node, name, value)
-    if raw:
-        raise _missing(node, attribute)
-    if name in ("self_sym_sizes", "self_sizes", "self_sym_numel") and node.next_functions:
+            return _C.raw_saved(node, slot, out) if raw else _shown(node, name, node._unpack(slot, out))
+    if not raw and name in ("self_sym_sizes", "self_sizes", "self_sym_numel") and node.next_functions:
         source, number = node.next_functions[0]
         if source is not None:
             shape = source._outputs()[number][0]
             return shape.numel() if name == "self_sym_numel" else tuple(shape)
     primitive = node._primitive
-    known = () if primitive is None else (*primitive.args, *primitive.outputs)
-    if any(candidate in known for candidate in candidates):
-        return None
-    if name == "alpha" and node.name() in ("AddBackward0", "SubBackward0"):
-        return 1
-    if name == "rounding_mode" and node.name() == "DivBackward2":
-        return "trunc" if primitive.__name__ == "div_trunc" else "floor"
-    if name == "approximate" and primitive is not None and primitive.__name__.startswith("gelu"):
-        return "tanh" if primitive.__name__ == "gelu_tanh" else "none"
-    raise _missing(node, attribute)
+    if not raw and primitive is not None:
+        if any(candidate in _named_by_rules(primitive) for candidate in candidates):
+            return None  # not needed for the gradients that are wanted
+        if name == "alpha" and node.name() in ("AddBackward0", "SubBackward0"):
+            return 1
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
 
 
-def _missing(node: Any, attribute: str) -> AttributeError:
-    return AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+def _named_by_rules(primitive: Any) -> set[str]:
+    """The inputs and outputs that some rule of the primitive names."""
+    from rushlight.ops._rules import _ARG, _OUT, RULES
+
+    params = [param for _, found in RULES.get(primitive.__name__, {}).values() for param in found]
+    inputs = {primitive.args[at] for kind, at in params if kind == _ARG and at < primitive.input_count}
+    return inputs | {primitive.outputs[at] for kind, at in params if kind == _OUT}
 
 
-def _as_torch_keeps(node: Any, name: str, value: Any) -> Any:
+def _shown(node: Node, name: str, value: Any) -> Any:
+    """The value in the form torch shows it in."""
     if name == "dim" and node.name() in _DIM_TUPLES and isinstance(value, int):
-        return (value,)
-    if name == "other" and isinstance(value, (int, float, complex)):
+        value = (value,)
+    if name == "reduction" and isinstance(value, str):
+        return _REDUCTIONS[value]
+    if name in ("padding", "stride", "dilation", "kernel_size") and isinstance(value, int):
+        value = (value,) * (len(_input_shape(node, 0)) - 2 if node.next_functions[0][0] else 1)
+    if name == "threshold" and isinstance(value, _C.Tensor):
+        return value.item()
+    if name in ("self", "other") and isinstance(value, (int, float, complex)):
         from rushlight import tensor
 
-        dtype = (
-            _C.float64 if isinstance(value, float) else _C.complex128 if isinstance(value, complex) else None
-        )
-        return tensor(value, dtype=dtype)
+        # A number in the place of a tensor.
+        wide = {float: _C.float64, complex: _C.complex128}.get(type(value))
+        return tensor(value, dtype=wide)
+    if name in _UNSIGNED:
+        return _unsigned(value)
     # A Size compares and prints like the tuple torch has there, but is not one.
     return tuple(value) if isinstance(value, tuple) else value
+
+
+def _unsigned(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_unsigned, value))
+    return value + 2**64 if isinstance(value, int) and value < 0 else value
+
+
+def saved_attributes(node: Node) -> list[str]:
+    """The names under which what a node saved can be had, for dir()."""
+    usual = {ours: theirs for theirs, names in reversed(ALIASES.items()) for ours in names}
+    usual |= {"x": "self", "a": "self", "b": "other", "s": "s", "out": "result", "x_shape": "self_sym_sizes"}
+    usual |= {"dim": "dim", "indices": "indices", "index": "index", "mask": "mask", "input": "input"}
+    special = NAMES.get(node.name(), {})
+    back = {ours: theirs for theirs, ours in special.items() if isinstance(ours, str)}
+    found = {*special, *(node._kept or ())}
+    saved = [name for name, _, _ in node._names_saved()]
+    primitive = node._primitive
+    tensors = () if primitive is None else (*primitive.args[: primitive.input_count], *primitive.outputs)
+    names = []
+    for name in saved:
+        theirs = back.get(name) or (name if name in special else usual.get(name, name))
+        found.add(theirs)
+        if name in tensors:
+            names.append(f"_raw_saved_{theirs}")
+    return sorted({*names, *(f"_saved_{name}" for name in found)})

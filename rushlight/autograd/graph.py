@@ -290,6 +290,15 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _C.disable_saved_hooks(before)
 
 
+def _node_dir(self) -> list[str]:
+    from rushlight.autograd._saved_names import saved_attributes
+
+    return [*object.__dir__(self), *saved_attributes(self)]
+
+
+Node.__dir__ = _node_dir
+
+
 # ---- writing to what was saved
 
 

@@ -43,10 +43,12 @@ from rushlight.ops import (
 
 from rushlight.ops import forms  # isort: skip  (of what is there by now)
 from rushlight.ops import _old_forms  # isort: skip
-from rushlight.ops._public import FUNCTIONS
+from rushlight.ops._node_names import name_composed
+from rushlight.ops._public import FUNCTIONS, Tensor
 from rushlight.ops._rules import check_complete
 
 check_complete()
+name_composed(FUNCTIONS, Tensor.__dict__)
 
 
 def __getattr__(name):  # without types: mypy meets it before it knows any

@@ -45,15 +45,17 @@ derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
-
-
-def _no_derivative_of_heaviside(g):
-    raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-
-derivative("heaviside", a=_no_derivative_of_heaviside, b=_no_derivative_of_heaviside, node="NotImplemented")
-derivative("floor_divide", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
+derivative("div_floor", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
 derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
+# torch refuses to differentiate these, so a program may not rely on zeros.
+derivative(
+    "floor_divide", a=lambda g: _lacks("floor_divide"), b=lambda g: _lacks("floor_divide"),
+    node="torch::autograd::NotImplemented",
+)  # fmt: skip
+derivative(
+    "heaviside", a=lambda g: _lacks("heaviside"), b=lambda g: _lacks("heaviside"),
+    node="torch::autograd::NotImplemented",
+)  # fmt: skip
 derivative("addcmul", a=lambda g: g, b=lambda g, c, s: g * _conj(c * s), c=lambda g, b, s: g * _conj(b * s))
 derivative(
     "addcdiv",
@@ -74,7 +76,7 @@ derivative(
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
 derivative("pow_scalar", x=lambda g, x, s: _pow_number(g, x, s), node="PowBackward0")
-derivative("scalar_pow", x=lambda g, out, s: _pow_exponent(g, s, None, out), node="PowBackward1")
+derivative("scalar_pow", x=lambda g, out, s: _pow_exponent(g, s, None, out), node="PowBackward2")
 derivative(
     "pow",
     a=lambda g, a, b: _pow_base(g, a, b),
@@ -157,10 +159,6 @@ derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: 
 derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
 derivative(
     "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
-)
-
-derivative(
-    "nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g, a, b: _masked(g, ops.eq(a, b))
 )
 
 # ---- choosing
@@ -273,8 +271,12 @@ no_derivative(
 # ---- what the longer rules are made of
 
 
+def _lacks(name):
+    raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+
 def _floor_quotient(a, b):
-    return ops.floor_divide(a, b)
+    return ops.div_floor(a, b)
 
 
 def _trunc_quotient(a, b):

@@ -383,7 +383,7 @@ def rsub(input, other, *, alpha=1):
     return other - input if alpha == 1 else other - input * alpha
 
 
-_ROUNDED = {None: ops.div, "floor": ops.floor_divide, "trunc": ops.div_trunc}
+_ROUNDED = {None: ops.div, "floor": ops.div_floor, "trunc": ops.div_trunc}
 
 
 def _divider(rounding_mode):

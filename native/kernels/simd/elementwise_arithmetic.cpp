@@ -30,6 +30,7 @@ constexpr Elementwise entries[] = {
     BINARY_WITH(1, add_alpha, ALL, none, same, add_product(x, a, y)),
     BINARY_WITH(1, sub_alpha, NUMBERS, none, same, add_product(x, negate(a), y)),
     DIVISION(floor_divide, REAL, none, same, floor_divide(x, y, by_zero)),
+    DIVISION(div_floor, REAL, none, same, floor_divide(x, y, by_zero)),
     DIVISION(div_trunc, REAL, none, same, divide_truncating(x, y, by_zero)),
     DIVISION(remainder, REAL, none, same, remainder(x, y, by_zero)),
     DIVISION(fmod, REAL, none, same, fmod(x, y, by_zero)),

@@ -148,6 +148,9 @@ from rushlight.nn.functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+from rushlight.ops._node_names import name_composed as _name_composed
+
+_name_composed(globals())
 
 __all__ = [
     "adaptive_avg_pool1d",
