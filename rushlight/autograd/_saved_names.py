@@ -278,6 +278,8 @@ def _shown(node: Node, name: str, value: Any) -> Any:
         # A number in the place of a tensor.
         wide = {float: _C.float64, complex: _C.complex128}.get(type(value))
         return tensor(value, dtype=wide)
+    if name == "stride" and value is None:  # of a pool: that of its kernel
+        return ()
     if name in _UNSIGNED:
         return _unsigned(value)
     # A Size compares and prints like the tuple torch has there, but is not one.

@@ -355,7 +355,7 @@ F.interpolate(x.view(1, 1, 2), scale_factor=2).grad_fn._saved_output_size
 torch.nn.Conv1d(1, 1, 1)(x.view(1, 1, 2)).grad_fn._saved_bias_sym_sizes_opt
 torch.nn.Conv1d(1, 1, 1, bias=False)(x.view(1, 1, 2)).grad_fn._saved_bias_sym_sizes_opt
 torch.nn.Conv1d(1, 1, 1)(x.view(1, 1, 2)).grad_fn._saved_transposed
-torch.addbmm(x.view(1, 2), x.view(2, 1, 1), x.view(2, 1, 1).expand(2, 1, 2)).grad_fn._saved_batch1_sym_argsize_0
+torch.addbmm(x.view(1, 2), x.view(2, 1, 1), y.view(2, 1, 1)).grad_fn._saved_batch1_sym_argsize_0
 F.unfold(x.view(1, 1, 2, 1), 1).grad_fn._saved_self_sym_argsize_minus_2
 torch.pdist(torch.outer(x, y), p=1).grad_fn._saved_p
 torch.logit(x / 4, 0.1).grad_fn._saved_eps
