@@ -88,15 +88,15 @@ def test_overridable_functions_have_names_and_stand_ins():
 def test_a_dispatch_mode_sees_forward_and_backward():
     x = torch.ones(2, requires_grad=True)
     with Operations() as mode:
-        y = (x.sin() * 2).sum()
+        y = (x.exp() * 2).sum()
         y.backward()
         z = x.detach().clone()
         z.add_(1)
         with no_dispatch():
             z.exp()
-    assert mode.seen[:3] == ["aten.sin.default", "aten.mul.Tensor", "aten.sum.default"]
-    assert "aten.cos.default" in mode.seen and mode.seen[-1] == "aten.add_.Tensor"
-    assert torch.allclose(x.grad, 2 * x.detach().cos()) and z.tolist() == [2.0, 2.0] and z._version == 1
+    assert mode.seen[:3] == ["aten.exp.default", "aten.mul.Tensor", "aten.sum.default"]
+    assert mode.seen.count("aten.mul.Tensor") > 1 and mode.seen[-1] == "aten.add_.Tensor"
+    assert torch.allclose(x.grad, 2 * x.detach().exp()) and z.tolist() == [2.0, 2.0] and z._version == 1
     seen = len(mode.seen)
     x.exp()
     assert len(mode.seen) == seen and _get_current_dispatch_mode() is None
