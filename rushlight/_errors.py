@@ -49,6 +49,11 @@ def explain_no_graph(index: int, tensor: _C.Tensor) -> str:
             "It was computed without recording (under no_grad or inference_mode)",
             "Compute it outside the no_grad block, or inside `with torch.enable_grad():`.",
         ),
+        "not_differentiable": (
+            "The graph was cut by an operation that has no derivative (an index, a comparison, rounding to "
+            "integers)",
+            "Compute the loss from values, not from positions or decisions: softmax for argmax, say.",
+        ),
         "inherited": (
             "It was computed from a tensor created without requires_grad",
             "Create that tensor with requires_grad=True, or call requires_grad_() on it before computing.",
@@ -113,7 +118,8 @@ def _module_path() -> str | None:
     running: list[Any] = []
     while frame is not None:
         if frame.f_code.co_name == "forward":
-            owner = frame.f_locals.get("self")
+            names = frame.f_code.co_varnames
+            owner = frame.f_locals.get(names[0]) if frame.f_code.co_argcount else None
             if isinstance(owner, nn.Module) and (not running or running[-1] is not owner):
                 running.append(owner)
         frame = frame.f_back

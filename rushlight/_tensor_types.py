@@ -59,7 +59,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     (data,) = args
     if isinstance(data, Tensor):
         if data.dtype != dtype:
-            raise TypeError(f"expected {_options(dtype)} (got {_options(data.dtype)})"[:-1])
+            raise TypeError(f"expected {_options(dtype)} (got {_options(data.dtype)})")
         return _C.detach(data)
     if type(data).__name__ == "Size":
         return _C.empty(tuple(data), dtype, device)

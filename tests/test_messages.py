@@ -75,3 +75,50 @@ def test_a_graph_cut_further_up_names_the_detach():
     cut = x.detach()  # cut here
     loss = (cut * 2).sum()
     assert "# cut here" in message(loss.backward, RuntimeError)
+
+
+def test_a_graph_cut_by_an_operation_without_derivative_is_explained():
+    x = torch.ones(2, requires_grad=True)
+    position = x.argmax().float()  # cut here
+    text = message(position.backward, RuntimeError)
+    assert "cut by an operation that has no derivative" in text and "# cut here" in text
+
+
+def test_the_path_is_found_whatever_self_is_called():
+    class Net(torch.nn.Module):
+        def __init__(me):
+            super().__init__()
+            me.inner = torch.nn.Linear(3, 2)
+
+        def forward(me, x):
+            return me.inner(x)
+
+    assert "in the module Net.inner: Linear" in message(lambda: Net()(torch.ones(1, 4)), RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: torch.exp([1]), "exp(): argument 'input' (position 1) must be Tensor, not list"),
+        (lambda: torch.add(torch.ones(1), "a"),
+         "add(): argument 'other' (position 2) must be Tensor, not str"),
+        (lambda: torch.ones(1).add("a"), "add(): argument 'other' (position 1) must be Tensor, not str"),
+        (lambda: torch.ones_like(3), "ones_like(): argument 'input' (position 1) must be Tensor, not int"),
+        (lambda: torch.ones(2).unsqueeze("a"),
+         "unsqueeze(): argument 'dim' (position 1) must be int, not str"),
+        (lambda: torch.ones(2).unsqueeze(), 'unsqueeze() missing 1 required positional arguments: "dim"'),
+        (lambda: torch.chunk(torch.ones(2), "a"),
+         "chunk(): argument 'chunks' (position 2) must be int, not str"),
+        (lambda: torch.zeros(2.5), "zeros(): argument 'size' (position 1) must be tuple of ints, not float"),
+        (lambda: torch.ones(2).exp(3), "TensorBase.exp() takes no arguments (1 given)"),
+        (lambda: torch.linalg.inv([[1.0]]),
+         "linalg_inv(): argument 'A' (position 1) must be Tensor, not list"),
+        (lambda: torch.flip(torch.ones(2), "a"),
+         "flip(): argument 'dims' (position 2) must be tuple of ints, not str"),
+        (lambda: torch.ones(2, 3).size("a"), "size(): argument 'dim' (position 1) must be int, not str"),
+        (lambda: torch.Tensor("abc"), "new(): invalid data type 'str'"),
+        (lambda: torch.Tensor(3.5), "new(): data must be a sequence (got float)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_named_as_the_caller_knows_it(call, sentence):
+    assert message(call, TypeError).split("\n")[0] == sentence

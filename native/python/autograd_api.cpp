@@ -162,13 +162,15 @@ PyObject* py_track(PyObject*, PyObject* o) {
 }
 
 // Why a tensor has no history: (reason, place or None), reason one of "detached", "no_grad", "created",
-// "inherited".
+// "inherited", "not_differentiable".
 PyObject* py_origin(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "origin");
     Source cut = t->extra ? t->extra->cut : Source{nullptr, 0};
     Source source = cut.code ? cut : t->storage->written;
-    const char* reason = t->flags & Tensor::CUT_DETACH         ? "detached"
+    constexpr uint16_t both = Tensor::CUT_DETACH | Tensor::CUT_NO_GRAD;
+    const char* reason = (t->flags & both) == both             ? "not_differentiable"
+                         : t->flags & Tensor::CUT_DETACH       ? "detached"
                          : t->flags & Tensor::CUT_NO_GRAD      ? "no_grad"
                          : t->flags & Tensor::ORIGIN_INHERITED ? "inherited"
                                                                : "created";

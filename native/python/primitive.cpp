@@ -328,6 +328,14 @@ void note_origin(const Primitive& op, PyObject* const* args, uint16_t needs, PyO
     });
     return;
   }
+  if (needs && modes.grad) {  // both marks: cut by an operation that has no derivative, argmax say
+    Source now = current_source();
+    for_outputs(result, [&](Tensor* out, uint32_t) {
+      out->flags |= Tensor::CUT_NO_GRAD | Tensor::CUT_DETACH;
+      stamp(out, now);
+    });
+    return;
+  }
   for (int i = 0; i < op.input_count; i++) {
     if (op.list_inputs >> i & 1 || !is_tensor(args[i])) continue;
     Tensor* in = as_tensor(args[i]);
