@@ -15,7 +15,8 @@
 
 #include "../tensor/parallel.h"
 #include "blas.h"
-#include "elementwise.h"
+#include "few_terms.h"
+#include "simd/families.h"
 
 namespace rl {
 namespace {
@@ -23,10 +24,9 @@ namespace {
 // Multiply-adds below which our own loops beat the call into OpenBLAS, and above which threads pay.
 constexpr double TINY = 8 * 8 * 8, TINY_VECTOR = 64;
 constexpr double THREADED = 1e6;
-// Terms up to which a large result costs more to write than to compute: OpenBLAS's tiles would write it page
-// by page, our loops do it row by row (4096x4x1024 1.05 -> 0.8 ms).
-constexpr int64_t FEWEST_TERMS = 8;
-constexpr double LARGE_RESULT = 1 << 18;
+// Elements from which on a result of few terms, or the right side of few rows, has a loop of its own.
+constexpr double LARGE = 1 << 17, LARGE_RIGHT = 1 << 19;
+constexpr int64_t LEAST_COLUMNS = 192, MANY_FEW_ROWS = 16, MOST_FEW_ROWS = 64;
 // LP64 dimensions are 32-bit; anything longer is cut into pieces of this many rows, columns or terms.
 constexpr int64_t PIECE = int64_t(1) << 30;
 
@@ -36,6 +36,19 @@ const MatmulLoops& loops() {
   if (has_avx2) return avx2::matmul_loops;
 #endif
   return baseline::matmul_loops;
+}
+
+// The loop for a product of few terms or few rows, or null if it is none (see few_terms.h).
+FewTerms few_loop(const Matrix& c, const Matrix& b) {
+  if (c.col_stride != 1 || c.row_stride < c.cols || c.cols < LEAST_COLUMNS) return nullptr;
+  bool terms = b.rows <= FEW_TERMS_AT_MOST && double(c.rows) * double(c.cols) >= LARGE;
+  bool rows = c.rows >= MANY_FEW_ROWS && c.rows <= MOST_FEW_ROWS && b.col_stride == 1 &&
+              double(b.rows) * double(b.cols) >= LARGE_RIGHT;
+#if defined(RL_HAVE_AVX2)
+  if (avx512_chosen()) return terms ? avx512::few_terms : rows ? avx512::few_rows : nullptr;
+  if (cpu_capability()[0] == 'A') return terms ? avx2::few_terms : nullptr;
+#endif
+  return terms ? baseline::few_terms : nullptr;
 }
 
 double product_size(const Matrix& c, int64_t k) { return double(c.rows) * double(c.cols) * double(k); }
@@ -359,9 +372,10 @@ void gemm(DType dtype, const Matrix& c, const Matrix& a, const Matrix& b, const 
                 beta);
   double size = product_size(c, k);
   if (size <= TINY || is_integral(dtype) || is_bool(dtype)) return loops().gemm(dtype, c, a, b, alpha, beta);
-  bool written_rather = k <= FEWEST_TERMS && double(c.rows) * double(c.cols) >= LARGE_RESULT;
-  if (written_rather && (dtype == DType::f32 || dtype == DType::f64))
-    return loops().gemm(dtype, c, a, b, alpha, beta);
+  if (dtype == DType::f32 && *static_cast<const float*>(beta) == 0) {
+    FewTerms loop = few_loop(c, b);
+    if (loop && loop(c, a, b, *static_cast<const float*>(alpha))) return;
+  }
   const Blas* library = blas();
   if (!library) return loops().gemm(dtype, c, a, b, alpha, beta);
   bool done = visit_blas(dtype, [&](auto tag) {

@@ -18,8 +18,9 @@ namespace rl {
 namespace {
 
 constexpr const char* NAME = "scaled_dot_product_attention";
-// Queries taken at a time, fewer if there are so many keys that the buffer would grow beyond this.
-constexpr int64_t ROWS = 64, BUFFER = int64_t(1) << 22;
+// Queries taken at a time (the gradient's products gain from more of them), fewer if there are so many keys
+// that the buffer would grow beyond this.
+constexpr int64_t ROWS = 64, GRADIENT_ROWS = 128, BUFFER = int64_t(1) << 22;
 
 // A tensor as one matrix per head, rows of contiguous elements.
 struct Heads {
@@ -58,7 +59,7 @@ struct Attention {
   LineKernel softmax, softmax_backward;
 
   // arguments: q, k, v, mask; scale, causal
-  explicit Attention(PyObject* const* args)
+  Attention(PyObject* const* args, int64_t rows)
       : q(tensor_argument(NAME, args[0])),
         k(tensor_argument(NAME, args[1])),
         v(tensor_argument(NAME, args[2])) {
@@ -66,7 +67,7 @@ struct Attention {
     dtype = q.t->dtype;
     if (dtype != DType::f32 && dtype != DType::f64) fail_not_implemented(NAME, dtype);
     L = q.rows, S = k.rows;
-    block = std::clamp<int64_t>(BUFFER / std::max<int64_t>(S, 1), 1, ROWS);
+    block = std::clamp<int64_t>(BUFFER / std::max<int64_t>(S, 1), 1, rows);
     bool fits = k.t->dtype == dtype && v.t->dtype == dtype && k.columns == q.columns && v.rows == S &&
                 k.t->ndim == q.t->ndim && v.t->ndim == q.t->ndim && !q.t->is_meta() && !k.t->is_meta() &&
                 !v.t->is_meta();
@@ -201,7 +202,7 @@ void backward(const Attention& a, const Heads& g, Tensor* dq, Tensor* dk, Tensor
 
 // attention(q, k, v, mask; scale, causal)
 PyObject* attention_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Attention a(args);
+  Attention a(args, ROWS);
   Shape shape;
   shape.assign(a.q.t->sizes());
   shape.sizes[shape.ndim - 1] = a.v.columns;
@@ -216,7 +217,7 @@ PyObject* attention_forward(const Primitive&, PyObject* const* args, Tensor*) {
 
 // attention_backward(g, q, k, v, mask; scale, causal) -> dq, dk, dv
 PyObject* attention_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Attention a(args + 1);
+  Attention a(args + 1, GRADIENT_ROWS);
   Heads g(tensor_argument(NAME, args[0]));
   bool fits = g.t->dtype == a.dtype && g.t->ndim == a.q.t->ndim && g.rows == a.L &&
               g.columns == a.v.columns && !g.t->is_meta();

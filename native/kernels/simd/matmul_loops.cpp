@@ -209,12 +209,9 @@ struct Product {
       for (int64_t j = 0; j < n; j += PANEL) panel_rows(0, m, j);
     } else {
       // Divide the rows: then every thread has all panels, however few columns there are.
-      // Bands of rows whose part of a stays in the first-level cache; c is then written page after page.
       int64_t row_grain = std::max<int64_t>(16, int64_t(200000 * double(m) / work));
-      int64_t band = ROWS * std::max<int64_t>(1, std::min<int64_t>(8, 32768 / (k * int64_t(sizeof(A)) * ROWS)));
       parallel_for(m, row_grain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i += band)
-          for (int64_t j = 0; j < n; j += PANEL) panel_rows(i, std::min(end, i + band), j);
+        for (int64_t j = 0; j < n; j += PANEL) panel_rows(begin, end, j);
       });
     }
   }
