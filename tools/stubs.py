@@ -159,6 +159,8 @@ def seen_returns() -> dict[str, str]:
 
     kinds = defaultdict(set)
     for operation in OPS.values():
+        if operation.run is not None:  # it may return only a part
+            continue
         for dtype in ("float64", "int64", "bool"):
             for sample in operation.for_dtype(dtype):
                 try:
@@ -331,7 +333,11 @@ def functional_stub(seen: dict[str, str]) -> str:
         "from rushlight._C import dtype as _dtype\n",
     ]
     for name, value in sorted(vars(names).items()):
-        if name.startswith("__") or inspect.ismodule(value):
+        if name.startswith("__"):
+            continue
+        if inspect.ismodule(value):
+            if not value.__name__.startswith(names.__name__):
+                lines.append(f"{name}: Any")
             continue
         if callable(value) and not isinstance(value, type):
             kind = returned(name, seen, "nn.functional.", "")

@@ -292,7 +292,7 @@ def _check_fast(function, inputs, targets, places, options) -> None:
 
 def _check_forward(function, inputs, targets, places, options) -> None:
     for i, target in enumerate(targets):
-        kinds = [(1.0, "")]
+        kinds: list[tuple[complex, str]] = [(1.0, "")]
         if target.is_complex():
             kinds = [
                 (1j, "While considering the imaginary part of complex inputs only, "),
