@@ -35,6 +35,11 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"noncontiguous={noncontiguous} and memory_format={memory_format}"
         )
+    if dtype in (_C.qint8, _C.quint8, _C.qint32):
+        raise TypeError(
+            f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor(). To request "
+            "support, file an issue at: https://github.com/pytorch/pytorch/issues"
+        )
     floating = dtype.is_floating_point or dtype.is_complex
     if requires_grad and not floating:
         raise ValueError(
@@ -51,7 +56,8 @@ def make_tensor(
             bits = dtype.itemsize * 8
             limits = (-9, 10, -(2 ** (bits - 1)), 2 ** (bits - 1))
         first, last = _interval(low, high, limits[0], limits[1], limits[2], limits[3], dtype)
-        result = rushlight.randint(math.ceil(first), math.ceil(last), size, device=device, dtype=dtype)
+        last = min(math.ceil(last), 2**63 - 1)  # the most that randint takes
+        result = rushlight.randint(math.ceil(first), last, size, device=device, dtype=dtype)
     if doubled:
         result = result[..., 1::2]
     elif memory_format is not None:
