@@ -49,7 +49,7 @@ _dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disall
     forbid_in_graph@ graph_break is_compiling? list_backends=compiler.list_backends mark_dynamic mark_static
     mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
-_dynamo.config:
+_dynamo.config: suppress_errors=0 compiled_autograd=0 capture_scalar_outputs=0 error_on_recompile=0
 _dynamo.decorators: disable@ mark_static_address
 _dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
