@@ -144,6 +144,7 @@ legacy_contiguous_format = contiguous_format
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
+    "_vmap_internals",
     "library",
     "hub",
     "futures",

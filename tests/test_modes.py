@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import rushlight as torch
+from rushlight._vmap_internals import _vmap
 from rushlight.overrides import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -254,3 +255,16 @@ def test_everything_made_in_inference_mode_is_an_inference_tensor():
                 RuntimeError, match="Inplace update to inference tensor outside InferenceMode"
             ):
                 change(tensor)
+
+
+def test_vmap_stacks_what_single_examples_give():
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(_vmap(torch.dot)(x, x), (x * x).sum(1))
+    doubled, total = _vmap(lambda row, scale: (row * scale, row.sum()), (0, None), (1, 0))(x, 2)
+    assert torch.equal(doubled, 2 * x.T) and torch.equal(total, x.sum(1))
+    fwAD = torch.autograd.forward_ad
+    with fwAD.dual_level():
+        jacobian = _vmap(lambda t: fwAD.unpack_dual(fwAD.make_dual(x[0], t).sin()).tangent)(torch.eye(3))
+    assert torch.equal(jacobian, torch.diag(x[0].cos()))
+    with pytest.raises(ValueError, match="same size in the mapped dimension"):
+        _vmap(torch.dot)(x, x.T)

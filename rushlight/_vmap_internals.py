@@ -1,0 +1,120 @@
+"""`_vmap`: a function of single examples applied to batches of them, example by example.
+
+torch's transform runs the function once on tensors with a hidden dimension. Here it runs once per example and
+the results are stacked: the same values at the cost of a loop. (`torch.func`, which is faster, is to come.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C, stack
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+__all__ = ["vmap"]
+
+
+def _batch_size(values: list, dims: list, name: str, in_dims: Any) -> int:
+    sizes = []
+    for value, dim in zip(values, dims, strict=True):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim "
+                "must be either an integer dimension or None."
+            )
+        if not isinstance(value, _C.Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the "
+                f"input is of type {type(value)}. We cannot vmap over non-Tensor arguments, please "
+                "use None as the respective in_dim"
+            )
+        if not -value.dim() <= dim < value.dim():
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that "
+                f"input is a Tensor of dimensionality {value.dim()} so expected in_dim to satisfy "
+                f"0 <= in_dim < {value.dim()}."
+            )
+        sizes.append(value.size(dim))
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} "
+            "for the mapped dimension"
+        )
+    return sizes[0]
+
+
+def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Any:
+    """The function of batches: `in_dims` says where the batch is in every argument (None: it has none),
+    `out_dims` where to put it in the results.
+
+    >>> from rushlight._vmap_internals import _vmap
+    >>> _vmap(rushlight.dot)(rushlight.ones(2, 3), rushlight.arange(6.0).reshape(2, 3))
+    tensor([ 3., 12.])
+    """
+
+    @functools.wraps(func)
+    def batched(*args: Any) -> Any:
+        name = getattr(func, "__name__", repr(func))
+        if not args:
+            raise ValueError(
+                f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying "
+                "to vmap over a function with no inputs. The latter is unsupported."
+            )
+        values, spec = tree_flatten(args)
+        if isinstance(in_dims, int):
+            dims = [in_dims] * len(values)
+        elif isinstance(in_dims, tuple) and len(in_dims) == len(args):
+            dims = []
+            for arg, dim in zip(args, in_dims, strict=True):
+                count = len(tree_flatten(arg)[0])
+                dims += [dim] * count if dim is None or isinstance(dim, int) else tree_flatten(dim)[0]
+        elif isinstance(in_dims, tuple):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
+                "structure of inputs."
+            )
+        else:
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
+                f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
+            )
+        size = _batch_size(values, dims, name, in_dims)
+        results = []
+        for i in range(size):
+            one = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
+            results.append(func(*tree_unflatten(one, spec)))
+        if not results:
+            raise ValueError(
+                f"vmap({name})(<inputs>): the batch is empty, and so is what is known of its results"
+            )
+        several = isinstance(results[0], tuple)
+        columns = list(zip(*results, strict=True)) if several else [tuple(results)]
+        places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(columns)
+        stacked = tuple(
+            _stacked(c, p, name, allow_none_pass_through) for c, p in zip(columns, places, strict=True)
+        )
+        return stacked if several else stacked[0]
+
+    return batched
+
+
+def _stacked(column: tuple, place: int, name: str, none_allowed: bool) -> Any:
+    if none_allowed and all(value is None for value in column):
+        return None
+    for value in column:
+        if not isinstance(value, _C.Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)} as the return."
+            )
+    return stack(column, place)
+
+
+def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0) -> Any:
+    """`_vmap` under the name that it had."""
+    return _vmap(func, in_dims, out_dims)
