@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import rushlight
 from rushlight.nn import functional as F
@@ -30,7 +31,7 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _each(value, dims):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * dims
+    return tuple(value) if isinstance(value, Iterable) else (value,) * dims
 
 
 class _ConvNd(Module):
@@ -127,12 +128,11 @@ class _ConvNd(Module):
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         )
-        dims = len(self.kernel_size)
-        if self.padding != (0,) * dims:
+        if self.padding != (0,) * len(self.padding):
             text += f", padding={self.padding}"
-        if self.dilation != (1,) * dims:
+        if self.dilation != (1,) * len(self.dilation):
             text += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * dims:
+        if self.output_padding != (0,) * len(self.output_padding):
             text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"

@@ -109,9 +109,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def initialize_parameters(self, input):
-        """Take ``num_features`` from the input."""
-        super().initialize_parameters(input if input.dim() == self._spatial + 2 else input.unsqueeze(0))
+    pass
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm):

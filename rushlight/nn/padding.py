@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
 
@@ -25,7 +27,7 @@ __all__ = [
 
 
 def _each(value, count):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+    return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
 class _PadNd(Module):
@@ -68,6 +70,15 @@ class _ReplicationPadNd(_PadNd):
 
 class _CircularPadNd(_PadNd):
     _mode = "circular"
+
+    def _check_input_dim(self, input):
+        least = self._dims + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        return super().forward(input)
 
 
 class ConstantPad1d(_ConstantPadNd):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
 
@@ -30,7 +32,7 @@ __all__ = [
 
 
 def _each(value, dims):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * dims
+    return tuple(value) if isinstance(value, Iterable) else (value,) * dims
 
 
 class _MaxPoolNd(Module):

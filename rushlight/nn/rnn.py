@@ -59,7 +59,7 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout) if isinstance(dropout, numbers.Number) else dropout
+        self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         self._check_arguments(dropout)
@@ -95,12 +95,14 @@ class RNNBase(Module):
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}"
             )
+        if not isinstance(self.bias, bool):
+            raise TypeError(f"bias should be of type bool, got: {type(self.bias).__name__}")
         for name in ("input_size", "hidden_size"):
             value = getattr(self, name)
             if not isinstance(value, int):
                 raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
-        if self.hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
+            if value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if self.proj_size < 0:
@@ -253,7 +255,7 @@ class RNN(RNNBase):
     def __init__(
         self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, *args, **kwargs
     ):
-        if kwargs.get("proj_size", 0) or (len(args) > 3 and args[3]):
+        if "proj_size" in kwargs or len(args) > 3:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
@@ -272,7 +274,7 @@ class GRU(RNNBase):
     """
 
     def __init__(self, *args, **kwargs):
-        if kwargs.get("proj_size", 0):
+        if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 

@@ -173,9 +173,12 @@ class EmbeddingBag(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
+            if padding_idx > 0 and padding_idx >= num_embeddings:
                 raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
+            if padding_idx < 0:
+                if padding_idx < -num_embeddings:
+                    raise AssertionError("padding_idx must be within num_embeddings")
+                padding_idx += num_embeddings
         self.padding_idx = padding_idx
         if _weight is None:
             table = rushlight.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
@@ -216,7 +219,7 @@ class EmbeddingBag(Module):
         if self.max_norm is not None:
             text += f", max_norm={self.max_norm}"
         if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
+            text += f", norm_type={self.norm_type!r}"
         if self.scale_grad_by_freq is not False:
             text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
         text += f", mode={self.mode!r}"

@@ -346,8 +346,6 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
         return x + 0, x.new_empty(0), x.new_empty(0)
     if not training:
         return ops.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
-    if eps <= 0:
-        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, eps)
     if running_mean is not None and x.numel():
         _C.update_running_statistics(running_mean, running_var, mean, var, x.numel() / x.shape[1], momentum)

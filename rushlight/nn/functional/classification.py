@@ -25,7 +25,12 @@ def _check_class_target(input, target, weight):
     else:
         expected = [input.size(0), *input.shape[2:]]
         if list(target.shape) != expected:
-            if input.dim() == 4 and target.dim() == 3:
+            if input.dim() == 4 and target.dim() != 3:
+                raise RuntimeError(
+                    "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                    f"{target.dim()}"
+                )
+            if input.dim() == 4:
                 raise RuntimeError(
                     f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
                 )

@@ -161,7 +161,14 @@ def binary_cross_entropy_with_logits(
     log_probability = logsigmoid(input)
     if pos_weight is not None:
         log_probability = log_probability * (1 + (pos_weight - 1) * target)
-    loss = (1 - target) * input - log_probability
+    others = 1 - target
+    if not others.is_floating_point():
+        raise RuntimeError(
+            f"result type {type_name(input.dtype)} can't be cast to the desired output type "
+            f"{type_name(target.dtype)}"
+        )
+    # The dtype is the target's, as where torch computes in its place.
+    loss = (others * input - log_probability).to(target.dtype)
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -270,7 +277,12 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
-    return reduced(rushlight.log1p((input * -target).exp()).to(input.dtype), reduction)
+    margin = input * -target
+    if margin.shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(margin.shape)}"
+        )
+    return reduced(rushlight.log1p(margin.exp()).to(input.dtype), reduction)
 
 
 @functional
@@ -301,7 +313,8 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    loss = loss.sum(-1) / input.size(-1)
+    class_dim = input.dim() - 1  # of the loss as well, which a larger target may have given more dimensions
+    loss = loss.sum(class_dim) / input.size(class_dim)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     return reduced(loss, reduction)
