@@ -10,6 +10,7 @@ from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
+from rushlight import _vmap_internals as _vmap_internals
 from rushlight import accelerator as accelerator
 from rushlight import amp as amp
 from rushlight import autograd as autograd
@@ -101,15 +102,24 @@ from rushlight._checks import eig as eig
 from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from rushlight.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from rushlight._private import has_lapack as has_lapack
+from rushlight._private import has_mkl as has_mkl
+from rushlight._private import has_openmp as has_openmp
+from rushlight._private import has_spectral as has_spectral
+from rushlight._private import hash_tensor as hash_tensor
 from rushlight.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
 from rushlight.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from rushlight.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from rushlight._private import is_vulkan_available as is_vulkan_available
 from rushlight.serialization import load as load
 from rushlight._checks import lstsq as lstsq
 from rushlight._checks import matrix_rank as matrix_rank
+from rushlight._private import nuclear_norm as nuclear_norm
 from rushlight.serialization import save as save
+from rushlight._private import set_anomaly_enabled as set_anomaly_enabled
 from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from rushlight._checks import solve as solve
+from rushlight._private import spmm as spmm
 from rushlight._symbols import sym_float as sym_float
 from rushlight._symbols import sym_int as sym_int
 from rushlight._symbols import sym_ite as sym_ite
@@ -119,6 +129,7 @@ from rushlight._symbols import sym_not as sym_not
 from rushlight._symbols import sym_sqrt as sym_sqrt
 from rushlight._symbols import sym_sum as sym_sum
 from rushlight._checks import symeig as symeig
+from rushlight._private import to_dlpack as to_dlpack
 
 _dtype = dtype
 __version__: str

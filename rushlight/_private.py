@@ -55,3 +55,38 @@ def _dim_arange(like, dim):
 def compiled_with_cxx11_abi():
     """Whether the native code has the newer interface of C++."""
     return True
+
+
+def nuclear_norm(input, dim=(0, 1), keepdim=False):
+    """The sum of the singular values."""
+    return rushlight.linalg.matrix_norm(input, "nuc", dim, keepdim)
+
+
+def to_dlpack(input):
+    """A DLPack capsule of the tensor's memory."""
+    return rushlight.utils.dlpack.to_dlpack(input)
+
+
+def set_anomaly_enabled(mode, check_nan=True):
+    """Switches anomaly detection on or off."""
+    rushlight.autograd.set_detect_anomaly(mode, check_nan)
+
+
+def spmm(input, mat2):
+    """mm: every matrix here is dense."""
+    return rushlight.mm(input, mat2)
+
+
+def is_vulkan_available():
+    """Whether Vulkan can be used; it cannot."""
+    return False
+
+
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
+    """Would be a checksum of the elements in torch.uint64, a dtype without operations here."""
+    raise NotImplementedError(
+        "hash_tensor: its result is of dtype torch.uint64, which has no operations here"
+    )
+
+
+has_lapack, has_spectral, has_openmp, has_mkl = True, True, False, False

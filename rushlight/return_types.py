@@ -63,4 +63,7 @@ for _name, _fields in _FIELDS.items():
     for _each in (_name, f"{_name}_out"):
         globals()[_each] = _define(_each, _fields)
 
+all_return_types = [
+    globals()[each] for name in _FIELDS for each in (name, f"{name}_out")
+]  # fmt: skip
 __all__ = [each for name in _FIELDS for each in (name, f"{name}_out")]

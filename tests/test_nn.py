@@ -255,3 +255,26 @@ def test_a_lazy_layer_becomes_an_ordinary_one():
     other = nn.LazyLinear(2)
     other.load_state_dict(layer.state_dict())
     assert other(torch.ones(1, 3)).shape == (1, 2)
+
+
+@pytest.mark.parametrize("flat", ["rows", "columns", "inner", "none"])
+def test_grouped_products(flat):
+    offs = torch.tensor([3, 5], dtype=torch.int32)
+    a, b = torch.randn(5, 4), torch.randn(2, 4, 6)
+    many = torch.randn(2, 3, 4)
+    ends = [(0, 3), (3, 5)]
+    if flat == "rows":
+        got, expected = (
+            F.grouped_mm(a, b, offs=offs),
+            torch.cat([a[i:j] @ b[g] for g, (i, j) in enumerate(ends)]),
+        )
+    elif flat == "columns":
+        got = F.grouped_mm(many, a.t(), offs=offs)
+        expected = torch.cat([many[g] @ a.t()[:, i:j] for g, (i, j) in enumerate(ends)], 1)
+    elif flat == "inner":
+        got, expected = F.grouped_mm(a.t(), a, offs=offs), torch.stack([a[i:j].t() @ a[i:j] for i, j in ends])
+    else:
+        got, expected = F.grouped_mm(many, b), torch.bmm(many, b)
+    assert torch.allclose(got, expected)
+    with pytest.raises(RuntimeError, match="Have to provide offsets"):
+        F.grouped_mm(a, b)

@@ -242,6 +242,72 @@ _sparse_only("values", "sparse")
 _sparse_only("indices", "sparse coordinate")
 _sparse_only("is_coalesced", "sparse coordinate")
 _sparse_only("coalesce", "sparse coordinate")
+_sparse_only("crow_indices", "sparse row compressed")
+_sparse_only("col_indices", "sparse row compressed")
+_sparse_only("ccol_indices", "sparse column compressed")
+_sparse_only("row_indices", "sparse column compressed")
+
+
+def _absent(name, lacking):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"{name}: Rushlight does not have {lacking}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Not implemented: Rushlight does not have {lacking}."
+    method(refuse)
+
+
+for _each in ("to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
+              "to_sparse_csr", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_",
+              "resize_as_sparse_", "smm",
+              "sspaddmm"):  # fmt: skip
+    _absent(_each, "sparse tensors")
+for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
+              "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
+    _absent(_each, "quantised tensors")
+_absent("to_mkldnn", "oneDNN's layout")
+_absent("to_padded_tensor", "nested tensors")
+_absent("record_stream", "streams of a GPU")
+_absent("hash_tensor", "operations on torch.uint64")
+
+
+@method
+def dequantize(self):
+    """The numbers themselves, which are not quantised.
+
+    >>> rushlight.ones(2).dequantize()
+    tensor([1., 1.])
+    """
+    return self.to(_C.float32)
+
+
+def _other_device(kind, error):
+    def refuse(self, device=None, non_blocking=False, **kwargs):
+        raise error
+
+    refuse.__name__ = refuse.__qualname__ = kind
+    refuse.__doc__ = f"Would move this tensor to a device of the kind {kind}."
+    method(refuse)
+
+
+_other_device("xpu", AssertionError("Torch not compiled with XPU enabled"))
+_other_device("mtia", AssertionError("Torch not compiled with MTIA enabled."))
+_other_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices"))
+
+
+def _removed(name):
+    def refuse(self, *args, **kwargs):
+        import rushlight
+
+        return getattr(rushlight, name)(self, *args, **kwargs)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Was removed from torch, like torch.{name}."
+    method(refuse)
+
+
+for _each in ("eig", "lstsq", "solve", "symeig"):
+    _removed(_each)
 
 for _kind in ("xla", "mps", "xpu", "ipu", "maia", "mtia", "vulkan"):
     attribute(f"is_{_kind}", lambda self: False, doc=f"Whether this tensor is on {_kind}; no.")

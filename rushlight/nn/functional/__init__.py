@@ -80,6 +80,7 @@ from rushlight.nn.functional.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
+from rushlight.nn.functional.grouped import grouped_mm, scaled_grouped_mm, scaled_mm
 from rushlight.nn.functional.linear import bilinear, linear
 from rushlight.nn.functional.loss import (
     binary_cross_entropy,
@@ -203,6 +204,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -258,6 +260,8 @@ __all__ = [
     "rrelu",
     "rrelu_",
     "scaled_dot_product_attention",
+    "scaled_grouped_mm",
+    "scaled_mm",
     "selu",
     "selu_",
     "sigmoid",

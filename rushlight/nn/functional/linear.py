@@ -1,11 +1,13 @@
 """linear and bilinear."""
 
 import rushlight
+from rushlight.nn.functional._checks import functional
 from rushlight.ops.matmul import linear
 
 __all__ = ["bilinear", "linear"]
 
 
+@functional
 def bilinear(input1, input2, weight, bias=None):
     """``input1 @ weight[k] @ input2 + bias[k]`` for every output feature k.
 
