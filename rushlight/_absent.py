@@ -39,7 +39,10 @@ class AbsentFinder:
         from rushlight._absent_names import MODULES
 
         name = module.__name__.removeprefix("rushlight.")
+        vars(module)["__all__"] = []  # nothing that a program should take wholesale
         for entry in MODULES[name].split():
+            if entry == "*":
+                continue
             key, value = _entry(f"torch.{name}", entry)
             vars(module)[key] = value
 
@@ -53,6 +56,8 @@ class AbsentModule(ModuleType):
         shown = self.__name__.removeprefix("rushlight.")
         if f"{shown}.{name}" in MODULES:
             return importlib.import_module(f"{self.__name__}.{name}")
+        if "*" in MODULES[shown].split() and not name.startswith("__"):
+            return _absent_function(f"torch.{shown}", name)
         raise AttributeError(
             f"module 'torch.{shown}' has no attribute '{name}': of torch.{shown} Rushlight has only names "
             f"that libraries import",
@@ -87,6 +92,8 @@ def _entry(module: str, entry: str) -> tuple[str, Any]:
         name, path = entry.split("=")
         if path.isdigit():
             return name, int(path)
+        if path in ("True", "False"):
+            return name, path == "True"
         home, _, attribute = path.rpartition(".")
         return name, getattr(importlib.import_module(f"rushlight.{home}" if home else "rushlight"), attribute)
     if entry.lstrip("_")[0].isupper():

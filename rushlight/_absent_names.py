@@ -5,6 +5,8 @@ name?           a function that answers False
 name@           a decorator that returns the function it is given
 Name{A,B}       an enumeration
 name=x.y        what Rushlight has under another name
+name=1, =False  a setting, which can be read and set and changes nothing
+*               every other name: a function that raises NotImplementedError
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ TOP_LEVEL = """Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
     _make_per_tensor_quantized_tensor
     _nested_compute_contiguous_strides_offsets _nested_view_from_buffer _scaled_mm dsmm quantize_per_channel
     quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+    per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+    per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2 hash_tensor
     sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
 
 # Transforms of functions: a later step.
@@ -49,7 +53,17 @@ _dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disall
     forbid_in_graph@ graph_break is_compiling? list_backends=compiler.list_backends mark_dynamic mark_static
     mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
-_dynamo.config: suppress_errors=0 compiled_autograd=0 capture_scalar_outputs=0 error_on_recompile=0
+_dynamo.config: suppress_errors=False compiled_autograd=False recompile_limit=8 cache_size_limit=8
+    accumulated_recompile_limit=256 accumulated_cache_size_limit=256 log_compilation_metrics=True
+    issue_3_13_0_warning=False capture_scalar_outputs=False capture_dynamic_output_shape_ops=False
+    assume_static_by_default=True automatic_dynamic_shapes=True force_parameter_static_shapes=True
+    specialize_float=False specialize_int=False verbose=False error_on_recompile=False optimize_ddp=True
+    disable=False
+    inline_inbuilt_nn_modules=True guard_nn_modules=True allow_rnn=False patch=_compile.patch
+_dynamo.compiled_autograd: _disable reset=compiler.reset enable
+_dynamo.testing: CompileCounter CompileCounterWithBackend EagerAndRecordGraphs make_test_cls_with_patches
+    rand_strided same
+_dynamo.trace_rules: _as_posix_path=_compile.posix_path
 _dynamo.decorators: disable@ mark_static_address
 _dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
@@ -60,7 +74,51 @@ _guards: CompileContext TracingContext active_fake_mode detect_fake_mode
 _higher_order_ops:
 _inductor: compile cudagraph_mark_step_begin=compiler.cudagraph_mark_step_begin list_mode_options
     list_options standalone_compile
-_inductor.config:
+_inductor.config: cpp_wrapper=False fallback_random=False size_asserts=True freezing=False
+    max_autotune=False triton=_compile.no_settings patch=_compile.patch
+_inductor.utils: GPU_TYPES=_compile.GPU_TYPES *
+_inductor.async_compile: AsyncCompile *
+_inductor.codecache: *
+_inductor.compile_fx: *
+_inductor.graph: GraphLowering *
+_inductor.custom_graph_pass: *
+_inductor.fx_passes: *
+_inductor.fx_passes.pad_mm: *
+_dynamo.backends: *
+_dynamo.backends.registry: *
+_dynamo.test_case: *
+_functorch.deprecated: *
+_dispatch: *
+_dispatch.python: *
+_prims.context: TorchRefsMode *
+_prims.executor: *
+_prims_common.wrappers: *
+_subclasses.fake_utils: *
+jit._logging: *
+_export:
+_export.wrappers: mark_subclass_constructor_exportable_experimental@ mark_subclass_constructor_exportable@
+_higher_order_ops.cond: cond_op
+_lazy: *
+_lazy.metrics: *
+_lazy.ts_backend: *
+_logging: set_logs=compiler.reset
+_logging.scribe: open_source_signpost=_compile.no_signpost
+_native:
+_native.dsl_registry: dsl_registry=_compile.dsl_registry
+_native.ops:
+_native.ops.topk:
+_native.ops.topk.cutedsl_impl: _RADIX_MIN_N_MULTIPLIER=1 _REGISTER_N_RANGE=_compile.no_range
+_prims: *
+_refs: *
+_refs.fft: *
+_refs.linalg: *
+_refs.nn: *
+_refs.nn.functional: *
+_refs.special: *
+_refs._conversions: *
+_utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile.file_path
+    get_file_path_2=_compile.file_path log_export_usage
+_C._profiler: gather_traceback symbolize_tracebacks
 _inductor.codecache: extract_tensor_metadata_for_cache_key
 _inductor.cpu_vec_isa: pick_vec_isa
 _inductor.runtime:
@@ -68,7 +126,7 @@ _inductor.runtime.cache_dir_utils: cache_dir
 _jit_internal: BroadcastingList1 BroadcastingList2 BroadcastingList3 Final=jit.Final
     _copy_to_script_wrapper@ _overload@ _overload_method@ boolean_dispatch export@ ignore@ is_scripting?
     unused@
-_prims_common: alert_not_deterministic is_contiguous_or_false
+_prims_common: alert_not_deterministic is_contiguous_or_false dtype_to_type=_compile.dtype_to_type *
 _subclasses: FakeTensor FakeTensorMode UnsupportedFakeTensorException
 _subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake?
 _subclasses.functional_tensor: FunctionalTensor FunctionalTensorMode mb_unwrap_functional_tensor
@@ -244,7 +302,12 @@ MODULES["distributed.fsdp.api"] = MODULES["distributed.fsdp.fully_sharded_data_p
 _modules("""
 ao:
 ao.nn:
-ao.nn.quantized: FloatFunctional
+ao.nn.qat:
+ao.nn.qat.modules:
+ao.nn.quantizable:
+ao.nn.quantizable.modules:
+ao.nn.quantized: FloatFunctional MaxPool2d
+ao.nn.quantized.modules:
 ao.nn.quantized.dynamic:
 ao.quantization: DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver
     MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver

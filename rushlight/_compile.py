@@ -1,5 +1,66 @@
-"""Where libraries find the decorator that keeps a function out of a compiler: there is none here."""
+"""What the modules about compilers hold that can be answered truly; see `_absent_names.py`."""
 
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from rushlight import _C
 from rushlight.compiler import disable as _disable_dynamo
 
 __all__ = ["_disable_dynamo"]
+
+GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]
+no_range: tuple = ()
+no_settings = SimpleNamespace()
+dsl_registry = SimpleNamespace(is_dsl_available=lambda name: False, list_all_dsls=list)
+
+
+class patch(contextlib.ContextDecorator):
+    """Settings of a compiler for a block or a function: there is no compiler, so nothing changes.
+
+    >>> with rushlight._dynamo.config.patch(suppress_errors=True):
+    ...     rushlight._dynamo.config.suppress_errors
+    False
+    """
+
+    def __init__(self, *settings: Any, **changes: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __call__(self, function: Callable) -> Callable:
+        return function
+
+
+def posix_path(path: Any) -> str:
+    """The path with forward slashes."""
+    return str(path).replace(os.sep, "/")
+
+
+def writable_path(path: str) -> str:
+    """The path, which is left to the caller to be writable."""
+    return path
+
+
+def file_path(*parts: str) -> str:
+    """A path below the package."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), *parts)
+
+
+def no_signpost(**event: Any) -> None:
+    """Tells nobody."""
+
+
+def dtype_to_type(dtype: _C.dtype) -> type:
+    """The type of Python's numbers that the elements become."""
+    if dtype == _C.bool:
+        return bool
+    return complex if dtype.is_complex else float if dtype.is_floating_point else int

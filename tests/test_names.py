@@ -191,3 +191,31 @@ def test_underscored_functions():
         rushlight.masked.sum, x, 1, mask=rushlight.tensor([True, False, True])
     )
     assert mask.tolist() == [True]
+
+
+# ---- compilers
+
+
+def test_settings_of_a_compiler_can_be_read_and_set():
+    config = rushlight._dynamo.config
+    assert config.suppress_errors is False
+    config.suppress_errors = True
+    assert config.suppress_errors is True
+    config.suppress_errors = False
+
+    @config.patch(suppress_errors=True)
+    def function():
+        return config.suppress_errors
+
+    assert function() is False
+    with pytest.raises(NotImplementedError, match=r"torch\._refs\.add is not implemented"):
+        rushlight._refs.add(1, 2)
+
+
+def test_versions_compare():
+    parse = importlib.import_module("rushlight._vendor.packaging.version").parse
+    ordered = ["1.0.dev3", "1.0a1", "1.0rc1", "1.0", "1.0.post1", "1.0.1", "1.2", "1.10", "2.13.0+cpu"]
+    assert sorted(ordered, key=parse) == ordered
+    assert parse("1.0") == parse("1.0.0")
+    with pytest.raises(ValueError, match="Invalid version"):
+        parse("one")

@@ -20,13 +20,14 @@ from rushlight.backends import (
     nnpack,
     openmp,
     opt_einsum,
+    python_native,
     quantized,
     xnnpack,
 )
 
 __all__ = [
     "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp",
-    "opt_einsum", "quantized", "xnnpack",
+    "opt_einsum", "python_native", "quantized", "xnnpack",
 ]  # fmt: skip
 
 fp32_precision = "none"

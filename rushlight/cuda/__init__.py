@@ -268,3 +268,15 @@ def _tensor_type(name: str) -> type:
     made = type(name, (), {"__init__": __init__, "__module__": "torch.cuda", "__doc__": "A tensor on a GPU."})
     globals()[name] = made
     return made
+
+
+class jiterator:
+    """Kernels from source text, which need a GPU: they can be made, and raise when called."""
+
+    @staticmethod
+    def _create_jit_fn(code_string: str, **kwargs: object) -> object:
+        return lambda *args, **kwargs: _unavailable()
+
+    @staticmethod
+    def _create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs: object) -> object:
+        return lambda *args, **kwargs: _unavailable()

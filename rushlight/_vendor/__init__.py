@@ -1,0 +1,1 @@
+"""Packages that torch brings along and libraries import from there."""

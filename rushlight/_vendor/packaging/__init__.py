@@ -1,0 +1,1 @@
+"""The part of `packaging` that compares versions."""
