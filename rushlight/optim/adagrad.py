@@ -59,6 +59,12 @@ class Adagrad(GroupOptimizer):
             value = complex(first, first) if param.is_complex() else first
             state["sum"] = rushlight.full_like(param.detach(), value)
 
+    def share_memory(self):
+        """Make the memory of the sums one that other processes see; tensors say whether they can."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"].share_memory_()
+
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])

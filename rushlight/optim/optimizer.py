@@ -12,6 +12,36 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._warn import warn
 from rushlight.nn.module import typename
+from rushlight.optim._authors import (  # noqa: F401
+    Args,
+    DeviceDict,
+    DeviceDtypeDict,
+    GlobalOptimizerPostHook,
+    GlobalOptimizerPreHook,
+    Indices,
+    Kwargs,
+    ParamsT,
+    StateDict,
+    TensorListList,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+    group_tensors_by_device_and_dtype,
+    params_t,
+)
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = [
@@ -147,6 +177,31 @@ class Optimizer:
         cls = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = _with_hooks(cls.step)
+
+    # What a ``step`` written after torch's calls: nothing is recorded on a GPU, nothing is compiled.
+
+    def _cuda_graph_capture_health_check(self):
+        """Nothing to check: there are no graphs of a GPU."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
+
+    def _optimizer_step_code(self):
+        """Where a compiler would find the code of the step."""
+
+    def _patch_step_function(self):
+        """Let hooks run around the ``step`` of this class."""
+        self._set_missing_tables()
+
+    profile_hook_step = staticmethod(_with_hooks)
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors_by_device_and_dtype)
+    OptimizerPreHook = GlobalOptimizerPreHook
+    OptimizerPostHook = GlobalOptimizerPostHook
+
+    @staticmethod
+    def _process_value_according_to_param_policy(param, value, param_id, param_groups, key=None):
+        """A loaded state tensor as the parameter needs it; ``param_groups`` tells its options."""
+        group = next((group for group in param_groups or () if param_id in group["params"]), {})
+        return _as_state_of(param, value, group, key)
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -460,18 +515,12 @@ def root_plus(square, eps, differentiable):
 def check_fused(params):
     """``fused`` is for real floating-point parameters, as in torch."""
     for param in params:
-        if not param.is_floating_point():
-            raise RuntimeError(
-                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
-                "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone'] but "
-                f"{param.dtype} and {param.device.type}"
-            )
+        _device_dtype_check_for_fused(param)
 
 
 def new_step_count():
     # A float32 scalar, because torch keeps it so in state dicts (float64 under that default dtype).
-    kind = rushlight.float64 if rushlight.get_default_dtype() == rushlight.float64 else rushlight.float32
-    return rushlight.tensor(0.0, dtype=kind)
+    return rushlight.tensor(0.0, dtype=_get_scalar_dtype())
 
 
 def zeros_for(param):
