@@ -258,3 +258,34 @@ def test_in_place_comparison_and_set_change_the_history():
     z = (x * 2).set_(torch.zeros(3))
     with pytest.raises(RuntimeError, match="derivative for aten::set_ is not implemented"):
         z.sum().backward()
+
+
+def test_hooks_of_a_computed_tensor_are_kept_on_it():
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    seen = []
+    first = y.register_hook(lambda g: seen.append("first"))
+    y.register_hook(lambda g: seen.append("second"))
+    assert list(y._backward_hooks) == [first.id, first.id + 1]
+    y.mul_(3)
+    y.register_hook(lambda g: seen.append("after the write"))
+    y.backward(retain_graph=True)
+    assert seen == ["after the write", "first", "second"]
+    first.remove()
+    seen.clear()
+    y.backward()
+    assert seen == ["after the write", "second"]
+
+
+def test_a_hook_added_while_values_are_unpacked_runs():
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+
+    def unpack(value):
+        y.grad_fn.register_hook(lambda inputs, outputs: seen.append(outputs))
+        return value
+
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x.exp()
+    y.sum().backward()
+    assert [grads[0].tolist() for grads in seen] == [[1, 1]]

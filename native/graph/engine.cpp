@@ -309,7 +309,11 @@ void Run::execute(Node* node) {
     }
     if (any) {
       std::vector<TensorRef> before;
+      // Unpacking what was saved may add hooks that run after this very node.
       bool post = extra && extra->posthooks;
+      for (uint16_t i = 0; !post && i < node->saved_count; i++) {
+        post = node->saved[i].object && is_packed(node->saved[i].object);
+      }
       if (post) {
         for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
       }
@@ -320,7 +324,7 @@ void Run::execute(Node* node) {
       else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
       running = nullptr;
-      if (post) {
+      if (post && node->extra && node->extra->posthooks) {
         // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
         for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
           if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));

@@ -521,7 +521,13 @@ void run_prehooks(Node* node, Tensor** grads) {
       if (!PyArg_ParseTuple(PyTuple_GET_ITEM(hooks.get(), k), "IO", &nr, &hook)) throw PythonError{};
       if (nr >= node->output_count) continue;
       TensorRef grad(std::exchange(grads[nr], nullptr));
-      run_tensor_hook(hook, grad);
+      if (PyDict_Check(hook)) {  // Tensor._backward_hooks
+        Ref<PyObject> all = checked(PyDict_Values(hook));
+        for (Py_ssize_t n = 0; n < PyList_GET_SIZE(all.get()); n++)
+          run_tensor_hook(PyList_GET_ITEM(all.get(), n), grad);
+      } else {
+        run_tensor_hook(hook, grad);
+      }
       grads[nr] = grad.release();
     }
   }

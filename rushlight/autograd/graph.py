@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -68,23 +69,6 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 # ---- hooks of tensors and nodes
 
 
-class _ListHandle:
-    """Removes a hook from a node's list of tensor hooks."""
-
-    def __init__(self, hooks: list, entry: tuple) -> None:
-        self._hooks, self._entry = hooks, entry
-
-    def remove(self) -> None:
-        if self._entry in self._hooks:
-            self._hooks.remove(self._entry)
-
-    def __enter__(self) -> _ListHandle:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.remove()
-
-
 def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
     """Tensor.register_hook: on a leaf before accumulation, elsewhere before the node that made the tensor."""
     if not tensor.requires_grad:
@@ -96,10 +80,15 @@ def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
         hooks[handle.id] = hook
         return handle
     _C.track(tensor)
-    entries = node._hooks("tensor")
-    entry = (tensor.output_nr, hook)
-    entries.append(entry)
-    return _ListHandle(entries, entry)
+    # Hooks stay with the node that made the tensor then; after an in-place write there is another.
+    entries, hooks = node._hooks("tensor"), tensor._backward_hooks
+    if hooks is None or not any(entry[1] is hooks for entry in entries):
+        hooks = OrderedDict()
+        tensor._backward_hooks = hooks
+        entries.append((tensor.output_nr, hooks))
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
 
 
 def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
@@ -138,15 +127,8 @@ def _register_hook_dict(self, tensor: Tensor) -> None:
     """Runs the hooks in `tensor._backward_hooks`, also those added later, on the gradient of `tensor`."""
     if not isinstance(tensor, Tensor):
         raise TypeError("_register_hook_dict expected a variable")
-    hooks = tensor._backward_hooks
-
-    def run_all(grad):
-        for hook in tuple(hooks.values()) if hooks else ():
-            answer = hook(grad)
-            grad = grad if answer is None else answer
-        return grad
-
-    self._hooks("tensor").append((tensor.output_nr, run_all))
+    if tensor._backward_hooks is not None:
+        self._hooks("tensor").append((tensor.output_nr, tensor._backward_hooks))
 
 
 Node._register_hook_dict = _register_hook_dict
@@ -170,17 +152,17 @@ class _MultiHandle(RemovableHandle):
     """Removes one hook from several tensors."""
 
     def __init__(self, handles: tuple) -> None:
-        self.tid_to_weakhandle = handles
+        self.handles = handles
 
     def remove(self) -> None:
-        for handle in self.tid_to_weakhandle:
+        for handle in self.handles:
             handle.remove()
 
     def __getstate__(self) -> tuple:
-        return self.tid_to_weakhandle
+        return self.handles
 
     def __setstate__(self, state: tuple) -> None:
-        self.tid_to_weakhandle = state
+        self.handles = state
 
 
 def register_multi_grad_hook(
@@ -210,8 +192,10 @@ def register_multi_grad_hook(
                 fired.add(run)
             fn(grad)
 
-        return _MultiHandle(tuple(tensor.register_hook(once) for tensor in tensors))
+        return _MultiHandle(tuple(tensor.register_hook(once) for tensor in tensors if tensor.requires_grad))
 
+    if not all(tensor.requires_grad for tensor in tensors):
+        raise AssertionError("Expected gradient function to be set")
     edges = [get_gradient_edge(tensor) for tensor in tensors]
     waiting: dict = {}
 
