@@ -128,11 +128,14 @@ PyObject* get_version(PyObject* self, void*) {
   return PyLong_FromUnsignedLong(t->flags & Tensor::DATA_ALIAS ? t->storage->silent_version
                                                                : t->storage->version);
 }
+// A leaf that went through saved-tensor hooks: another tensor, whose gradient goes to the leaf all the same.
+bool stands_for_leaf(const Tensor* t) { return t->grad_fn && t->grad_fn->kind == Node::accumulate; }
+
 PyObject* get_is_leaf(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
-    return PyBool_FromLong(!t->grad_fn);
+    return PyBool_FromLong(!t->grad_fn || stands_for_leaf(t));
   });
 }
 PyObject* get_requires_grad(PyObject* self, void*) {
@@ -146,7 +149,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     if (t->base()) refresh_view(t);
-    if (!t->grad_fn) Py_RETURN_NONE;
+    if (!t->grad_fn || stands_for_leaf(t)) Py_RETURN_NONE;
     expose(t->grad_fn);
     return Py_NewRef(t->grad_fn->object());
   });

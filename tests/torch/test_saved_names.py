@@ -102,3 +102,14 @@ def test_freed_values_cannot_be_asked_for(lib):
     for name in ("_saved_indices", "_raw_saved_indices"):
         with pytest.raises(RuntimeError, match="after they have already been freed"):
             getattr(y.grad_fn, name)
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_a_leaf_comes_back_from_hooks_as_a_leaf(lib):
+    x = lib.ones(2, requires_grad=True)
+    with lib.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y = x * x
+    saved = y.grad_fn._saved_self
+    assert saved is not x and saved.is_leaf and saved.grad_fn is None and saved.requires_grad
+    (saved * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
