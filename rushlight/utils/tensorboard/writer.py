@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
 import rushlight
@@ -335,17 +336,13 @@ class SummaryWriter:
         figures = figure if isinstance(figure, (list, tuple)) else [figure]
         images = []
         for one in figures:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-            canvas = FigureCanvasAgg(one)
+            canvas = import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(one)
             canvas.draw()
             width, height = canvas.get_width_height()
             pixels = rushlight.frombuffer(bytearray(canvas.buffer_rgba()), dtype=rushlight.uint8)
             images.append(pixels.reshape(height, width, 4)[:, :, :3])
             if close:
-                import matplotlib.pyplot
-
-                matplotlib.pyplot.close(one)
+                import_module("matplotlib.pyplot").close(one)
         if isinstance(figure, (list, tuple)):
             self.add_images(tag, images, global_step, walltime, dataformats="NHWC")
         else:
