@@ -33,6 +33,7 @@ __all__ = [
     "LoadEndianness",
     "SourceChangeWarning",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
     "get_crc32_options",
@@ -42,6 +43,8 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",
@@ -621,6 +624,35 @@ def restore_location(map_location: Any) -> Callable[[UntypedStorage, str], Untyp
         return default_restore_location(storage, location) if result is None else result
 
     return ask
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple, error_if_malformed: bool = True
+) -> bool:
+    """Whether the version of a module is at least this tuple; what cannot be told is an error or passes."""
+    try:
+        words = zip(module.__version__.split("."), req_version_tuple)
+        version = tuple(type(required)(word) for word, required in words)
+    except Exception as error:
+        text = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
+            f"compared with tuple {req_version_tuple!s}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(text) from error
+        warnings.warn(f"{text}, but continuing assuming that requirement is met", stacklevel=2)
+        return True
+    return version >= req_version_tuple
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of a storage under its name in the package."""
+    return getattr(rushlight, storage_type.__name__)
+
+
+def mkdtemp() -> Any:
+    """A directory for the length of a block."""
+    return tempfile.TemporaryDirectory()
 
 
 # ---- options

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.distributions import constraints
-from rushlight.distributions._dirichlet import _Dirichlet
+from rushlight.distributions._dirichlet import _Dirichlet, _Dirichlet_backward  # noqa: F401
 from rushlight.distributions._positive import Beta
 from rushlight.distributions.distribution import Distribution, ExponentialFamily
 from rushlight.distributions.utils import _standard_normal, broadcast_all, lazy_property
