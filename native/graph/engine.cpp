@@ -483,7 +483,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
     return;
   }
   PyObject* args[] = {extra->grad->object(), grad->object()};
-  if (!create_graph && !extra->grad->requires_grad()) {
+  if (!create_graph) {  // its history, if it has one, stays as it is
     bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !extra->grad->base() &&
                  !modes.forward && !(extra->grad->flags & Tensor::INFERENCE);
     if (!plain) {

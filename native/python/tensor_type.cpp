@@ -378,6 +378,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     set_geometry(t, from->sizes(), from->strides());
     t->offset = from->offset;
     t->dtype = from->dtype;
+    // t goes on counting its writes where nobody else counts those of the new memory.
+    if (Py_REFCNT(value) == 1 && t->storage->refs == 2) t->storage->version = old->version;
     decref(old);
     return 0;
   });

@@ -37,6 +37,9 @@ class CreationMeta:
     def __repr__(self) -> str:
         return f"<CreationMeta.{self.name}: {self.value}>"
 
+    def __str__(self) -> str:
+        return f"CreationMeta.{self.name}"
+
     def __int__(self) -> int:
         return self.value
 

@@ -127,8 +127,8 @@ derivative("acosh", x=lambda g, x: g * _conj(ops.rsqrt(x - 1) * ops.rsqrt(x + 1)
 derivative("atanh", x=lambda g, x: g / _conj(1 - x * x))
 derivative(
     "atan2",
-    a=lambda g, a, b: g * (b / (a * a + b * b)),
-    b=lambda g, a, b: g * (-a / (a * a + b * b)),
+    a=lambda g, a, b: g * _over_square(b, a, b),
+    b=lambda g, a, b: g * -_over_square(a, a, b),
 )
 derivative("hypot", a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out))
 derivative("sinc", x=lambda g, x: g * _conj(_sinc_slope(x)))
@@ -269,6 +269,12 @@ no_derivative(
 
 
 # ---- what the longer rules are made of
+
+
+def _over_square(part, a, b):
+    """part / (a² + b²), and 0 at the origin."""
+    square = a * a + b * b
+    return ops.where(ops.eq(square, 0), 0, part / square)
 
 
 def _lacks(name):
