@@ -90,14 +90,18 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Asks for deterministic algorithms; all of them are, so nothing changes but the answer below.
+    """Asks for deterministic algorithms. All of them are; what changes is the answer below, and that memory
+    which nobody has written holds NaN (see torch.utils.deterministic).
 
     >>> rushlight.use_deterministic_algorithms(True)
     >>> rushlight.are_deterministic_algorithms_enabled()
     True
     >>> rushlight.use_deterministic_algorithms(False)
     """
+    from rushlight.ops import create
+
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
+    create.deterministic = bool(mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

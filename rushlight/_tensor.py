@@ -7,6 +7,7 @@ from typing import Any
 from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._warn import warn
+from rushlight.ops import create
 from rushlight.ops._public import attribute, method, public
 from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
@@ -396,6 +397,17 @@ def _check_row_major(memory_format: Any) -> None:
         raise NotImplementedError(f"resizing in place to memory_format={memory_format} is not implemented")
 
 
+def _resize(self, size):
+    if not create.deterministic or self.device.type == "meta":
+        return _C.resize(self, size)
+    before = self.untyped_storage().nbytes() // self.element_size()
+    _C.resize(self, size)
+    added = self.untyped_storage().nbytes() // self.element_size() - before
+    if added > 0:
+        create.mark_unwritten(self.detach().as_strided((added,), (1,), before))
+    return self
+
+
 @method
 def resize_(self, *size, memory_format=None):
     """Changes the sizes in place; new elements are uninitialised.
@@ -406,14 +418,14 @@ def resize_(self, *size, memory_format=None):
     _check_row_major(memory_format)
     from rushlight.ops._public import dims
 
-    return _C.resize(self, dims(size))
+    return _resize(self, dims(size))
 
 
 @public
 def resize_as_(self, other, memory_format=None):
     """Changes the sizes to those of another tensor in place."""
     _check_row_major(memory_format)
-    return _C.resize(self, other.shape)
+    return _resize(self, other.shape)
 
 
 @method

@@ -653,12 +653,32 @@ LEGACY = {name: _legacy(name, dtype) for dtype, name in STORAGE_NAMES.items()}
 
 
 _warned = False
+_always_warn = False
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    """Whether every use of a typed storage is warned about, not only the first."""
+    return _always_warn
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Asks for a warning about every use of a typed storage."""
+    global _always_warn
+    if not isinstance(always_warn, bool):
+        raise AssertionError(f"always_warn must be bool, got {type(always_warn)}")
+    _always_warn = always_warn
+
+
+def _reset_warn_typed_storage_removal() -> None:
+    """Forgets that the warning was given."""
+    global _warned
+    _warned = False
 
 
 def warn_of_typed_storage() -> None:
     """Says once that typed storages are on their way out of torch."""
     global _warned
-    if not _warned:
+    if not _warned or _always_warn:
         _warned = True
         warnings.warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the "

@@ -219,3 +219,37 @@ def test_versions_compare():
     assert parse("1.0") == parse("1.0.0")
     with pytest.raises(ValueError, match="Invalid version"):
         parse("one")
+
+
+def test_a_view_of_one_element_is_assigned_to_itself():
+    x = rushlight.tensor([1.0, 2.0, 3.0])
+    x[1::2] *= -1
+    assert x.tolist() == [1.0, -2.0, 3.0]
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:] = x[:2]
+
+
+def test_unwritten_memory_under_deterministic_algorithms():
+    rushlight.use_deterministic_algorithms(True)
+    try:
+        made = [rushlight.empty(2), rushlight.empty_like(rushlight.ones(2)), rushlight.ones(1).new_empty(2)]
+        assert all(t.isnan().all() for t in made)
+        assert rushlight.empty(1, dtype=rushlight.int8).item() == 127
+        grown = rushlight.ones(2).resize_(3)
+        assert grown[:2].tolist() == [1.0, 1.0]
+        assert grown[2].isnan()
+    finally:
+        rushlight.use_deterministic_algorithms(False)
+
+
+def test_every_use_of_a_typed_storage_can_be_warned_about():
+    from rushlight import storage
+
+    storage._set_always_warn_typed_storage_removal(True)
+    try:
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+                rushlight.ones(2).storage()
+    finally:
+        storage._set_always_warn_typed_storage_removal(False)
+        storage._reset_warn_typed_storage_removal()

@@ -304,6 +304,8 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
     Py_DECREF(call_in_place(index_put, args));
   } else if (from) {
+    // A value of the very shape stays as it is: `x[1:] *= 2` assigns the view to itself.
+    if (same_sizes(as_tensor(value), walker.view.get())) from = share(as_tensor(value));
     static Primitive& copy = primitive("copy");
     check_expands(from.get(), walker.view.get());
     PyObject* args[] = {walker.view->object(), from->object()};

@@ -59,6 +59,24 @@ def _finish(t, requires_grad, out=None):
     return _C.requires_grad_(t, True) if requires_grad else t
 
 
+deterministic = False  # what use_deterministic_algorithms() was last told
+
+
+def mark_unwritten(t):
+    """Under deterministic algorithms memory that nobody has written holds NaN, the largest number or True,
+    unless torch.utils.deterministic.fill_uninitialized_memory is False."""
+    from rushlight.utils import deterministic as switch
+
+    if switch.fill_uninitialized_memory and t.device.type != "meta":
+        if t.is_floating_point() or t.is_complex():
+            _C.fill_fresh(t, math.nan)
+        else:
+            from rushlight._dtype_info import iinfo
+
+            _C.fill_fresh(t, True if t.dtype == _C.bool else iinfo(t.dtype).max)
+    return t
+
+
 def _kind(dtype, out):
     """The dtype to make: the one asked for, else that of `out`, else None."""
     return out.dtype if dtype is None and out is not None else dtype
@@ -210,6 +228,8 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     """
     _checked(layout, pin_memory)
     t = empty_arranged(_size(args, "empty", size), memory_format, _kind(dtype, out), _device(device))
+    if deterministic:
+        mark_unwritten(t)
     return _finish(t, requires_grad, out)
 
 
@@ -223,7 +243,8 @@ def empty_strided(
     (1, 2)
     """
     _checked(layout, pin_memory)
-    return _finish(_C.empty_strided(tuple(size), tuple(stride), dtype, _device(device)), requires_grad)
+    t = _C.empty_strided(tuple(size), tuple(stride), dtype, _device(device))
+    return _finish(mark_unwritten(t) if deterministic else t, requires_grad)
 
 
 @function
@@ -440,6 +461,8 @@ def _fill_like(input, value, dtype, layout_, device, requires_grad, pin_memory, 
         t = empty_arranged(tuple(input.shape), memory_format, dtype, device)
     if value is not None:
         _C.fill_fresh(t, value)
+    elif deterministic:
+        mark_unwritten(t)
     return _finish(t, requires_grad)
 
 
@@ -506,9 +529,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     torch.Size([2, 3])
     """
     _checked(layout, pin_memory)
-    return _finish(
-        _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device), requires_grad
-    )
+    t = _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device)
+    return _finish(mark_unwritten(t) if deterministic else t, requires_grad)
 
 
 @method
