@@ -79,6 +79,8 @@ from rushlight._checks import _check_type as _check_type
 from rushlight._checks import _check_value as _check_value
 from rushlight._checks import _check_with as _check_with
 from rushlight._underscored import _chunk_cat as _chunk_cat
+from rushlight._private import _conj as _conj
+from rushlight._private import _conj_physical as _conj_physical
 from rushlight._private import _dim_arange as _dim_arange
 from rushlight._compile import _disable_dynamo as _disable_dynamo
 from rushlight._private import _is_all_true as _is_all_true
@@ -86,6 +88,7 @@ from rushlight._private import _is_any_true as _is_any_true
 from rushlight._private import _is_zerotensor as _is_zerotensor
 from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
+from rushlight._private import _neg_view as _neg_view
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax

@@ -90,3 +90,18 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
 
 
 has_lapack, has_spectral, has_openmp, has_mkl = True, True, False, False
+
+
+def _neg_view(input):
+    """The negative. It is computed at once, where torch makes a view that negates when it is read."""
+    return rushlight.neg(input)
+
+
+def _conj(input):
+    """The complex conjugate, as conj()."""
+    return rushlight.conj(input)
+
+
+def _conj_physical(input):
+    """The complex conjugate, as conj_physical()."""
+    return rushlight.conj_physical(input)

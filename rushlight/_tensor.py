@@ -168,6 +168,8 @@ def _contains(self, element):
 
 
 def _complex(self):
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
     return complex(_C.item(self))
 
 

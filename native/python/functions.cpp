@@ -18,9 +18,11 @@ struct Function {
   PyObject* wrapped;
   PyObject* dict;
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
+  bool is_method;       // takes no `out`, which is for functions
 };
 
 PyTypeObject* FunctionType = nullptr;
+PyObject* out_name = nullptr;           // "out"
 PyObject* protocol_name = nullptr;      // "__torch_function__"
 PyObject* disabled_protocol = nullptr;  // what Parameter has there
 
@@ -217,6 +219,14 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
+  if (f->is_method && kwnames) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+      if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
+      Ref<PyObject> name(PyObject_GetAttrString(self, "__name__"));
+      if (name) PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument 'out'", name.get());
+      return nullptr;
+    }
+  }
   if (modes.torch_function || modes.function_mode) {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     bool asks = modes.function_mode;
@@ -272,11 +282,13 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
 
 PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* wrapped;
-  if (!PyArg_ParseTuple(args, "O", &wrapped)) return nullptr;
+  int is_method = 0;
+  if (!PyArg_ParseTuple(args, "O|p", &wrapped, &is_method)) return nullptr;
   auto* f = reinterpret_cast<Function*>(type->tp_alloc(type, 0));
   if (!f) return nullptr;
   f->vectorcall = function_vectorcall;
   f->wrapped = Py_NewRef(wrapped);
+  f->is_method = is_method;
   return reinterpret_cast<PyObject*>(f);
 }
 
@@ -483,6 +495,7 @@ void guard_attributes(PyGetSetDef* table) {
 
 void init_functions(PyObject* module) {
   protocol_name = PyUnicode_InternFromString("__torch_function__");
+  out_name = PyUnicode_InternFromString("out");
   for (Synonym& synonym : synonyms) {
     synonym.theirs_name = PyUnicode_InternFromString(synonym.theirs);
     synonym.ours_name = PyUnicode_InternFromString(synonym.ours);

@@ -41,13 +41,13 @@ def public(
         if namespace:
             FUNCTIONS[each] = wrapped if each == function.__name__ else named(function, each)
         if method:
-            setattr(Tensor, each, named(function, each))
+            setattr(Tensor, each, named(function, each, True))
     return wrapped
 
 
-def named(function: Callable, name: str) -> _C.Function:
+def named(function: Callable, name: str, is_method: bool = False) -> _C.Function:
     """The public form of a function, under another name if need be."""
-    made = _C.Function(function)
+    made = _C.Function(function, is_method)
     if function.__name__ != name:
         made.__name__ = name
     return made

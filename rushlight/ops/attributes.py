@@ -306,6 +306,19 @@ def _removed(name):
     method(refuse)
 
 
+def _same_as(name):
+    def forward(self, *args, **kwargs):
+        import rushlight
+
+        return getattr(rushlight, name)(self, *args, **kwargs)
+
+    forward.__name__ = forward.__qualname__ = name
+    forward.__doc__ = f"torch.{name} of this tensor."
+    method(forward)
+
+
+for _each in ("_conj", "_conj_physical", "_is_all_true", "_is_any_true", "_is_zerotensor", "_neg_view"):
+    _same_as(_each)
 for _each in ("eig", "lstsq", "solve", "symeig"):
     _removed(_each)
 

@@ -286,9 +286,16 @@ def _pair(kind, result, out):
     """Wraps the results of an operation with several outputs, writing them to the tensors of `out` first."""
     if out is None:
         return getattr(return_types, kind)(result)
-    if not isinstance(out, (tuple, list)) or len(out) != len(result):
+    if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
-    return getattr(return_types, f"{kind}_out")(write_out(o, r) for o, r in zip(out, result, strict=True))
+    if len(out) != len(result):
+        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    whole = [SAME_DTYPE if r.dtype == _C.int64 else "" for r in result]  # positions are not converted
+    if not result[0].dtype.is_floating_point:
+        whole[0] = ""
+    return getattr(return_types, f"{kind}_out")(
+        write_out(o, r, exact=exact) for o, r, exact in zip(out, result, whole, strict=True)
+    )
 
 
 _EXTREME_FORMS = (
