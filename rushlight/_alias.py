@@ -45,6 +45,13 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         module.__spec__ = module.__spec__.loader_state
+        # What a package imported of itself is there under its other name as well: importing it once more
+        # would put the module in the place of what the package has under that name, such as the function
+        # autograd.gradcheck.
+        inner = module.__name__ + "."
+        for name, loaded in list(sys.modules.items()):
+            if name.startswith(inner) and name.startswith("rushlight."):
+                sys.modules.setdefault("torch" + name.removeprefix("rushlight"), loaded)
 
 
 def explain(error: BaseException) -> None:

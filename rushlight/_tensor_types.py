@@ -128,7 +128,7 @@ def new(self, *args, device=None):
     tensor([1., 2.])
     """
     if len(args) == 1 and isinstance(args[0], tuple) and type(args[0]).__name__ == "Size":
-        args = dims(args)
+        return self.new_empty(dims(args), device=device)
     return legacy_tensor(self.dtype, device or self.device, args)
 
 
