@@ -3,6 +3,7 @@ there: dropout takes `train`, a loss takes its reduction as a number (0 none, 1 
 
 from __future__ import annotations
 
+import rushlight
 from rushlight.nn import functional as F
 from rushlight.ops._public import Tensor, public
 
@@ -70,7 +71,8 @@ def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
 
 @_function
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
-    """nn.functional.margin_ranking_loss."""
+    """nn.functional.margin_ranking_loss, of tensors that broadcast."""
+    input1, input2, target = rushlight.broadcast_tensors(input1, input2, target)
     return F.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 

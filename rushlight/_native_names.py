@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import types
 from typing import Any, NoReturn
 
 import rushlight
@@ -64,6 +63,19 @@ class ScriptDict(dict):
 
     def __init__(self, *args: Any) -> NoReturn:
         raise NotImplementedError("Rushlight has no TorchScript")
+
+
+class _NN:
+    """torch._C._nn, whose functions are looked up when they are named."""
+
+    @property
+    def _parse_to(self):
+        return _parse_to
+
+    def __getattr__(self, name):
+        from rushlight._nn_names import find
+
+        return find(name)
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple:
@@ -135,5 +147,5 @@ NAMES |= {
     "_jit_set_profiling_mode": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
-    "_nn": types.SimpleNamespace(_parse_to=_parse_to),
+    "_nn": _NN(),
 }  # fmt: skip

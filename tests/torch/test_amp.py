@@ -124,3 +124,29 @@ def test_older_names():
                 assert lib.is_autocast_enabled("cpu")
             assert lib.cpu.amp.GradScaler().is_enabled()
         assert [each.category for each in caught] == [FutureWarning, FutureWarning]
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"])
+def test_losses_of_the_core(name, reduction):
+    values = []
+    for lib in (rushlight, torch):
+        loss = getattr(lib._C._nn, name)(lib.tensor([1.0, -2.0]), lib.tensor([0.5, 1.0]), reduction)
+        values.append(loss.tolist())
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_other_functions_of_the_core():
+    values = []
+    for lib in (rushlight, torch):
+        x, labels = lib.arange(6.0).reshape(2, 3), lib.tensor([2, 0])
+        nn = lib._C._nn
+        values.append([
+            nn.nll_loss(x, labels, lib.tensor([1.0, 2.0, 3.0]), 2, 0).item(),
+            nn.multi_margin_loss(x, labels).item(),
+            nn.reflection_pad1d(x, (1, 2)).tolist(),
+            nn.replication_pad1d(x, [1, 0]).tolist(),
+            nn.linear(x, x).tolist(),
+            lib.margin_ranking_loss(x, x + 1, lib.tensor([1.0, -1.0, 1.0]), 0.0, 1).item(),
+        ])  # fmt: skip
+    assert values[0] == values[1]
