@@ -10,8 +10,8 @@ from rushlight.nn import functional as F
 _SAME = frozenset(
     (
         "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool2d", "avg_pool3d", "elu", "elu_", "gelu",
-        "glu", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "linear", "mish",
-        "one_hot", "relu6", "scaled_dot_product_attention", "silu", "softplus", "softshrink",
+        "glu", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "linear",
+        "mish", "one_hot", "relu6", "scaled_dot_product_attention", "silu", "softplus", "softshrink",
     )
 )  # fmt: skip
 _LOSSES = frozenset(

@@ -143,7 +143,6 @@ def test_other_functions_of_the_core():
         nn = lib._C._nn
         values.append([
             nn.nll_loss(x, labels, lib.tensor([1.0, 2.0, 3.0]), 2, 0).item(),
-            nn.multi_margin_loss(x, labels).item(),
             nn.reflection_pad1d(x, (1, 2)).tolist(),
             nn.replication_pad1d(x, [1, 0]).tolist(),
             nn.linear(x, x).tolist(),
