@@ -278,3 +278,25 @@ def test_grouped_products(flat):
     assert torch.allclose(got, expected)
     with pytest.raises(RuntimeError, match="Have to provide offsets"):
         F.grouped_mm(a, b)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("kind", ["indices", "weighted", "probabilities"])
+def test_linear_cross_entropy_in_pieces_is_the_same(reduction, kind):
+    torch.manual_seed(0)
+    x, table, bias = torch.randn(7, 3), torch.randn(4, 3), torch.randn(4)
+    target = (
+        torch.tensor([0, 1, -100, 2, 3, 3, 1]) if kind != "probabilities" else torch.rand(7, 4).softmax(1)
+    )
+    weight = torch.rand(4) if kind == "weighted" else None
+    results = []
+    for options in (None, nn.LinearCrossEntropyOptions(batch_chunk_size=3)):
+        leaves = [t.clone().requires_grad_() for t in (x, table, bias)]
+        loss = F.linear_cross_entropy(
+            leaves[0], leaves[1], target, linear_bias=leaves[2], weight=weight, reduction=reduction,
+            label_smoothing=0.1, options=options,
+        )  # fmt: skip
+        loss.sum().backward()
+        results.append([loss, *(leaf.grad for leaf in leaves)])
+    for whole, pieces in zip(*results, strict=True):
+        assert torch.allclose(whole, pieces, atol=1e-6)

@@ -150,7 +150,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 @dataclasses.dataclass
 class LinearCrossEntropyOptions:
-    """How torch divides the work of linear_cross_entropy; here they are kept, and the result is the same.
+    """How linear_cross_entropy divides its work: batch_chunk_size rows at a time, so that the scores of all
+    rows are never in memory at once. The accumulation is always accurate here, whatever acc_policy says.
 
     >>> import rushlight as torch
     >>> torch.nn.LinearCrossEntropyOptions().acc_policy

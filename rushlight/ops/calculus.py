@@ -159,6 +159,11 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     for d, step in zip(dims, spacings):
         if input.size(d) < edge_order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        if isinstance(step, Tensor) and step.device != input.device:
+            raise RuntimeError(
+                "torch.gradient expected each tensor to be on the same device, but got devices "
+                f"{input.device} and {step.device}!"
+            )
         if isinstance(step, Tensor) and step.dim():
             if step.dim() != 1:
                 raise RuntimeError(

@@ -41,9 +41,10 @@ def frexp(input, *, out=None):
 
 
 def _ldexp(input, other):
-    if not isinstance(other, Tensor):
-        kind = type(other).__name__
-        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {kind}")
+    for place, (name, value) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise TypeError(f"ldexp(): argument '{name}' (position {place}) must be Tensor, not {kind}")
     dtype = _C.result_type(input, other)
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = _C.get_default_dtype()

@@ -153,6 +153,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     >>> rushlight.signal.windows.blackman(3)[1]
     tensor(1.)
     """
+    _places("blackman", M, sym, dtype, layout)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 

@@ -278,6 +278,35 @@ def linear_cross_entropy(
     >>> torch.nn.functional.linear_cross_entropy(x, table, torch.tensor([0]))
     tensor(0.6931)
     """
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+        )
+    if input.size(-1) != linear_weight.size(-1):
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.size(-1)} and {linear_weight.size(-1)}, respectively"
+        )
+    if linear_weight.dim() > 2 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            f"batched input, (N, {input.size(-1)}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(
+            f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}"
+        )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if options is not None and input.dim() == 2 and linear_weight.dim() == 2:
+        rows = options.batch_chunk_size or max(input.size(1), 1)
+        if rows < input.size(0):
+            ignored = -100 if ignore_index is None else ignore_index
+            return _in_pieces(
+                rows, input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing
+            )
     classes = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     scores = rushlight.nn.functional.linear(input, linear_weight.reshape(-1, linear_weight.size(-1)), bias)
@@ -293,3 +322,33 @@ def linear_cross_entropy(
         reduction=reduction,
         label_smoothing=label_smoothing,
     )
+
+
+def _in_pieces(rows, input, linear_weight, target, bias, weight, reduction, ignore_index, label_smoothing):
+    """linear_cross_entropy a few rows at a time. The scores of a piece are computed again in the backward, so
+    no more than those of one piece are ever in memory."""
+    from rushlight.utils.checkpoint import checkpoint
+
+    def piece(x, linear_weight, bias, goal):
+        scores = rushlight.nn.functional.linear(x, linear_weight, bias)
+        return cross_entropy(
+            scores, goal, weight, ignore_index=ignore_index, reduction="none", label_smoothing=label_smoothing
+        )
+
+    losses = rushlight.cat(
+        [
+            checkpoint(piece, x, linear_weight, bias, goal, use_reentrant=False)
+            for x, goal in zip(input.split(rows), target.split(rows), strict=True)
+        ]
+    )
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    check_reduction(reduction)
+    if target.is_floating_point():
+        return losses.sum() / target.size(0)
+    counted = target != ignore_index
+    if weight is None:
+        return losses.sum() / counted.sum()
+    return losses.sum() / weight[target.where(counted, 0)].where(counted, 0).sum()
