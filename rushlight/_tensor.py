@@ -8,6 +8,7 @@ from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._warn import warn
 from rushlight.ops import create
+from rushlight.ops._node_names import name_composed
 from rushlight.ops._public import attribute, method, public
 from rushlight.ops.layout import arranged, contiguous_format, preserve_format
 
@@ -521,3 +522,5 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 
 
 Tensor.__rdiv__ = Tensor.__rtruediv__
+
+name_composed(Tensor.__dict__)

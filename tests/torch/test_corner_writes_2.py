@@ -1,0 +1,498 @@
+"""Saved values and in-place writes through views: values, gradients and refusals."""
+
+import math
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+    L = lambda *s: torch.ones(*s, requires_grad=True)
+    R = lambda *s: torch.arange(1.0, 1 + math.prod(s)).reshape(s).clone().requires_grad_()
+    D = lambda *s: R(*s).double().detach().requires_grad_()
+    nm = lambda t: t.grad_fn and t.grad_fn.name()
+
+    def E(f):
+        try:
+            return f()
+        except Exception as error:
+            return type(error).__name__ + ": " + str(error).splitlines()[0]
+
+    def gc_(f, *args):
+        return E(lambda: gradcheck(f, args) and gradgradcheck(f, args))
+
+    @case("inplace mul outputs")
+    def _():
+        root = R(2, 2)
+        y = root.exp()
+        v1 = y.narrow(0, 0, 1)
+        v2 = y.narrow(1, 0, 1)
+        v1.mul_(2)
+        v2.mul_(3)
+        y.sum().backward()
+        return (root.grad, nm(v1), nm(v2))
+
+    @case("inplace multi hooks")
+    def _():
+        r = []
+        a = R(2)
+        b = a.clone()
+        v = b[0]
+        b.register_hook(lambda g: r.append(("b", g)))
+        v.register_hook(lambda g: r.append(("v", g)))
+        v.mul_(2)
+        b.register_hook(lambda g: r.append(("b2", g)))
+        v.register_hook(lambda g: r.append(("v2", g)))
+        (b.sum() + v).backward()
+        return (r, a.grad)
+
+    @case("out nograd")
+    def _():
+        with torch.no_grad():
+            return torch.add(L(2), 1, out=torch.empty(2))
+
+    @case("numpy req")
+    def _():
+        return (
+            E(lambda: L(2).numpy()),
+            E(lambda: (L(2) * 2).numpy()),
+            E(lambda: L(2).numpy(force=True)),
+            E(lambda: L(2).tolist()),
+            E(lambda: float(L(1))),
+            E(lambda: L(1).item()),
+            E(lambda: L(2).__array__()),
+        )
+
+    @case("item warn")
+    def _():
+        return (float(L(1)), int(L(1)), E(lambda: torch.tensor([L(1)])), E(lambda: bool(L(1))))
+
+    @case("shapes")
+    def _():
+        x = L(3, 4)
+        return (x.shape, len(x), [r.shape for r in x], x[0].requires_grad)
+
+    @case("setitem zoo")
+    def _():
+        r = []
+
+        def t(f, shape=(3, 3)):
+            x = R(*shape)
+            y = x.clone()
+            v = R(1)
+            f(y, v)
+            g = torch.autograd.grad(y.sum(), (x, v), allow_unused=True)
+            r.append((g, nm(y), y._version))
+
+        t(lambda y, v: y.__setitem__(0, v))
+        t(lambda y, v: y.__setitem__((slice(None), 1), v))
+        t(lambda y, v: y.__setitem__([0, 1], v))
+        t(lambda y, v: y.__setitem__(y > 2, v))
+        t(lambda y, v: y.__setitem__((0, 0), 3.0))
+        t(lambda y, v: y.__setitem__(Ellipsis, v))
+        t(lambda y, v: y.__setitem__((torch.tensor([0]), slice(0, 2)), v))
+        t(lambda y, v: y.__setitem__(slice(0, 0), v))
+        t(lambda y, v: y[0].__setitem__(1, v))
+        t(lambda y, v: y.__setitem__(y > 100, v))
+        t(lambda y, v: y.__setitem__(None, v))
+        return r
+
+    @case("inplace saved messages")
+    def _():
+        r = []
+
+        def t(f):
+            r.append(E(lambda: f().sum().backward()))
+
+        def a():
+            x = R(2)
+            y = x.exp()
+            y.add_(1)
+            return y
+
+        def b():
+            x = R(2)
+            y = x * 1
+            z = y * y
+            y.mul_(2)
+            return z
+
+        def c():
+            x = R(2)
+            y = x * 1
+            z = y.sigmoid()
+            z.mul_(2)
+            return z
+
+        def d():
+            x = R(2, 2)
+            y = x * 1
+            z = y @ y
+            y[0].zero_()
+            return z
+
+        def e():
+            x = R(2)
+            y = x * 1
+            z = torch.cat([y, y]) ** 2
+            y.mul_(2)
+            return z
+
+        def f():
+            x = R(2)
+            y = x * 1
+            z = torch.max(y, 0)[0]
+            y.mul_(2)
+            return z
+
+        def g():
+            x = R(2)
+            i = torch.tensor([0, 1])
+            z = x[i]
+            i.add_(1)
+            return z
+
+        def h():
+            x = R(2)
+            w = torch.ones(2)
+            z = x * w
+            w.add_(1)
+            return z
+
+        for q in (a, b, c, d, e, f, g, h):
+            t(q)
+        return r
+
+    @case("iv makes base require grad")
+    def _():
+        a = D(4)
+        b = torch.ones(2, 4, dtype=torch.double)
+
+        def f(x, y):
+            b = y.detach().clone()
+            v = b.narrow(0, 0, 1)[0]
+            v.mul_(x)
+            return b
+
+        r = [b.requires_grad]
+        v = b[0]
+        v.mul_(a)
+        return (r, b.requires_grad, gc_(lambda x: f(x, b.detach()), a))
+
+    @case("iv backprop base")
+    def _():
+        a = R(4, 1)
+        b = a.expand(4, 4) if False else a * 1
+        v = b.narrow(0, 0, 2)
+        v.add_(1)
+        b.sum().backward()
+        return a.grad
+
+    @case("iv backprop view of view")
+    def _():
+        a = R(2, 2)
+        b = torch.ones(2, 2)
+        v = b.narrow(0, 0, 1).narrow(1, 0, 1)
+        v.copy_(a[0:1, 0:1] * 2)
+        b.sum().backward()
+        return a.grad
+
+    @case("iv view then grad")
+    def _():
+        return gc_(
+            lambda a: (lambda c: (c[0].mul_(2), c.view(-1)[1:3].add_(c.sum()), c)[2])(a.clone()), D(2, 2)
+        )
+
+    @case("iv gradcheck2")
+    def _():
+
+        def f(a, b):
+            x = a.clone()
+            v = x.narrow(1, 2, 2).select(1, 0)
+            u = x.narrow(1, 0, 2).select(0, 1)
+            v.mul_(b.sum())
+            u.div_(2)
+            v.add_(u[:1])
+            return x
+
+        return gc_(f, D(4, 4), D(2, 2))
+
+    @case("iv multi")
+    def _():
+
+        def f(a):
+            b = a.clone()
+            c = b.t()
+            d = c[0]
+            e = d.unsqueeze(0)
+            e.mul_(b.sum())
+            return b + c
+
+        return gc_(f, D(2, 2))
+
+    @case("iv non contig")
+    def _():
+        root = D(2, 3, 2).select(2, 0).t() if False else R(2, 3, 2)
+        r2 = root * 1
+        x = r2.select(2, 1).t()
+        x.mul_(3)
+        r2.sum().backward()
+        return (root.grad, nm(x))
+
+    @case("iv multi output safe")
+    def _():
+        r = []
+        for n in ("unsafe_chunk", "unsafe_split"):
+            a = R(4, 2) * 1
+            c = getattr(a, n)(2)
+            c[0].mul_(2)
+            (c[0].sum() + c[1].sum()).backward()
+            r.append(nm(c[0]))
+        return r
+
+    @case("iv modify base")
+    def _():
+
+        def f(inp):
+            b = inp.clone()
+            v = b.view(-1)
+            b.mul_(3)
+            v2 = v[0:2]
+            b.add_(1)
+            return v.sum() + v2.sum()
+
+        return gc_(f, D(2, 2))
+
+    @case("iv then no grad")
+    def _():
+        a = R(2)
+        b = a * 2
+        v = b[0:1]
+        with torch.no_grad():
+            v.add_(1)
+        return (nm(v), nm(b), torch.autograd.grad(b.sum() + v.sum(), a))
+
+    @case("iv same view twice")
+    def _():
+        a = R(2, 2)
+        b = a.clone()
+        v = b[0]
+        v.mul_(2)
+        v.mul_(3)
+        b[0].add_(1)
+        b.sum().backward()
+        return (a.grad, b._version, v._version, nm(v))
+
+    @case("iv expand index")
+    def _():
+        return gc_(
+            lambda a, v: (lambda b: (b.__setitem__((slice(None), 0), v), b.__setitem__(0, v * 2), b)[2])(
+                a.clone()
+            ),
+            D(3, 2),
+            D(1),
+        )
+
+    @case("iv cplx")
+    def _():
+
+        def f(a):
+            b = a.clone()
+            torch.view_as_real(b)[..., 0].mul_(2)
+            b.imag.add_(1)
+            b.real[0] = 3
+            return b
+
+        z = torch.tensor([1 + 1j, 2 - 1j], dtype=torch.cdouble, requires_grad=True)
+        return gc_(f, z)
+
+    @case("iv realtocplx")
+    def _():
+
+        def f(a):
+            b = a.clone()
+            torch.view_as_complex(b).mul_(1j)
+            return b
+
+        return gc_(f, D(2, 2))
+
+    @case("iv as strided")
+    def _():
+
+        def f(a):
+            b = a.clone()
+            c = b.as_strided((2, 2), (1, 2))
+            c.mul_(c.sum())
+            b.as_strided((2,), (2,), 1).add_(1)
+            return b
+
+        return gc_(f, D(4))
+
+    @case("iv diag")
+    def _():
+        return gc_(
+            lambda a: (lambda b: (b.diagonal().mul_(b.sum()), torch.diagonal(b, 1).zero_(), b)[2])(a.clone()),
+            D(3, 3),
+        )
+
+    @case("iv unfold")
+    def _():
+        return gc_(lambda a: (lambda b: (b.unfold(0, 2, 2)[0].mul_(3), b)[1])(a.clone()), D(4))
+
+    @case("iv movedim")
+    def _():
+        return gc_(
+            lambda a: (lambda b: (b.movedim(0, 1)[1].mul_(b.mean()), b.squeeze().unsqueeze(0).neg_(), b)[2])(
+                a.clone()
+            ),
+            D(2, 3),
+        )
+
+    @case("where functional")
+    def _():
+        x, y = (D(3, 1), D(1, 4))
+        c = torch.tensor([[True, False, True, False]])
+        return gc_(lambda x, y: torch.where(c, x, y), x, y)
+
+    @case("cdist zero")
+    def _():
+        r = []
+        for p in (0, 0.5, 1, 1.5, 2, 3, math.inf):
+            x = torch.zeros(2, 3, requires_grad=True, dtype=torch.double)
+            y = torch.zeros(2, 3, requires_grad=True, dtype=torch.double)
+            r.append(torch.autograd.grad(torch.cdist(x, y, p=p).sum(), (x, y)))
+        return r
+
+    @case("mv stride0")
+    def _():
+        m = D(2, 2)
+        v = torch.tensor(1.0, dtype=torch.double, requires_grad=True)
+        return gc_(lambda v: torch.mv(m.detach(), v.expand(2)), v)
+
+    @case("logcumsumexp big")
+    def _():
+        a = torch.tensor([1000.0, 1001.0, -5.0], dtype=torch.double, requires_grad=True)
+        return torch.autograd.grad(torch.logcumsumexp(a, 0).sum(), a)
+
+    @case("nondiff ops")
+    def _():
+        x = R(2)
+        return [
+            f(x).requires_grad
+            for f in (
+                lambda x: x > 0,
+                lambda x: x.argmax(),
+                lambda x: x.isnan(),
+                lambda x: torch.isclose(x, x),
+                lambda x: x.signbit(),
+                lambda x: x.sort()[1],
+                lambda x: torch.bucketize(x, x),
+                lambda x: torch.count_nonzero(x),
+                lambda x: x.nonzero(),
+                lambda x: x.argsort(),
+                lambda x: torch.searchsorted(x, x),
+                lambda x: torch.unique(x),
+                lambda x: x.unique_consecutive(),
+                lambda x: torch.histc(x),
+                lambda x: x.bool(),
+                lambda x: torch.eq(x, x),
+                lambda x: x.any(),
+                lambda x: torch.equal(x, x) and x.all(),
+                lambda x: torch.allclose(x, x) and x.int(),
+                lambda x: torch.multinomial(x, 1),
+                lambda x: x.logical_and(x),
+                lambda x: x.topk(1)[1],
+                lambda x: x.new_zeros(2),
+                lambda x: torch.zeros_like(x),
+                lambda x: torch.rand_like(x),
+                lambda x: torch.empty_like(x),
+                lambda x: x.detach(),
+                lambda x: x.data,
+                lambda x: torch.randn_like(x),
+                lambda x: torch.full_like(x, 1),
+                lambda x: torch.ones_like(x),
+                lambda x: x.new_tensor([1.0]),
+                lambda x: x.new_full((1,), 1.0),
+                lambda x: torch.tril_indices(2, 2),
+            )
+        ]
+
+    @case("inplace on nograd leafcopy")
+    def _():
+        x = L(2)
+        with torch.no_grad():
+            y = x
+            y.add_(1)
+        return (x, x._version, nm(x))
+
+    @case("set grad enabled fn")
+    def _():
+        x = L(1)
+        with torch.set_grad_enabled(False):
+            y = x * 2
+        with torch.set_grad_enabled(True):
+            z = x * 2
+        torch.set_grad_enabled(False)
+        w = x * 2
+        torch.set_grad_enabled(True)
+        return (y.requires_grad, z.requires_grad, w.requires_grad)
+
+    @case("nograd noparens")
+    def _():
+
+        @torch.no_grad
+        def f():
+            return torch.is_grad_enabled()
+
+        @torch.inference_mode
+        def g():
+            return torch.is_inference_mode_enabled()
+
+        return (f(), g(), f.__name__, E(lambda: torch.no_grad(3)) and 1)
+
+    @case("accumulate nonleaf grad")
+    def _():
+        y = R(2) * 2
+        y.retain_grad()
+        y.sum().backward(retain_graph=True)
+        g = y.grad
+        y.sum().backward()
+        return (y.grad, g is y.grad)
+
+    @case("double backward linear")
+    def _():
+        x = R(2)
+        (g,) = torch.autograd.grad((x * 3).sum(), x, create_graph=True)
+        return (g, g.requires_grad, nm(g))
+
+    @case("to same")
+    def _():
+        x = R(2)
+        return (
+            x.to(torch.float32) is x,
+            x.to("cpu") is x,
+            x.to(x) is x,
+            x.float() is x,
+            x.to(torch.float32, copy=True) is x,
+            nm(x.to(torch.float32, copy=True)),
+            x.cpu() is x,
+            x.contiguous() is x,
+            x.type(torch.float32) is x,
+            nm(x.clone(memory_format=torch.contiguous_format)),
+        )
+
+    return found
+
+
+HERE, THERE = cases(rushlight), cases(torch_itself)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_as_in_torch(name):
+    mine, theirs = outcome(HERE[name]), outcome(THERE[name])
+    assert mine[0].replace("rushlight", "torch") == theirs[0]
