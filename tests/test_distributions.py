@@ -117,3 +117,24 @@ def test_wishart_samples_have_gradients():
     torch.manual_seed(0)
     torch.distributions.Wishart(5.0, scale_tril=scale).rsample((3,)).sum().backward()
     assert scale.grad.isfinite().all() and scale.grad.diagonal().gt(0).all()
+
+
+def test_subclasses_expand_to_themselves():
+    normal = D.Normal(torch.zeros(2), 1.0)
+    for cls, arguments in (
+        (D.Normal, (0.0, 1.0)),
+        (D.Beta, (1.0, 2.0)),
+        (D.Independent, (normal, 1)),
+        (D.MixtureSameFamily, (D.Categorical(torch.ones(2)), normal)),
+        (D.TransformedDistribution, (normal, D.ExpTransform())),
+    ):
+        own = type("Own", (cls,), {})(*arguments)
+        larger = own.expand((3, *own.batch_shape))
+        assert type(larger) is type(own) and larger.sample().shape[0] == 3
+
+    class Changed(D.Normal):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    with pytest.raises(NotImplementedError, match="custom __init__"):
+        Changed().expand((2,))

@@ -266,7 +266,10 @@ class MixtureSameFamily(Distribution):
         batch_shape = rushlight.Size(batch_shape)
         components = self._component_distribution.expand((*batch_shape, self._num_component))
         mixture = self._mixture_distribution.expand(batch_shape)
-        return MixtureSameFamily(mixture, components, validate_args=False)
+        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        MixtureSameFamily.__init__(new, mixture, components, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     @constraints.dependent_property
     def support(self) -> Any:

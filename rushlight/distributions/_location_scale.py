@@ -20,17 +20,12 @@ from rushlight.distributions.utils import _standard_normal, broadcast_all, euler
 _LOC_SCALE = {"loc": constraints.real, "scale": constraints.positive}
 
 
-class Normal(ExponentialFamily):
-    """Mean `loc`, standard deviation `scale`.
-
-    >>> rushlight.distributions.Normal(0.0, 1.0).log_prob(rushlight.tensor(0.0))
-    tensor(-0.9189)
-    """
+class _LocScale(Distribution):
+    """What distributions on the whole line that are symmetric about `loc` share."""
 
     arg_constraints = _LOC_SCALE
     support = constraints.real
     has_rsample = True
-    _mean_carrier_measure = 0
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -43,6 +38,16 @@ class Normal(ExponentialFamily):
     @property
     def mode(self) -> Any:
         return self.loc
+
+
+class Normal(_LocScale, ExponentialFamily):
+    """Mean `loc`, standard deviation `scale`.
+
+    >>> rushlight.distributions.Normal(0.0, 1.0).log_prob(rushlight.tensor(0.0))
+    tensor(-0.9189)
+    """
+
+    _mean_carrier_measure = 0
 
     @property
     def stddev(self) -> Any:
@@ -84,24 +89,8 @@ class Normal(ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * rushlight.log(-math.pi / y)
 
 
-class Laplace(Distribution):
+class Laplace(_LocScale):
     """Density exp(-|x - loc| / scale) / (2 scale)."""
-
-    arg_constraints = _LOC_SCALE
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:
@@ -134,24 +123,12 @@ class Laplace(Distribution):
         return 1 + rushlight.log(2 * self.scale)
 
 
-class Cauchy(Distribution):
+class Cauchy(_LocScale):
     """Density 1 / (pi scale (1 + ((x - loc) / scale)^2)); it has no mean."""
-
-    arg_constraints = _LOC_SCALE
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Any:
         return rushlight.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

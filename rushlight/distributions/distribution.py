@@ -196,7 +196,7 @@ class Distribution:
             )
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        if _instance is None and vars(type(self)).get("__init__") is not vars(cls).get("__init__"):
+        if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method "
                 "must "
