@@ -19,10 +19,15 @@ struct Picks {
   const int64_t* at(int64_t n) const { return index->data_as<int64_t>() + n * terms * points; }
 };
 
+void check_plane(int64_t size) {
+  if (size >= INT32_MAX) fail(PyExc_RuntimeError, "grid_sampler(): an image has too many pixels");
+}
+
 // Checks that a (N, C, S or P) and index (N, J, P) belong together and that no index leaves [.., size).
 Picks read_picks(Tensor* a, Tensor* index, int64_t size) {
   bool fits = a->ndim == 3 && index->ndim == 3 && a->size(0) == index->size(0) && index->dtype == DType::i64;
   if (!fits) fail(PyExc_RuntimeError, "grid_sampler(): index does not fit");
+  check_plane(size);
   Picks picks{a->size(0), a->size(1), size, index->size(1), index->size(2), contiguous(index)};
   const int64_t* at = picks.index->is_meta() ? nullptr : picks.index->data_as<int64_t>();
   for (int64_t i = 0; at && i < index->numel; i++)
@@ -47,6 +52,43 @@ void visit_floating(DType dtype, F&& f) {
   }
 }
 
+// One image's picks without a question left in them: what picks nothing picks the element after the last,
+// which a plane has as its own zero, with weight zero. Random points make every question a surprise to the
+// processor (8 images of 16 channels, 64 x 64 points: 2.9 -> 1.0 ms).
+template <class C>
+struct Prepared {
+  C *plane, *weights, *sums;
+  int32_t* at;
+  int64_t image = -1;
+
+  static int64_t bytes(const Picks& p) {
+    int64_t count = p.terms * p.points;
+    return (p.size + 1 + 2 * count) * int64_t(sizeof(C)) + count * int64_t(sizeof(int32_t));
+  }
+  Prepared(const Picks& p, const Workspaces::Lease& lease) : plane(lease.as<C>()) {
+    int64_t count = p.terms * p.points;
+    weights = plane + p.size + 1;
+    sums = weights + count;
+    at = reinterpret_cast<int32_t*>(sums + count);
+  }
+  template <class T>
+  void prepare(const Picks& p, const T* factors, int64_t n) {
+    if (image == n) return;
+    image = n;
+    const int64_t count = p.terms * p.points, *index = p.at(n);
+    for (int64_t i = 0; i < count; i++) at[i] = int32_t(index[i] < 0 ? p.size : index[i]);
+    if (!factors) return;
+    for (int64_t i = 0; i < count; i++) weights[i] = index[i] < 0 ? C(0) : C(factors[n * count + i]);
+  }
+};
+
+// A plane in the type it is computed in, and the zero after it.
+template <class C, class T>
+void fill_plane(C* to, const T* from, int64_t size) {
+  for (int64_t i = 0; i < size; i++) to[i] = C(from[i]);
+  to[size] = 0;
+}
+
 // pick_weighted(x, weights, index)
 PyObject* pick_weighted_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_argument("grid_sampler", args[0]), *weights = tensor_argument("grid_sampler", args[1]);
@@ -59,21 +101,25 @@ PyObject* pick_weighted_forward(const Primitive&, PyObject* const* args, Tensor*
   visit_floating(x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
+    Workspaces spaces(num_threads(), Prepared<C>::bytes(p));
     divide(double(result->numel) * double(p.terms), p.batch * p.channels, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
+      Prepared<C> prepared(p, lease);
       for (int64_t plane = begin; plane < end; plane++) {
-        int64_t n = plane / p.channels;
-        const T *pixels = from->data_as<T>() + plane * p.size,
-                *factors = w->data_as<T>() + n * p.terms * p.points;
-        const int64_t* at = p.at(n);
+        prepared.prepare(p, w->data_as<T>(), plane / p.channels);
+        fill_plane(prepared.plane, from->data_as<T>() + plane * p.size, p.size);
+        const int32_t* at = prepared.at;
+        const C *factors = prepared.weights, *read = prepared.plane;
         T* to = result->data_as<T>() + plane * p.points;
-        for (int64_t i = 0; i < p.points; i++) {
+        auto sum_of = [&](int64_t i, auto terms) {
           C sum = 0;
-          for (int64_t j = 0; j < p.terms; j++) {
-            int64_t k = at[j * p.points + i];
-            if (k >= 0) sum += C(factors[j * p.points + i]) * C(pixels[k]);
-          }
+          for (int64_t j = 0; j < terms; j++) sum += factors[j * p.points + i] * read[at[j * p.points + i]];
           to[i] = T(sum);
-        }
+        };
+        if (p.terms == 4)
+          for (int64_t i = 0; i < p.points; i++) sum_of(i, std::integral_constant<int64_t, 4>{});
+        else
+          for (int64_t i = 0; i < p.points; i++) sum_of(i, p.terms);
       }
     });
   });
@@ -94,18 +140,22 @@ PyObject* spread_weighted_forward(const Primitive&, PyObject* const* args, Tenso
   visit_floating(g->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
+    Workspaces spaces(num_threads(), Prepared<C>::bytes(p));
     divide(double(g->numel) * double(p.terms), p.batch * p.channels, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
+      Prepared<C> prepared(p, lease);
       for (int64_t plane = begin; plane < end; plane++) {
-        int64_t n = plane / p.channels;
-        const T *grads = from->data_as<T>() + plane * p.points,
-                *factors = w->data_as<T>() + n * p.terms * p.points;
-        const int64_t* at = p.at(n);
-        T* to = result->data_as<T>() + plane * p.size;
-        for (int64_t j = 0; j < p.terms; j++)
-          for (int64_t i = 0; i < p.points; i++) {
-            int64_t k = at[j * p.points + i];
-            if (k >= 0) to[k] = T(C(to[k]) + C(factors[j * p.points + i]) * C(grads[i]));
-          }
+        prepared.prepare(p, w->data_as<T>(), plane / p.channels);
+        const T* grads = from->data_as<T>() + plane * p.points;
+        C* to = prepared.plane;
+        std::fill_n(to, size + 1, C(0));
+        for (int64_t j = 0; j < p.terms; j++) {
+          const int32_t* at = prepared.at + j * p.points;
+          const C* factors = prepared.weights + j * p.points;
+          for (int64_t i = 0; i < p.points; i++) to[at[i]] += factors[i] * C(grads[i]);
+        }
+        T* out = result->data_as<T>() + plane * size;
+        for (int64_t i = 0; i < size; i++) out[i] = T(to[i]);
       }
     });
   });
@@ -124,21 +174,25 @@ PyObject* pick_products_forward(const Primitive&, PyObject* const* args, Tensor*
   visit_floating(x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    Workspaces spaces(num_threads(), p.points * int64_t(sizeof(C)));
-    divide(double(g->numel) * double(p.terms), p.batch * p.terms, [&](int64_t begin, int64_t end) {
+    Workspaces spaces(num_threads(), Prepared<C>::bytes(p));
+    divide(double(g->numel) * double(p.terms), p.batch, [&](int64_t begin, int64_t end) {
       Workspaces::Lease lease(spaces);
-      C* sums = lease.as<C>();
-      for (int64_t row = begin; row < end; row++) {
-        int64_t n = row / p.terms;
-        const int64_t* at = p.index->data_as<int64_t>() + row * p.points;
-        std::fill_n(sums, p.points, C(0));
+      Prepared<C> prepared(p, lease);
+      for (int64_t n = begin; n < end; n++) {
+        prepared.prepare(p, static_cast<const T*>(nullptr), n);
+        std::fill_n(prepared.sums, p.terms * p.points, C(0));
         for (int64_t c = 0; c < p.channels; c++) {
-          const T *pixels = from->data_as<T>() + (n * p.channels + c) * p.size,
-                  *line = grads->data_as<T>() + (n * p.channels + c) * p.points;
-          for (int64_t i = 0; i < p.points; i++)
-            if (at[i] >= 0) sums[i] += C(line[i]) * C(pixels[at[i]]);
+          fill_plane(prepared.plane, from->data_as<T>() + (n * p.channels + c) * p.size, p.size);
+          const T* line = grads->data_as<T>() + (n * p.channels + c) * p.points;
+          const C* read = prepared.plane;
+          for (int64_t j = 0; j < p.terms; j++) {
+            const int32_t* at = prepared.at + j * p.points;
+            C* to = prepared.sums + j * p.points;
+            for (int64_t i = 0; i < p.points; i++) to[i] += C(line[i]) * read[at[i]];
+          }
         }
-        for (int64_t i = 0; i < p.points; i++) result->data_as<T>()[row * p.points + i] = T(sums[i]);
+        T* out = result->data_as<T>() + n * p.terms * p.points;
+        for (int64_t i = 0; i < p.terms * p.points; i++) out[i] = T(prepared.sums[i]);
       }
     });
   });
