@@ -406,9 +406,12 @@ def cases(torch):
     @case
     def reuse():
         g = torch.no_grad()
-        with g, g:
-            pass
-        return torch.is_grad_enabled()
+        with g:
+            with g:  # noqa: SIM117  (the same object: it forgets what was before)
+                pass
+        on = torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        return on
 
     @case
     def lambdas():
