@@ -83,6 +83,8 @@ def _entry(module: str, entry: str) -> tuple[str, Any]:
     """An entry of the table; `_absent_names.py` says how they are written."""
     if entry.endswith("?"):
         return entry[:-1], _answers_no(entry[:-1])
+    if entry.endswith("!"):
+        return entry[:-1], _notes(entry[:-1])
     if entry.endswith("@"):
         return entry[:-1], _returns_its_argument(entry[:-1])
     if entry.endswith("}"):
@@ -108,7 +110,9 @@ def absent_class(module: str, name: str, base: type = object) -> type:
         raise NotImplementedError(f"{module}.{name} is not implemented")
 
     doc = f"Not implemented: {module}.{name} can be named, and nothing is an instance of it."
-    return type(name, (base,), {"__init__": __init__, "__doc__": doc, "__module__": module})
+    of = classmethod(lambda cls, item: cls)  # in annotations: BroadcastingList2[int]
+    names = {"__init__": __init__, "__class_getitem__": of, "__doc__": doc, "__module__": module}
+    return type(name, (base,), names)
 
 
 def _absent_function(module: str, name: str) -> Any:
@@ -128,6 +132,15 @@ def _answers_no(name: str) -> Any:
     answer.__name__ = answer.__qualname__ = name
     answer.__doc__ = "False: there is no such thing here."
     return answer
+
+
+def _notes(name: str) -> Any:
+    def note(*args: Any, **kwargs: Any) -> None:
+        pass
+
+    note.__name__ = note.__qualname__ = name
+    note.__doc__ = "Tells something to a tool that is not there."
+    return note
 
 
 def _returns_its_argument(name: str) -> Any:

@@ -136,7 +136,7 @@ export: Dim ExportGraphSignature ExportedProgram ShapesCollection UnflattenedMod
 export._trace:
 export.decomp_utils: CustomDecompTable
 export.unflatten: InterpreterModule
-fx._pytree: register_pytree_flatten_spec tree_flatten_spec
+fx._pytree: register_pytree_flatten_spec! tree_flatten_spec
 fx._symbolic_trace: Tracer=fx.Tracer is_fx_symbolic_tracing? is_fx_tracing?
 fx.experimental:
 fx.experimental.proxy_tensor: get_innermost_proxy_mode? get_proxy_mode? is_sym_node? make_fx
@@ -159,14 +159,14 @@ nn.attention.flex_attention: _DEFAULT_SPARSE_BLOCK_SIZE=128 AuxOutput AuxRequest
     create_mask flex_attention noop_mask or_masks
 onnx: ExportableModule ONNXProgram OnnxExporterError OperatorExportTypes{ONNX,ONNX_ATEN,ONNX_ATEN_FALLBACK}
     TensorProtoDataType TrainingMode{EVAL,PRESERVE,TRAINING} export is_in_onnx_export?
-    register_custom_op_symbolic unregister_custom_op_symbolic
+    register_custom_op_symbolic! unregister_custom_op_symbolic!
 onnx.errors: OnnxExporterError SymbolicValueError UnsupportedOperatorError
 onnx.operators: reshape_from_tensor_shape shape_as_tensor=_shape_as_tensor
-onnx.symbolic_helper: cast_pytorch_to_onnx parse_args quantized_args
+onnx.symbolic_helper: cast_pytorch_to_onnx parse_args@ quantized_args@
 onnx.symbolic_opset9: masked_fill softmax
 onnx.symbolic_opset11: select squeeze unsqueeze
 onnx.symbolic_opset12: dropout
-onnx.utils: export register_custom_op_symbolic
+onnx.utils: export register_custom_op_symbolic!
 package: PackageExporter PackageImporter
 jit._recursive: concrete_type_store
 jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3

@@ -43,6 +43,35 @@ def _get_cpu_capability() -> str:
     return _C.cpu_capability
 
 
+DispatchKey = enum.Enum(
+    "DispatchKey",
+    "Undefined CPU CUDA XPU MPS Meta Autograd AutogradCPU AutogradCUDA AutogradOther AutocastCPU AutocastCUDA "
+    "AutocastXPU AutocastMPS ADInplaceOrView BackendSelect Python PythonTLSSnapshot Functionalize "
+    "FuncTorchBatched FuncTorchGradWrapper CompositeImplicitAutograd CompositeExplicitAutograd",
+    module=__name__,
+)
+
+
+class DispatchKeySet:
+    """A set of the steps that a call takes in torch. Here a call takes none of them; the sets can be made."""
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self._keys = frozenset(keys)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys | other._keys))
+
+    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys & other._keys))
+
+    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys - other._keys))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether the key is in the set."""
+        return key in self._keys
+
+
 class ScriptFunction:
     """Only for `isinstance` checks: no function is ever one."""
 
@@ -111,8 +140,6 @@ NAMES = {
 NAMES |= {
     name: absent_class("torch._C", name)
     for name in (
-        "DispatchKey",
-        "DispatchKeySet",
         "Graph",
         "Value",
         "_ExcludeDispatchKeyGuard",

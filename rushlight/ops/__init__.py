@@ -51,6 +51,11 @@ check_complete()
 name_composed(FUNCTIONS, Tensor.__dict__)
 
 
+def load_library(path):
+    """Loads operations that were compiled for torch; Rushlight cannot, and says so as torch does on failure."""
+    raise OSError(f"Could not load this library: {path}: it is compiled for torch, not for Rushlight")
+
+
 def __getattr__(name):  # without types: mypy meets it before it knows any
     if name.startswith("_"):
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch as torch_itself
-import torch.nn.utils.prune
+from torch.nn.utils import prune  # noqa: F401  (not imported by torch itself)
 
 import rushlight
 
