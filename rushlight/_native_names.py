@@ -45,9 +45,10 @@ def _get_cpu_capability() -> str:
 
 DispatchKey = enum.Enum(
     "DispatchKey",
-    "Undefined CPU CUDA XPU MPS Meta Autograd AutogradCPU AutogradCUDA AutogradOther AutocastCPU AutocastCUDA "
-    "AutocastXPU AutocastMPS ADInplaceOrView BackendSelect Python PythonTLSSnapshot Functionalize "
-    "FuncTorchBatched FuncTorchGradWrapper CompositeImplicitAutograd CompositeExplicitAutograd",
+    "Undefined CPU CUDA XPU MPS Meta Autograd AutogradCPU AutogradCUDA AutogradOther AutocastCPU "
+    "AutocastCUDA AutocastXPU AutocastMPS ADInplaceOrView BackendSelect Python PythonTLSSnapshot "
+    "Functionalize FuncTorchBatched FuncTorchGradWrapper CompositeImplicitAutograd "
+    "CompositeExplicitAutograd",
     module=__name__,
 )
 

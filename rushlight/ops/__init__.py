@@ -52,7 +52,7 @@ name_composed(FUNCTIONS, Tensor.__dict__)
 
 
 def load_library(path):
-    """Loads operations that were compiled for torch; Rushlight cannot, and says so as torch does on failure."""
+    """Loads operations that were compiled for torch; Rushlight cannot, and fails as torch does."""
     raise OSError(f"Could not load this library: {path}: it is compiled for torch, not for Rushlight")
 
 

@@ -11,7 +11,7 @@ from rushlight.hub import load_state_dict_from_url as load_url
 __all__ = ["load_url", "tqdm"]
 
 try:
-    from tqdm import tqdm
+    from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
 except ImportError:  # a counter does where the progress bar is not installed
 
     class tqdm:  # type: ignore[no-redef]
