@@ -348,3 +348,24 @@ def test_adam_is_differentiable_in_its_options():
 
     options = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.1, 0.8, 0.9, 0.01)]
     assert torch.autograd.gradcheck(moved, options)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Adadelta", "Adafactor", "Adagrad", "Adam", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"],
+)
+def test_numbers_of_old_checkpoints_become_tensors(name):
+    param = one()
+    optimizer = getattr(optim, name)([param])
+    step(optimizer, param)
+    expected = optimizer.state_dict()["state"][0]
+    saved = copy.deepcopy(optimizer.state_dict())
+    saved["state"][0] = {
+        key: value.item() if value.dim() == 0 else value for key, value in saved["state"][0].items()
+    }
+    other = getattr(optim, name)([param])
+    other.load_state_dict(saved)
+    loaded = other.state_dict()["state"][0]
+    assert all(torch.equal(loaded[key], expected[key]) for key in expected)
+    step(other, param)
+    assert other.state[param]["step"] == 2

@@ -95,8 +95,10 @@ class RNNBase(Module):
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}"
             )
-        if not isinstance(self.bias, bool):
-            raise TypeError(f"bias should be of type bool, got: {type(self.bias).__name__}")
+        for name in ("bias", "batch_first"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
         for name in ("input_size", "hidden_size"):
             value = getattr(self, name)
             if not isinstance(value, int):

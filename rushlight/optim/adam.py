@@ -84,13 +84,6 @@ class Adam(GroupOptimizer):
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for param_state in self.state.values():
-            # Checkpoints of old versions count steps with a Python number.
-            if param_state and not isinstance(param_state.get("step", None), (Tensor, type(None))):
-                param_state["step"] = new_step_count().fill_(float(param_state["step"]))
-
     def _state_of(self, param, amsgrad):
         state = self.state[param]
         if not state:

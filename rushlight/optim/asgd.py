@@ -18,6 +18,7 @@ __all__ = ["ASGD"]
 class ASGD(GroupOptimizer):
     """Gradient descent that also averages the parameters, in state ``ax`` (Polyak and Juditsky 1992)."""
 
+    _numbers = ("step", "eta", "mu")
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(

@@ -19,6 +19,7 @@ __all__ = ["NAdam"]
 class NAdam(GroupOptimizer):
     """Adam that looks one momentum step ahead (Dozat 2016)."""
 
+    _numbers = ("step", "mu_product")
     _added_options = {
         "maximize": False,
         "foreach": None,

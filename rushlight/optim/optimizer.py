@@ -431,6 +431,9 @@ def _as_state_of(param, value, group, key=None):
 class GroupOptimizer(Optimizer):
     """An optimizer whose ``_update(group)`` moves the parameters of one group that have a gradient."""
 
+    # State that is one number for each parameter, kept in a tensor.
+    _numbers: tuple[str, ...] = ("step",)
+
     def __init__(self, params, defaults):
         super().__init__(params, defaults)
         if self.defaults.get("fused"):
@@ -438,6 +441,14 @@ class GroupOptimizer(Optimizer):
                 raise RuntimeError("`fused` does not support `differentiable`")
             if self.defaults.get("foreach"):
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for param_state in self.state.values():
+            for name in self._numbers:
+                # Checkpoints of old versions have Python numbers there.
+                if not isinstance(param_state.get(name, None), (Tensor, type(None))):
+                    param_state[name] = new_step_count().fill_(float(param_state[name]))
 
     def _update(self, group):
         raise NotImplementedError
