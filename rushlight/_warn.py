@@ -20,8 +20,9 @@ def warn(text, category=UserWarning):
 _warned: set = set()
 
 
-def warn_once(text, category=UserWarning):
+def warn_once(text, category=UserWarning, about=None):
     """Warn the first time only, unless set_warn_always(True) was called."""
-    if text not in _warned or _settings.is_warn_always_enabled():
-        _warned.add(text)
+    about = about or text
+    if about not in _warned or _settings.is_warn_always_enabled():
+        _warned.add(about)
         warn(text, category)

@@ -289,3 +289,20 @@ def test_a_hook_added_while_values_are_unpacked_runs():
         y = x.exp()
     y.sum().backward()
     assert [grads[0].tolist() for grads in seen] == [[1, 1]]
+
+
+def test_the_layout_of_gradients_can_be_left_open():
+    p = torch.ones(2, 3).t().requires_grad_()
+    weight = torch.ones(3, 2)
+    with torch.autograd.enforce_grad_layout_policy(False):
+        (p * weight).sum().backward()
+    assert p.grad.stride() == weight.stride()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="do not obey the gradient layout contract"):
+            (p * weight).sum().backward()
+    finally:
+        torch.set_warn_always(False)
+    p.grad = None
+    (p * weight).sum().backward()
+    assert p.grad.stride() == p.stride()

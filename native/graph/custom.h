@@ -75,6 +75,7 @@ bool will_run(Node* node);
 void call_when_done(PyObject* callback);
 Node* running_node();        // whose derivative is being computed, or null
 bool all_runs_accumulate();  // false inside grad() and backward(inputs=...)
+extern thread_local bool enforces_layout;  // of gradients, that of their leaf
 std::vector<Node*> execution_order();  // all nodes of the run, borrowed
 bool run_keeps_graph();
 bool run_accumulates();  // into .grad, that is: backward() and not grad()

@@ -453,15 +453,35 @@ void call_when_done(PyObject* callback) {
   Run::current->callbacks.push_back(share(callback));
 }
 
+thread_local bool enforces_layout = true;
+
+namespace {
+
+// The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise.
+bool obeys_layout(const Tensor* grad, const Tensor* leaf) {
+  return is_dense(leaf->sizes(), leaf->strides())
+             ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
+             : grad->is_contiguous();
+}
+
+void warn_of_layout(const Tensor* grad, const Tensor* leaf) {
+  std::string text =
+      "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
+      "performance.\ngrad.sizes() = " +
+      sizes_text(grad->sizes()) + ", strides() = " + sizes_text(grad->strides()) +
+      "\nparam.sizes() = " + sizes_text(leaf->sizes()) + ", strides() = " + sizes_text(leaf->strides());
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "sOs", text.c_str(), PyExc_UserWarning, "layout"));
+}
+
+}  // namespace
+
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   Extra* extra = extra_of(leaf);
   static Primitive& plus = primitive("add");
   if (!extra->grad) {
-    // Gradient layout contract: strides of the leaf if it is dense, contiguous otherwise; never somebody
-    // else's memory.
-    bool fits = is_dense(leaf->sizes(), leaf->strides())
-                    ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
-                    : grad->is_contiguous();
+    // Never somebody else's memory.
+    bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
     if (create_graph) {
       static Primitive& copy = primitive("copy");
       static Primitive& duplicate = primitive("contiguous_copy");
@@ -483,6 +503,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
     return;
   }
   PyObject* args[] = {extra->grad->object(), grad->object()};
+  if (enforces_layout && !create_graph && !obeys_layout(extra->grad, leaf)) warn_of_layout(extra->grad, leaf);
   if (!create_graph) {  // its history, if it has one, stays as it is
     bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !extra->grad->base() &&
                  !modes.forward && !(extra->grad->flags & Tensor::INFERENCE);

@@ -109,7 +109,17 @@ PyObject* py_set_variant_names(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
+PyObject* py_enforces_layout(PyObject*, PyObject*) { return PyBool_FromLong(enforces_layout); }
+PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
+  int truth = PyObject_IsTrue(on);
+  if (truth < 0) return nullptr;
+  enforces_layout = truth;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_layout, METH_NOARGS, nullptr},
+                           {"_set_grad_layout_enforcement_enabled", py_set_enforces_layout, METH_O, nullptr},
+                           {"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
                            {"execution_order", py_execution_order, METH_NOARGS, nullptr},
                            {"run_keeps_graph", py_run_keeps_graph, METH_NOARGS, nullptr},
                            {"run_accumulates", py_run_accumulates, METH_NOARGS, nullptr},

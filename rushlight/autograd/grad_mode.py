@@ -221,6 +221,33 @@ class _force_original_view_tracking(_Setting):
     switch = staticmethod(_C._set_view_replay_enabled)
 
 
+class enforce_grad_layout_policy(_Mode):
+    """Whether a gradient must have the layout of its leaf. If not, one of another layout is taken as it is.
+
+    >>> p = rushlight.ones(2, 3).t().requires_grad_()
+    >>> with rushlight.autograd.enforce_grad_layout_policy(False):
+    ...     (p * rushlight.ones(3, 2)).sum().backward()
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.mode = enable
+        self.prev = _C._is_grad_layout_enforcement_enabled()
+        _C._set_grad_layout_enforcement_enabled(enable)
+
+    def __enter__(self) -> None:
+        _C._set_grad_layout_enforcement_enabled(self.mode)
+
+    def __exit__(self, *error: object) -> None:
+        _C._set_grad_layout_enforcement_enabled(self.prev)
+
+    def __call__(self, function: Any) -> Any:
+        _C._set_grad_layout_enforcement_enabled(self.prev)
+        return super().__call__(function)
+
+    def clone(self) -> enforce_grad_layout_policy:
+        return self.__class__(self.mode)
+
+
 class _unsafe_preserve_version_counter:
     """Inside, writes to these tensors are not counted: autograd does not notice them."""
 

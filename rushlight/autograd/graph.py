@@ -15,6 +15,7 @@ from rushlight.utils.hooks import RemovableHandle
 __all__ = [
     "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
     "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version",
+    "set_warn_on_accumulate_grad_stream_mismatch", "set_override_stale_capture_stream",
 ]  # fmt: skip
 
 Node = _C.Node
@@ -45,6 +46,18 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
     return GradientEdge(*_C.gradient_edge(tensor))
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether to warn of gradients from another stream. There are no streams, so there is nothing to warn of."""
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """What to do about stale streams while a CUDA graph is captured. Without CUDA graphs there are none."""
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
