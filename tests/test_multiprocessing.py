@@ -1,6 +1,8 @@
 """Memory that processes share, and storages that move, shrink and grow under the tensors on them."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -158,3 +160,27 @@ def test_spawned_failures_come_back():
     with pytest.raises(mp.ProcessExitedException, match="terminated with exit code") as info:
         mp.start_processes(os._exit, nprocs=4, start_method="fork")
     assert info.value.exit_code in (1, 2, 3)
+
+
+PROGRAM = """
+import torch
+import torch.multiprocessing as mp
+
+def add(tensor):
+    tensor.add_(torch.ones(2))
+
+if __name__ == "__main__":
+    t = torch.zeros(2).share_memory_()
+    process = mp.get_context("spawn").Process(target=add, args=(t,))
+    process.start()
+    process.join()
+    print(t.tolist())
+"""
+
+
+def test_fresh_processes_find_rushlight_as_torch(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "rushlight", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "[1.0, 1.0]\n", done.stderr

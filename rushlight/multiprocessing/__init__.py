@@ -58,6 +58,7 @@ def _keep_torch_meaning_rushlight() -> None:
         return line
 
     started.get_command_line = get_command_line
+    multiprocessing.set_forkserver_preload(["rushlight.multiprocessing._as_torch"])
 
 
 _keep_torch_meaning_rushlight()

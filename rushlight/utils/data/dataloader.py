@@ -327,6 +327,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._results: list[Any] = []
         self._shut_down = False
         self._creator = os.getpid()
+        import rushlight.multiprocessing  # it says how tensors are sent
+
         context = loader.multiprocessing_context or multiprocessing.get_context()
         for number in range(loader.num_workers):
             tasks, ours = context.Pipe(duplex=False)

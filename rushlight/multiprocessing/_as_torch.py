@@ -1,0 +1,5 @@
+"""Imported by a server of processes that was started under `python -m rushlight`: torch is Rushlight there."""
+
+from rushlight.__main__ import prepare
+
+prepare()
