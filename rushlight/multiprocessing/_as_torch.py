@@ -1,4 +1,4 @@
-"""Imported by a server of processes that was started under `python -m rushlight`: torch is Rushlight there."""
+"""Imported by a server of processes under `python -m rushlight`: torch is Rushlight there."""
 
 from rushlight.__main__ import prepare
 

@@ -254,11 +254,13 @@ class _BaseDataLoaderIter:
     """What both iterators share: where the indices come from, the seed, the count of batches."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader = loader
         self._dataset_kind = loader._dataset_kind
         self._begin(loader)
 
     def _begin(self, loader: DataLoader) -> None:
+        # A copy without this iterator: no cycle, so that workers end as soon as nobody holds the loader.
+        self._loader = object.__new__(type(loader))
+        self._loader.__dict__.update(loader.__dict__, _iterator=None)
         if loader.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
@@ -327,7 +329,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._results: list[Any] = []
         self._shut_down = False
         self._creator = os.getpid()
-        import rushlight.multiprocessing  # it says how tensors are sent
+        import rushlight.multiprocessing  # noqa: F401  (it says how tensors are sent)
 
         context = loader.multiprocessing_context or multiprocessing.get_context()
         for number in range(loader.num_workers):
@@ -444,7 +446,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for pipe in self._task_pipes:
             with contextlib.suppress(OSError):
                 pipe.send(None)
-            pipe.close()
+            with contextlib.suppress(OSError):  # a collector may have closed it first
+                pipe.close()
         waiting = self._loader.timeout == 0 and not self._pending
         for worker, results in zip(self._workers, self._results):
             if waiting:
