@@ -25,7 +25,7 @@ namespace {
 constexpr double TINY = 8 * 8 * 8, TINY_VECTOR = 64;
 constexpr double THREADED = 1e6;
 // Elements from which on a result of few terms, or the right side of few rows, has a loop of its own.
-constexpr double LARGE = 1 << 17, LARGE_RIGHT = 1 << 19;
+constexpr double LARGE = 1 << 17, LARGE_RIGHT = 1 << 21;
 constexpr int64_t LEAST_COLUMNS = 192, MANY_FEW_ROWS = 16, MOST_FEW_ROWS = 64;
 // LP64 dimensions are 32-bit; anything longer is cut into pieces of this many rows, columns or terms.
 constexpr int64_t PIECE = int64_t(1) << 30;

@@ -39,8 +39,8 @@ void convert_contiguous(char* const* data, int64_t n, const void*) {
     }
   }
   // Nor floats to integers: what fits into 32 bits is converted by vectors.
-  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && sizeof(To) <= 4 &&
-                is_floating_v<From> && !std::is_same_v<From, double>) {
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && is_floating_v<From> &&
+                !std::is_same_v<From, double>) {
     typedef To Narrow __attribute__((vector_size(F32_LANES * sizeof(To))));
     for (; n >= F32_LANES; n -= F32_LANES, to += F32_LANES, from += F32_LANES) {
       f32v x = load(from);
