@@ -38,6 +38,10 @@ func: debug_unwrap functional_call=nn.utils.stateless.func_functional_call funct
     vmap
 _functorch:
 _functorch.apis: grad grad_and_value vmap
+_functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_value hessian jacfwd jacrev jvp
+    make_functional make_functional_with_buffers vjp vmap
+_functorch.make_functional: FunctionalModule FunctionalModuleWithBuffers
+_functorch.python_key: make_fx
 _functorch.eager_transforms: functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize vjp
 _functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
     _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
