@@ -130,6 +130,8 @@ def _dlpack_device(self):
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and stream != -1 and self.device.type == "cpu":
+        raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(dl_device) != (1, 0):
         raise BufferError(f"cannot export to device {dl_device}")
     source = self.clone() if copy else self

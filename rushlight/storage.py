@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import rushlight
 from rushlight import _C
+from rushlight.ops._public import C_NAMES
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -700,7 +701,8 @@ def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, str
     if isinstance(source, _C.Tensor):
         if source.dtype != tensor.dtype:
             raise RuntimeError(
-                f"Could not set tensor of type {tensor.dtype} to a tensor of type {source.dtype}"
+                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type "
+                f"{C_NAMES[tensor.dtype]}"
             )
         if size is None:
             offset, size, stride = source.storage_offset(), source.shape, source.stride()

@@ -20,6 +20,7 @@ from rushlight.ops._public import (
     public,
     type_name,
     wrap_dim,
+    write_apart,
     write_out,
 )
 from rushlight.ops._rules import derivative, no_derivative
@@ -96,8 +97,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
         )
-    check_apart(out, *tensors)
-    return write_out(out, result)
+    return write_apart(out, result, *tensors, exact="")
 
 
 @function

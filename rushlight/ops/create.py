@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -320,7 +321,10 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         raise RuntimeError("value cannot be converted to type double without overflow")
     if dtype is not None and (dtype == _C.bool or dtype.is_complex):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
-    start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    start, end, step = (
+        x.item() if isinstance(x, Tensor) else operator.index(x) if hasattr(x, "__index__") else x
+        for x in (start, end, step)
+    )
     if dtype is None:
         whole = all(isinstance(x, int) for x in (start, end, step))
         dtype = out.dtype if out is not None else _C.int64 if whole else _C.get_default_dtype()

@@ -119,10 +119,14 @@ class Carrier:
         if key not in self.storages or key[0] == 0:
             flat = torch.empty(0, dtype=plain.dtype).set_(plain.untyped_storage())
             if plain.dtype == torch.bfloat16:
-                made = rushlight.from_numpy(flat.view(torch.int16).numpy().copy()).view(rushlight.bfloat16)
+                made = (
+                    rushlight.from_numpy(flat.view(torch.int16).clone().numpy())
+                    .clone()
+                    .view(rushlight.bfloat16)
+                )
             else:
                 our_dtype(plain.dtype)
-                made = rushlight.from_numpy(flat.numpy().copy())
+                made = rushlight.from_numpy(flat.clone().numpy()).clone()  # what NumPy sees is not resized
             self.storages[key] = made
         return self.storages[key]
 
