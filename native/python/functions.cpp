@@ -251,7 +251,11 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     Ref<PyObject> name = share(self_function(self)->node_name);
     if (!PyUnicode_Check(name.get())) {
       nargsf = size_t(PyVectorcall_NARGS(nargsf));
-      name = checked(PyObject_Vectorcall(name.get(), args, nargsf, kwnames));
+      // Called in a way the namer does not know, the node keeps the name it has.
+      name = Ref<PyObject>(PyObject_Vectorcall(name.get(), args, nargsf, kwnames));
+      if (!name && !PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
+      PyErr_Clear();
+      if (!name) return owned.release();
     }
     Ref<PyObject> kept;
     if (PyTuple_Check(name.get()) && PyTuple_GET_SIZE(name.get()) == 2) {  // (name or None, what to keep)

@@ -49,7 +49,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Whether to warn of gradients from another stream. There are no streams, so there is nothing to warn of."""
+    """Whether to warn of gradients from another stream. There are no streams, so nothing to warn of."""
     if not isinstance(enabled, bool):
         raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
 
