@@ -206,7 +206,8 @@ _LAZY_NAMES = {
 _LAZY_NAMES |= dict.fromkeys(
     (
         "alpha_dropout", "alpha_dropout_", "bilinear", "binary_cross_entropy_with_logits", "celu", "celu_",
-        "cosine_embedding_loss", "cosine_similarity", "dropout", "dropout_", "feature_alpha_dropout",
+        "cosine_embedding_loss", "cosine_similarity", "dropout", "dropout_", "embedding_bag",
+        "feature_alpha_dropout",
         "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "hardshrink", "hinge_embedding_loss",
         "kl_div", "margin_ranking_loss", "pairwise_distance", "poisson_nll_loss", "prelu", "rrelu", "rrelu_",
         "selu", "selu_", "threshold_", "triplet_margin_loss",

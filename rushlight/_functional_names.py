@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.nn import functional as F
+from rushlight.nn.functional.sparse import _bags
 from rushlight.ops._public import Tensor, public
 
 celu, celu_ = F.celu, F.celu_
@@ -94,3 +95,60 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 def kl_div(input, target, reduction=0, *, log_target=False):
     """nn.functional.kl_div."""
     return F.kl_div(input, target, reduction=_reduction(reduction), log_target=log_target)
+
+
+_MODES = {0: "sum", 1: "mean", 2: "max"}
+
+
+@_function
+def embedding_bag(
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """What bags of rows come to (mode 0 sum, 1 mean, 2 maximum), and how: the bag of every index, the sizes
+    of the bags and the row of each maximum. For a sum torch leaves out what its gradient does not need.
+
+    >>> table = rushlight.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> out, bags, sizes, _ = rushlight.embedding_bag(
+    ...     table, rushlight.tensor([0, 1, 1]), rushlight.tensor([0, 1]), mode=1
+    ... )
+    >>> out, bags, sizes
+    (tensor([[1., 2.],
+            [3., 4.]]), tensor([0, 1, 1]), tensor([1, 2]))
+    """
+    if mode not in _MODES:
+        raise RuntimeError("`mode` must be sum, mean, or max.")
+    if per_sample_weights is not None and mode != 0:
+        raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
+    flat = indices.reshape(-1)
+    out = F.embedding_bag(
+        flat, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights,
+        include_last_offset, padding_idx,
+    )  # fmt: skip
+    bags, count = _bags(flat, offsets, include_last_offset)
+    if mode == 0:
+        none = rushlight.zeros(offsets.numel(), dtype=rushlight.int64)
+        short = weight.dtype != rushlight.float64 and padding_idx is None
+        return out, bags[:0] if short else bags, none, none.clone()
+    counted, rows = bags, flat.long()
+    if padding_idx is not None:
+        kept = flat != padding_idx % weight.size(0)
+        counted, rows = bags[kept], rows[kept]
+    sizes = rushlight.bincount(counted, minlength=count)
+    if mode == 1:
+        return out, bags, sizes, sizes.clone()
+    # The first of the rows that have the maximum, column by column.
+    with rushlight.no_grad():
+        places = rushlight.arange(rows.numel()).unsqueeze(-1).expand(-1, weight.size(1))
+        places = places.where(weight[rows] == out[counted], rows.numel())
+        first = rushlight.full((count, weight.size(1)), rows.numel(), dtype=rushlight.int64)
+        first = first.scatter_reduce(0, counted.unsqueeze(-1).expand_as(places), places, "amin")
+        largest = rushlight.cat([rows, rows.new_zeros(1)])[first]
+    return out, bags, sizes, largest

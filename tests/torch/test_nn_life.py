@@ -135,6 +135,18 @@ case("padding at the front")(lambda t: encoded(t, padded(t, 5, 3, 2).flip(1)))
 case("padding as numbers")(lambda t: encoded(t, t.zeros(3, 5).masked_fill(padded(t, 5, 3, 2), -t.inf)))
 
 
+@case("embedding_bag with all it returns")
+def bags(t):
+    weight, indices = t.arange(12.0).view(4, 3), t.tensor([0, 1, 2, 3, 1])
+    found = []
+    for mode in (0, 1, 2):
+        for offsets in (t.tensor([0, 2]), t.tensor([0, 2, 2])):
+            found += t.embedding_bag(weight, indices, offsets, mode=mode)
+    found += t.embedding_bag(weight, indices, t.tensor([0, 2]), False, 2, False, None, False, 1)
+    found += t.embedding_bag(weight.double(), indices, t.tensor([0, 2, 5]), include_last_offset=True)
+    return found
+
+
 # --- old files, and calls with other parameters -------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops.index import one_hot
 
@@ -62,7 +63,11 @@ def embedding_bag(
             [3., 4.]])
     """
     if weight.dtype == rushlight.int64 and input.is_floating_point():
-        input, weight = weight, input  # the order of old torch, which still works
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+            "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`."
+        )
+        input, weight = weight, input
     _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights)
     flat = input.reshape(-1).long()
     rows = weight.size(0)
