@@ -306,3 +306,16 @@ def test_the_layout_of_gradients_can_be_left_open():
     p.grad = None
     (p * weight).sum().backward()
     assert p.grad.stride() == p.stride()
+
+
+def test_backward_to_a_computed_tensor_retains_its_gradient_once():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward(inputs=[y])
+    assert y.grad.tolist() == [1, 1] and x.grad is None
+    seen = []
+    z = x * 3
+    z.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs))
+    z.sum().backward(inputs=[z])
+    assert z.retains_grad and z.grad.tolist() == [1, 1] and seen == [(None, None)]

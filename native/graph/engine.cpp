@@ -264,7 +264,8 @@ void Run::execute(Node* node) {
       }
       if (!capture.result) continue;
       if (!create_graph) mark_cut(capture.result.get(), source);
-      if (accumulate && capture.into && node->kind != Node::accumulate) {
+      bool retained = capture.into && capture.into->flags & Tensor::RETAINS_GRAD;  // has it from its hook
+      if (accumulate && capture.into && !retained && node->kind != Node::accumulate) {
         accumulate_grad(capture.into, share(grad), create_graph);
       }
     }
@@ -293,7 +294,7 @@ void Run::execute(Node* node) {
   bool hooked = extra && (extra->prehooks || extra->posthooks);
   any |= node->kind == Node::custom || hooked;
   if (any) {
-    bool filter = captures != nullptr;
+    bool filter = captures != nullptr, only_hooks = false;
     std::vector<bool> wanted;
     if (filter) {
       wanted.resize(node->edge_count);
@@ -302,7 +303,9 @@ void Run::execute(Node* node) {
         wanted[i] = node->edges[i].node && info(node->edges[i].node).needed;
         some = some || wanted[i];
       }
-      if (!some) any = false;
+      // The node of a tensor that is asked for runs nothing but its hooks.
+      only_hooks = !some && hooked && accumulate && state.capture >= 0;
+      if (!some && !only_hooks) any = false;
     }
     if (any && extra && extra->prehooks) {
       run_node_prehooks(node, grads);
@@ -319,6 +322,7 @@ void Run::execute(Node* node) {
       }
       bool applies = node->kind == Node::custom || !hooked;
       for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
+      applies = applies && !only_hooks;
       running = node;
       if (!applies) results.assign(node->edge_count, TensorRef());
       else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);

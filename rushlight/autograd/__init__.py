@@ -218,8 +218,8 @@ def backward(
     _check_roots(tensors)
     _check_ends(inputs or (), "input")
     for tensor in inputs or ():
-        if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if isinstance(tensor, Tensor):
+            tensor.retain_grad()  # of a leaf that is a matter of course
     create_graph = _flag(create_graph)
     keep = create_graph if retain_graph is None else _flag(retain_graph)
     if create_graph:
