@@ -67,6 +67,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
                 "to vmap over a function with no inputs. The latter is unsupported."
             )
         values, spec = tree_flatten(args)
+        dims: list[int | None]
         if isinstance(in_dims, int):
             dims = [in_dims] * len(values)
         elif isinstance(in_dims, tuple) and len(in_dims) == len(args):

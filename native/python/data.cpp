@@ -465,7 +465,7 @@ PyObject* fact(PyObject* self, PyObject*) {
     return guarded([&] { return through_protocol(name, self); });
   return value(self_of(self));
 }
-#define FACT(name, expression)        \
+#define FACT(name, expression)          \
   constexpr char name##_name[] = #name; \
   constexpr auto m_##name = fact<name##_name, [](Tensor* t) -> PyObject* { return expression; }>
 FACT(numel, PyLong_FromLongLong(t->numel));

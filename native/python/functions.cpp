@@ -145,7 +145,8 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
 }
 
 // A call that failed because of too many positional arguments may be of a form that torch still takes:
-// x.add_(alpha, other). The function that knows such forms is the attribute `old_form`; see ops/_old_forms.py.
+// x.add_(alpha, other). The function that knows such forms is the attribute `old_form`; see
+// ops/_old_forms.py.
 PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (!f->dict || !PyFunction_Check(f->wrapped) || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(f->wrapped));
@@ -194,8 +195,8 @@ void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t position
     for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
       PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]);
-    sentence = Ref<PyObject>(PyObject_CallMethod(module.get(), "reword", "OOOO", function, list.get(),
-                                                 kwargs.get(), value));
+    sentence = Ref<PyObject>(
+        PyObject_CallMethod(module.get(), "reword", "OOOO", function, list.get(), kwargs.get(), value));
   }
   PyErr_Clear();
   if (!sentence || !PyUnicode_Check(sentence.get())) {
@@ -344,9 +345,9 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Function, dict), READONLY, nullptr},
     {"__wrapped__", T_OBJECT_EX, offsetof(Function, wrapped), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyGetSetDef getset[] = {
-    {"node_name", get_node_name, set_node_name, "What the node that the function ends with is called.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getset[] = {{"node_name", get_node_name, set_node_name,
+                         "What the node that the function ends with is called.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -408,19 +409,20 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
-                           {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
-                           {"_is_torch_function_enabled", is_torch_function_enabled, METH_NOARGS, nullptr},
-                           {"_is_torch_function_mode_enabled", is_function_mode_enabled, METH_NOARGS, nullptr},
-                           {"set_function_mode", set_function_mode, METH_O, nullptr},
-                           {"has_torch_function", has_torch_function, METH_O, nullptr},
-                           {"_has_torch_function", has_torch_function, METH_O, nullptr},
-                           {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
-                           {"_has_torch_function_variadic",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_torch_function_variadic)),
-                            METH_FASTCALL, nullptr},
-                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
+    {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
+    {"_is_torch_function_enabled", is_torch_function_enabled, METH_NOARGS, nullptr},
+    {"_is_torch_function_mode_enabled", is_function_mode_enabled, METH_NOARGS, nullptr},
+    {"set_function_mode", set_function_mode, METH_O, nullptr},
+    {"has_torch_function", has_torch_function, METH_O, nullptr},
+    {"_has_torch_function", has_torch_function, METH_O, nullptr},
+    {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
+    {"_has_torch_function_variadic",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_torch_function_variadic)), METH_FASTCALL,
+     nullptr},
+    {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -462,8 +464,7 @@ struct GuardedAttribute {
 };
 
 PyObject* attribute_through_protocol(const char* name, const char* method, PyObject* self, PyObject* value) {
-  Ref<PyObject> descriptor =
-      checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), name));
+  Ref<PyObject> descriptor = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), name));
   Ref<PyObject> function = checked(PyObject_GetAttrString(descriptor.get(), method));
   PyObject* args[] = {self, value};
   return dispatch_call(function.get(), args, value ? 2 : 1, nullptr);

@@ -374,7 +374,8 @@ Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
 }
 
 bool is_comparison(const Primitive& op) {
-  return op.name.size() == 2 && (op.name == "eq" || op.name == "ne" || op.name[0] == 'l' || op.name[0] == 'g');
+  return op.name.size() == 2 &&
+         (op.name == "eq" || op.name == "ne" || op.name[0] == 'l' || op.name[0] == 'g');
 }
 
 }  // namespace

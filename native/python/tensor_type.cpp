@@ -498,7 +498,8 @@ Tensor* allocate_tensor() {
 TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   if (!PyType_IsSubtype(type, TensorType)) {
     fail(PyExc_TypeError,
-         "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure "
+         "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make "
+         "sure "
          "your class inherits from Tensor.");
   }
   PyObject* shell = type->tp_alloc(type, 0);
