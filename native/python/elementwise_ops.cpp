@@ -36,6 +36,12 @@ struct Operand {
          "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
          "use the `~` or `logical_not()` operator instead.");
   }
+  if (op == "floor" || op == "ceil" || op == "trunc" || op == "round")
+    failf(PyExc_NotImplementedError, "\"%s_vml_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));
+  if (op.starts_with("lerp")) {
+    failf(PyExc_NotImplementedError, "\"lerp_kernel_%s\" not implemented for '%s'",
+          op == "lerp_scalar" ? "scalar" : "tensor", dtype_class_name(dtype));
+  }
   if (op == "bitwise_left_shift") name = "lshift";
   if (op == "bitwise_right_shift") name = "rshift";
   failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));

@@ -214,6 +214,10 @@ Reduction reduction_argument(PyObject* o, DType dtype, const char* function, boo
     }
     return Reduction(i);
   }
+  if (!sum_too) {
+    failf(PyExc_RuntimeError, "%s(): Expected reduce to be one of prod, mean, amax or amin but got %s.", function,
+          name);
+  }
   failf(PyExc_RuntimeError, "reduce argument must be either %sprod, mean, amax or amin, got %s",
         sum_too ? "sum, " : "", name);
 }

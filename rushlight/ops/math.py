@@ -305,6 +305,10 @@ def heaviside(input, values, *, out=None):
     """
     check_tensor(input, "heaviside", "input", 1)
     check_tensor(values, "heaviside", "values", 2)
+    if input.is_complex() or values.is_complex():
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     result = ops.heaviside(input, values)
     if out is None:
         return result

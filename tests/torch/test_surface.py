@@ -43,7 +43,9 @@ torch.cat([x[:3], x[3:]], out=x); torch.gather(x, 0, torch.tensor([1, 2]), out=x
 torch.ones(3, device='meta')[torch.tensor([0, 1])].shape; torch.histc(torch.ones(3, device='meta'), 4).shape
 torch.nn.functional.one_hot(torch.zeros(3, dtype=torch.long, device='meta'), 4).shape; torch.masked.prod(torch.tensor(True)).dtype
 torch.ops.aten.slice(x, 0, 1, 5, 2); torch.quantile(x, 2.); complex(x); x.add(1, out=x); x.sum(0, out=x[0]); x.cumsum(0, out=x)
-torch.max(torch.ones(2, 2), 0, out=(torch.zeros(2), torch.zeros(2))); torch.sort(x, out=(x,)); torch.nn.functional.grouped_mm(x, x)
+torch.max(torch.ones(2, 2), 0, out=(torch.zeros(2), torch.zeros(2))); torch.sort(x, out=(x,)); torch.softmax(torch.tensor([1, 2]), 0); torch.ceil(torch.tensor([True])); torch.arange(np.int64(3))
+torch.heaviside(torch.ones(1), torch.tensor([1])); torch.lerp(torch.tensor([1]), torch.tensor([2]), .5); x.index_reduce(0, torch.tensor([0]), x[:1], "foo")
+torch.nn.functional.grouped_mm(x, x)
 """  # noqa: E501
 
 
