@@ -32,7 +32,7 @@ __all__ = [
 
 _C.set_tangent_formulas(_formulas)
 _current_level = -1
-_duals: list[weakref.ref] = []  # made in the open level: their tangents end with it
+_duals: dict[int, weakref.ref] = {}  # made in the open level: their tangents end with it
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -64,7 +64,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not "
             "supported."
         )
-    for reference in _duals:
+    for reference in list(_duals.values()):
         dual = reference()
         if dual is not None:
             _C.set_tangent(dual, None)
@@ -125,7 +125,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     dual = tensor.view_as(tensor)
     if _C._is_fwd_grad_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
-        _duals.append(weakref.ref(dual))
+        key = id(dual)
+        _duals[key] = weakref.ref(dual, lambda _: _duals.pop(key, None))
     return dual
 
 
