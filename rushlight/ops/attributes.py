@@ -59,7 +59,7 @@ def is_shared(self):
     >>> rushlight.ones(2).share_memory_().is_shared()
     True
     """
-    return _C.shared_memory_of(self) is not None
+    return self.is_cuda or _C.shared_memory_of(self) is not None
 
 
 @method
@@ -70,9 +70,10 @@ def share_memory_(self):
     >>> t.share_memory_() is t
     True
     """
-    from rushlight.multiprocessing._memory import share
+    if not self.is_cuda:  # a GPU's memory is not moved
+        from rushlight.multiprocessing._memory import share
 
-    share(self)
+        share(self)
     return self
 
 
