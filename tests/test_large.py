@@ -1,0 +1,106 @@
+"""Work large enough for the loops that small samples never reach: tiles, streamed results, filters."""
+
+import itertools
+import math
+
+import pytest
+
+import rushlight as torch
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+def spelled_out(x, order):
+    """x.permute(order) as a list, by index arithmetic alone."""
+    flat, strides = x.contiguous().flatten().tolist(), [math.prod(x.shape[d + 1 :]) for d in range(x.ndim)]
+    places = itertools.product(*(range(x.shape[d]) for d in order))
+    return [flat[sum(i * strides[d] for i, d in zip(place, order, strict=True))] for place in places]
+
+
+DTYPES = [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [
+        ((67, 130), (1, 0)),
+        ((3, 70, 33), (0, 2, 1)),
+        ((5, 33, 40), (2, 1, 0)),
+        ((9, 4, 70, 2), (0, 2, 3, 1)),  # two elements side by side: a tile is one row
+        ((2, 3, 40, 5, 7), (4, 0, 3, 1, 2)),
+    ],
+)
+def test_transposed_operands(shape, order, dtype, threads):
+    torch.manual_seed(0)
+    x = torch.randint(0, 100, shape).to(dtype)
+    turned = x.permute(order)
+    assert turned.contiguous().flatten().tolist() == spelled_out(x, order)
+    other = torch.randint(0, 100, turned.shape).to(dtype)
+    expected = turned.contiguous() + other
+    assert torch.equal(turned + other, expected)
+    assert torch.equal(other + turned, expected)
+    into = torch.zeros(shape, dtype=dtype)
+    into.permute(order).copy_(other)
+    assert torch.equal(into.permute(order).contiguous(), other)
+    sliced = x[..., 1:].movedim(-1, 0)
+    assert torch.equal(sliced * 1, sliced.contiguous())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8], ids=str)
+def test_results_stored_past_the_caches(dtype, threads):
+    """What is large gives what its parts give, whole blocks and rests alike."""
+    count = (1 << 23) // torch.empty(0, dtype=dtype).itemsize + 77
+    x = (torch.arange(count) % 101).to(dtype)
+    for f in (lambda x: x + x, lambda x: x * 2, torch.clone, torch.neg, torch.abs):
+        result = f(x)
+        for start in (0, 4096, count // 2, count - 100):
+            assert torch.equal(result[start : start + 100], f(x[start : start + 100]))
+    assert torch.equal(x + x, x * 2)
+    assert int((x.clone() != x).sum()) == 0
+    one = torch.ones((), dtype=dtype).expand(count)
+    assert torch.equal(one * x, x)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("k", [1, 5, 64, 500])
+def test_topk_of_long_lines(k, largest):
+    torch.manual_seed(1)
+    x = torch.randint(0, 3000, (3, 5000)).float()
+    x[1, 17] = math.nan
+    values, indices = x.topk(k, largest=largest)
+    expected = x.sort(stable=True, descending=largest)
+    assert torch.equal(values.nan_to_num(-1), expected.values[:, :k].nan_to_num(-1))
+    assert torch.equal(x.gather(1, indices).nan_to_num(-1), values.nan_to_num(-1))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(700, 333, 1), (1100, 200, 7), (600, 500, 64), (33, 2100, 1030), (16, 2048, 1100), (520, 260, 65)],
+)
+def test_products_of_few_terms_or_rows(m, n, k, threads):
+    torch.manual_seed(2)
+    a, b = torch.randn(m, k, dtype=torch.float64), torch.randn(k, n, dtype=torch.float64)
+    exact = a @ b
+    for left in (a.float(), a.float().mT.contiguous().mT):
+        for right in (b.float(), b.float().mT.contiguous().mT):
+            assert float((left @ right - exact).abs().max()) < 1e-5 * math.sqrt(k) * 4
+
+
+def test_remainders_are_exact():
+    torch.manual_seed(3)
+    x, y = torch.randn(5000) * 50, torch.randn(5000)
+    x[:6] = torch.tensor([math.inf, -math.inf, math.nan, 1e30, -0.0, 3.0])
+    y[5], y[6], y[7] = math.inf, 0.0, -math.inf
+    for value, a, b in zip(torch.fmod(x, y).tolist(), x.tolist(), y.tolist(), strict=True):
+        if math.isinf(a) or math.isnan(a) or b == 0:
+            assert math.isnan(value)
+        else:
+            assert value == math.fmod(a, b)
+            assert math.copysign(1, value) == math.copysign(1, a)
