@@ -69,7 +69,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
         values, spec = tree_flatten(args)
         dims: list[int | None]
         if isinstance(in_dims, int):
-            dims: list = [in_dims] * len(values)
+            dims = [in_dims] * len(values)
         elif isinstance(in_dims, tuple) and len(in_dims) == len(args):
             dims = []
             for arg, dim in zip(args, in_dims, strict=True):
