@@ -215,9 +215,10 @@ def _deepcopy(self, memo):
         storage = plain.untyped_storage()
         key = ("storage", storage.data_ptr() or id(storage))
         if key not in memo:
-            memo[key] = storage._bytes.clone()
+            # With the original, whose address is not to be given to another meanwhile.
+            memo[key] = storage._bytes.clone(), plain
         copy = _C.detach(
-            _C.view_dtype(memo[key], plain.dtype).as_strided(
+            _C.view_dtype(memo[key][0], plain.dtype).as_strided(
                 plain.shape, plain.stride(), plain.storage_offset()
             )
         )

@@ -191,3 +191,16 @@ def test_copies_keep_strides_and_sharing():
     assert a.stride() == (1, 3)
     b[0] = 9
     assert a[0, 0] == 9 and x[0, 0] == 0
+
+
+def test_copies_of_temporary_tensors_are_not_mixed_up():
+    class Holder:
+        def __init__(self, value):
+            self.value = value
+
+        def __deepcopy__(self, memo):
+            # A tensor that lives for the length of this call only.
+            return Holder(copy.deepcopy(torch.full((64,), float(self.value)), memo))
+
+    copies = copy.deepcopy([Holder(k) for k in range(20)])
+    assert [int(h.value[0]) for h in copies] == list(range(20))
