@@ -137,10 +137,17 @@ struct Attention {
       int64_t from = start + (first + r) * down;
       if (mask && mask->dtype == DType::b1) {
         const bool* allowed = mask->data_as<bool>() + from;
-        for (int64_t j = 0; j < n; j++) row[j] = allowed[j * across] ? row[j] : none;
+        // The usual mask is contiguous: a loop of its own becomes vectors.
+        if (across == 1)
+          for (int64_t j = 0; j < n; j++) row[j] = allowed[j] ? row[j] : none;
+        else
+          for (int64_t j = 0; j < n; j++) row[j] = allowed[j * across] ? row[j] : none;
       } else if (mask) {
         const T* added = mask->data_as<T>() + from;
-        for (int64_t j = 0; j < n; j++) row[j] += added[j * across];
+        if (across == 1)
+          for (int64_t j = 0; j < n; j++) row[j] += added[j];
+        else
+          for (int64_t j = 0; j < n; j++) row[j] += added[j * across];
       }
       if (causal) {
         for (int64_t j = first + r + 1; j < n; j++) row[j] = none;
