@@ -1,6 +1,8 @@
 """Memory that processes share, and storages that move, shrink and grow under the tensors on them."""
 
+import contextlib
 import os
+import random
 import subprocess
 import sys
 
@@ -184,3 +186,33 @@ def test_fresh_processes_find_rushlight_as_torch(tmp_path):
     command = [sys.executable, "-m", "rushlight", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == "[1.0, 1.0]\n", done.stderr
+
+
+def test_tensors_find_memory_whatever_becomes_of_their_storage():
+    pytest.importorskip("numpy")
+    rng = random.Random(5)
+    pool = []
+    for _ in range(3000):
+        if len(pool) < 4:
+            pool.append(rushlight.ones(rng.choice([0, 1, 4, 5, 300, 100_000])))
+        t = rng.choice(pool)
+        storage = t.untyped_storage()
+        act = rng.randrange(8)
+        with contextlib.suppress(RuntimeError):  # not resizable, out of bounds
+            if act == 0:
+                storage.resize_(rng.choice([0, 1, 8, 17, 1000, storage.nbytes() // 2, storage.nbytes() * 2]))
+            elif act == 1:
+                t.share_memory_()
+            elif act == 2:
+                t.numpy().sum()
+            elif act == 3:
+                pool.append(t[rng.randrange(max(1, t.numel())) :])
+            elif act == 4:
+                t.fill_(1).sum()
+            elif act == 5:
+                t.resize_(rng.choice([0, 1, 5, 10_000]))
+            elif act == 6:
+                pool.append(rushlight.from_dlpack(t))
+            elif len(pool) > 12:
+                rng.shuffle(pool)
+                del pool[4:]

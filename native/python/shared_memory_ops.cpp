@@ -61,7 +61,7 @@ PyObject* py_share_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (s->device.type != DeviceType::cpu)
       fail(PyExc_RuntimeError, "share_storage: only memory of the CPU can be shared");
     auto memory = open_memory(args[1]);
-    if (size_t(memory->view.len) < s->nbytes) {
+    if (size_t(memory->view.len) < storage_room(s)) {
       PyBuffer_Release(&memory->view);
       fail(PyExc_RuntimeError, "share_storage: the memory is too small");
     }
@@ -99,6 +99,12 @@ PyObject* py_shared_memory_of(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* py_storage_room(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    return PyLong_FromSize_t(storage_room(tensor_argument(o, "storage_room")->storage));
+  });
+}
+
 PyObject* py_hold_storage(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     hold_storage(tensor_argument(o, "hold_storage")->storage);
@@ -128,6 +134,7 @@ PyObject* py_resize_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef functions[] = {{"share_storage", FAST(py_share_storage), nullptr},
                            {"on_shared_memory", py_on_shared_memory, METH_O, nullptr},
                            {"shared_memory_of", py_shared_memory_of, METH_O, nullptr},
+                           {"storage_room", py_storage_room, METH_O, nullptr},
                            {"hold_storage", py_hold_storage, METH_O, nullptr},
                            {"is_resizable", py_is_resizable, METH_O, nullptr},
                            {"resize_storage", FAST(py_resize_storage), nullptr},

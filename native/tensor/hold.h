@@ -12,7 +12,9 @@ namespace rl {
 bool is_resizable(const Storage* storage);
 void hold_storage(Storage* storage);
 void resize_storage(Storage* storage, size_t nbytes);
-// The bytes there are go to `data`, which has room for them and which `release(owner)` gives back.
+// The bytes that tensors may reach into, whatever the storage says about its size.
+size_t storage_room(const Storage* storage);
+// The bytes there are go to `data`, which has `storage_room` bytes and which `release(owner)` gives back.
 void move_storage(Storage* storage, void* data, void* owner, void (*release)(void*));
 // The owner of the storage's memory if it is given back by this function, else null.
 void* storage_owner(const Storage* storage, void (*release)(void*));

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -226,6 +227,14 @@ void hold_storage(Storage* s) {
   s->foreign = {release_held, block.release()};
 }
 
+size_t storage_room(const Storage* s) {
+  if (s->device.type == DeviceType::meta) return s->nbytes;
+  if (s->kind == Storage::small) return sizeof s->bytes;
+  if (has_release(s, release_shrunk) || has_release(s, release_held))
+    return std::max(s->nbytes, static_cast<Block*>(s->foreign.owner)->nbytes);
+  return s->nbytes;
+}
+
 void resize_storage(Storage* s, size_t nbytes) {
   if (nbytes == s->nbytes) return;
   if (!is_resizable(s)) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
@@ -233,9 +242,7 @@ void resize_storage(Storage* s, size_t nbytes) {
     s->nbytes = nbytes;
     return;
   }
-  size_t room = s->kind == Storage::small    ? sizeof s->bytes
-                : s->kind == Storage::pooled ? s->nbytes
-                                             : static_cast<Block*>(s->foreign.owner)->nbytes;
+  size_t room = storage_room(s);
   if (nbytes > room) {
     void* block = allocate_block(nbytes);
     if (!block) out_of_memory(nbytes);

@@ -111,7 +111,8 @@ def share(tensor: _C.Tensor) -> SharedMemory:
     if memory is None:
         if tensor.device.type != "cpu":
             raise RuntimeError(f"Cannot share memory of a tensor on the device {tensor.device}")
-        memory = SharedMemory.create(max(_C.storage_nbytes(tensor), 1))
+        # A storage that has shrunk still has tensors that reach beyond its end.
+        memory = SharedMemory.create(max(_C.storage_room(tensor), 1))
         _C.share_storage(tensor, memory)
     return memory
 
