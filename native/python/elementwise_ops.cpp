@@ -18,33 +18,60 @@ struct Operand {
   Scalar scalar;
 };
 
+// What torch calls the kernel of an operation, where that is not "<operation>_cpu".
+std::string kernel_name(std::string_view op) {
+  constexpr std::pair<std::string_view, const char*> names[] = {
+      {"bitwise_left_shift", "lshift_cpu"},
+      {"bitwise_right_shift", "rshift_cpu"},
+      {"floor_divide", "div_floor_cpu"},
+      {"pow", "pow"},
+      {"lerp", "lerp_kernel_tensor"},
+      {"lerp_scalar", "lerp_kernel_scalar"},
+      {"round_decimals", "round_cpu"},
+      {"addcmul", "addcmul_cpu_out"},
+      {"digamma", "digamma"},
+      {"ndtr", "erf_vml_cpu"},
+  };
+  for (auto [name, kernel] : names) {
+    if (op == name) return kernel;
+  }
+  for (std::string_view name :
+       {"ceil", "erf", "erfc", "erfinv", "floor", "i0", "lgamma", "round", "trunc"}) {
+    if (op == name) return std::string(op) + "_vml_cpu";
+  }
+  return std::string(op) + "_cpu";
+}
+
 [[noreturn]] void fail_dtype(const char* name, DType dtype) {
   std::string_view op = name;
   if (is_complex(dtype)) {
-    if (op.starts_with("clamp")) fail(PyExc_NotImplementedError, "clamp is not supported for complex types");
+    if (op.starts_with("clamp") || op == "relu")
+      fail(PyExc_NotImplementedError, "clamp is not supported for complex types");
     if (op == "floor" || op == "ceil" || op == "trunc")
       failf(PyExc_NotImplementedError, "%s is not supported for complex inputs", name);
     if (op == "sign")
       fail(PyExc_NotImplementedError,
            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
            "instead.");
-    if (op == "maximum" || op == "minimum")
+    if (op == "signbit") fail(PyExc_NotImplementedError, "signbit is not implemented for complex tensors.");
+    if (op == "maximum" || op == "minimum" || op == "fmax" || op == "fmin")
       failf(PyExc_RuntimeError, "%s not implemented for complex tensors.", name);
+    if (op == "heaviside")
+      fail(PyExc_RuntimeError, "heaviside is not yet implemented for complex tensors.");
+    if (op == "deg2rad" || op == "rad2deg")
+      failf(PyExc_RuntimeError, "%s is not supported for complex tensors.", name);
+    if (op == "isneginf" || op == "isposinf")
+      failf(PyExc_RuntimeError, "%s does not support complex inputs.", name);
   }
   if (op == "neg" && dtype == DType::b1) {
     fail(PyExc_RuntimeError,
          "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
          "use the `~` or `logical_not()` operator instead.");
   }
-  if (op == "floor" || op == "ceil" || op == "trunc" || op == "round")
-    failf(PyExc_NotImplementedError, "\"%s_vml_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));
-  if (op.starts_with("lerp")) {
-    failf(PyExc_NotImplementedError, "\"lerp_kernel_%s\" not implemented for '%s'",
-          op == "lerp_scalar" ? "scalar" : "tensor", dtype_class_name(dtype));
-  }
-  if (op == "bitwise_left_shift") name = "lshift";
-  if (op == "bitwise_right_shift") name = "rshift";
-  failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name, dtype_class_name(dtype));
+  if (op == "relu" && dtype == DType::b1)
+    fail(PyExc_RuntimeError, "Boolean inputs not supported for relu");
+  failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel_name(op).c_str(),
+        dtype_class_name(dtype));
 }
 
 [[noreturn]] void fail_devices(Device a, Device b) {

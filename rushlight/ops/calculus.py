@@ -10,14 +10,13 @@ ops = _C.ops
 
 def _panels(name, y, x, dx, dim):
     """The areas between neighbouring samples along `dim`."""
-    if y.dtype == _C.bool:
-        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    if y.dtype == _C.bool or (x is not None and x.dtype == _C.bool):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
     n = y.size(dim)
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
     if x is None:
         return (left + right) * (dx / 2)
-    if x.dtype == _C.bool:
-        raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")
     if x.dim() == 1:
         if x.size(0) != n:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")

@@ -364,7 +364,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     if input.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if input.dtype not in (_C.float32, _C.float64):
-        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
@@ -444,6 +444,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 # ---- unique
 
 
+def _check_sortable(input):
+    if input.is_complex():
+        raise NotImplementedError(f"\"unique\" not implemented for '{type_name(input.dtype)}'")
+
+
 @public
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The elements (or slices along dim) without those that equal their predecessor.
@@ -451,6 +456,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     >>> rushlight.unique_consecutive(rushlight.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
+    _check_sortable(input)
     x = input.reshape(-1) if dim is None else input
     d = 0 if dim is None else wrap_dim(dim, input.dim())
     n = x.size(d) if x.dim() else 1
@@ -484,6 +490,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     >>> rushlight.unique(rushlight.tensor([3, 1, 3]))
     tensor([1, 3])
     """
+    _check_sortable(input)
     if dim is None:
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)

@@ -364,7 +364,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
-    if dtype == _C.bool:
+    if dtype == _C.bool and steps:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)
@@ -416,7 +416,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     _checked(layout, pin_memory)
     start, end = _ends("logspace", start, end, steps)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
-    if dtype == _C.bool:
+    if dtype == _C.bool and steps:
         raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     wide = dtype
     if not (dtype.is_floating_point or dtype.is_complex):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, function, wrap_dim
+from rushlight.ops._public import FUNCTIONS, function, type_name, wrap_dim
 
 ops = _C.ops
 
@@ -25,6 +25,8 @@ def segment_reduce(
     >>> rushlight.segment_reduce(rushlight.tensor([1., 2., 3.]), "sum", lengths=rushlight.tensor([1, 2]))
     tensor([1., 5.])
     """
+    if not data.is_floating_point():
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
     if reduce not in _EMPTY:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
