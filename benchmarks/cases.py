@@ -109,6 +109,29 @@ def adam_step(torch):
     return training_step(torch, lambda parameters: torch.optim.Adam(parameters, lr=1e-3))
 
 
+def optimizer_step(torch, shape, count, name, **options):
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(shape)) for _ in range(count)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(shape)
+    return getattr(torch.optim, name)(parameters, lr=1e-3, fused=True, **options).step
+
+
+@case("step of fused SGD with momentum, 200 parameters of 16x16")
+def many_sgd(torch):
+    return optimizer_step(torch, (16, 16), 200, "SGD", momentum=0.9)
+
+
+@case("step of fused AdamW, 200 parameters of 16x16")
+def many_adamw(torch):
+    return optimizer_step(torch, (16, 16), 200, "AdamW")
+
+
+@case("step of fused AdamW, 4 parameters of 1024x1024")
+def large_adamw(torch):
+    return optimizer_step(torch, (1024, 1024), 4, "AdamW")
+
+
 @case("(x.exp() * x.sin()).sum(), 4M, forward + backward", target=1.5)
 def large_elementwise(torch):
     torch.manual_seed(0)

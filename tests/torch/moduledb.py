@@ -91,12 +91,17 @@ def build(info: Any, arguments: Any, carrier: ModuleCarrier, dtype: Any) -> tupl
     return mine, theirs, problem
 
 
-def check(name: str, dtype: str = "float64", training: bool = True) -> Iterator[str]:
-    """What differs between the libraries for all samples of one module."""
+def check(
+    name: str, dtype: str = "float64", training: bool = True, count: int | None = None
+) -> Iterator[str]:
+    """What differs between the libraries for the samples of one module, or for `count` of them."""
     info = INFOS[name]
     kind = getattr(torch, dtype)
     inputs = info.module_inputs_func(info, device="cpu", dtype=kind, requires_grad=True, training=training)
-    for number, sample in enumerate(inputs):
+    samples = list(enumerate(inputs))
+    if count is not None:
+        samples = samples[:: -(-len(samples) // count)]  # spread over all of them
+    for number, sample in samples:
         for problem in check_sample(info, sample, kind, training):
             yield f"{name} sample {number} {sample.desc} {sample.constructor_input.kwargs}: {problem}"
 
