@@ -155,10 +155,13 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   Tensor* t = as_tensor(result);
   Node* node = t->grad_fn;
   if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
+  bool inner_view = t->base() && Py_REFCNT(t->base()->object()) == 1;
+  // A reshape is an unsafe view if it had to copy, and the view that it is otherwise.
+  if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") return;
   if (name && node->op->node_name != name) node->op = renamed(node->op, name);
   if (kept) Py_XSETREF(extra_of(node)->trace, Py_NewRef(kept));
   if (!name) return;
-  if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
+  if (inner_view) t->extra->differentiable_view = false;
 }
 
 void name_variant(Node* node, PyObject* const* args, bool in_place) {

@@ -205,6 +205,7 @@ COMPOSED: dict[str, Any] = {
     "relu6": "HardtanhBackward0",
     "renorm": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
     "renorm_": "RenormBackward0",
+    **dict.fromkeys(("reshape", "flatten", "reshape_as"), "UnsafeViewBackward0"),
     "roll": "RollBackward0",
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
     "round": _round,
