@@ -406,11 +406,7 @@ def cases(torch):
     @case
     def reuse():
         g = torch.no_grad()
-<<<<<<< HEAD
         with g, g:  # the same object twice: it forgets what was before
-=======
-        with g, g:
->>>>>>> a53203f (Refuse dtypes in torch's words: the names of its kernels, table against table)
             pass
         on = torch.is_grad_enabled()
         torch.set_grad_enabled(True)
