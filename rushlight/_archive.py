@@ -186,7 +186,7 @@ class ArchiveReader:
         """A record that is written to through the mapping has no checksum any more."""
         assert self.map is not None
         at, name = self.zip.start_dir, info.orig_filename.encode()
-        while self.map[at : at + 4] == b"PK\1\2":
+        while self.map[at : at + 4] == b"PK\1\2" and at + 46 <= len(self.map):
             lengths = struct.unpack("<28x3H", self.map[at : at + 34])
             if self.map[at + 46 : at + 46 + lengths[0]] == name:
                 self.map[at + 16 : at + 20] = bytes(4)
