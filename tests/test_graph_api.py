@@ -319,3 +319,16 @@ def test_backward_to_a_computed_tensor_retains_its_gradient_once():
     z.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs))
     z.sum().backward(inputs=[z])
     assert z.retains_grad and z.grad.tolist() == [1, 1] and seen == [(None, None)]
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_a_step_of_an_optimizer_is_a_write_that_may_be_allowed(optimizer):
+    with graph.allow_mutation_on_saved_tensors():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        step = getattr(torch.optim, optimizer)([w], lr=0.1)
+        first, second = (w * w).sum(), (w**3).sum()
+        first.backward()
+        step.step()
+        w.grad = None
+        second.backward()
+    assert w.grad.tolist() == [3, 12]

@@ -4,6 +4,7 @@
 // elements) or as columns (all channels of one position side by side: S is 1, or the tensor is
 // channels_last). Anything else is copied first. Running statistics are updated by a function of its own,
 // outside the graph.
+#include "../graph/custom.h"
 #include "norm_ops.h"
 
 namespace rl {
@@ -450,6 +451,7 @@ PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     for (int k = 0; k < 2; k++) {
       Tensor* running = as_tensor(args[k]);
+      announce_write(running);
       note_write(running);
       if (running->is_meta() || !running->numel) continue;
       TensorRef now = contiguous(cast(statistics[k], DType::f64).get());

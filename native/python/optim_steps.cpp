@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../graph/custom.h"
 #include "../kernels/elementwise.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
@@ -108,6 +109,15 @@ class Rows {
     return disjoint();
   }
 
+  // Whoever watches writes (allow_mutation_on_saved_tensors) copies what a graph still needs.
+  void announce_writes() {
+    for (const Row& row : rows_) {
+      for (int c = 0; c < columns_; c++) {
+        if (row.tensors[c] && (written_ >> c & 1)) announce_write(row.tensors[c]);
+      }
+    }
+  }
+
   void note_writes() {
     for (const Row& row : rows_) {
       for (int c = 0; c < columns_; c++) {
@@ -176,6 +186,7 @@ PyObject* py_sgd_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
                        truth(args[7]),  truth(args[8]),  truth(args[9])};
     Rows rows(args, 3, 0b101);
     if (!rows.usual()) Py_RETURN_FALSE;
+    rows.announce_writes();
     sweep(rows, [&](const Row& row, int64_t begin, int64_t end) {
       auto run = [&]<class T>(T, auto loop) {
         loop(end - begin, s, row.at<T>(0, begin), row.at<T>(1, begin), row.at<T>(2, begin));
@@ -205,6 +216,7 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
                  truth(args[12])};
     Rows rows(args, 6, 0b111101);
     if (!rows.usual(0b100000)) Py_RETURN_FALSE;
+    rows.announce_writes();
     float last = 0;
     sweep(
         rows,
