@@ -169,7 +169,8 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
 def _writer() -> str:
     """The name of the function whose `out=` is written."""
     frame: Any = sys._getframe(2)
-    while frame.f_code.co_name in ("finish", "write_apart", "<genexpr>", "<listcomp>"):
+    inner = ("finish", "several", "write_apart", "<genexpr>", "<listcomp>", "__new__")
+    while frame.f_code.co_name in inner or frame.f_code.co_name.startswith("_"):
         frame = frame.f_back
     return frame.f_code.co_name
 
