@@ -300,3 +300,9 @@ def test_linear_cross_entropy_in_pieces_is_the_same(reduction, kind):
         results.append([loss, *(leaf.grad for leaf in leaves)])
     for whole, pieces in zip(*results, strict=True):
         assert torch.allclose(whole, pieces, atol=1e-6)
+
+
+def test_products_of_eight_bit_numbers_say_what_is_missing():
+    for multiply in (F.scaled_mm, F.scaled_grouped_mm):
+        with pytest.raises(NotImplementedError, match="8-bit"):
+            multiply(torch.ones(1, 1), torch.ones(1, 1))

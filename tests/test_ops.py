@@ -248,7 +248,7 @@ ELSEWHERE = {
     "test_forms.py": "chalf empty_permuted get_device is_distributed is_inference is_signed is_storage "
     "can_cast promote_types put range result_type",
     "test_windows.py": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
-    "test_nn.py": "dropout3d feature_alpha_dropout gumbel_softmax",
+    "test_nn.py": "dropout3d feature_alpha_dropout gumbel_softmax grouped_mm scaled_grouped_mm scaled_mm",
 }
 TESTED_ELSEWHERE = {name for names in ELSEWHERE.values() for name in names.split()}
 
