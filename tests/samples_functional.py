@@ -141,7 +141,18 @@ loss(
 )
 loss("multilabel_soft_margin_loss", x(2, 3), const(2, 3, **UNIT))
 CLASSES = index(0, 3, 1)
-loss("nll_loss", x(3, 4), CLASSES, const(4, **POSITIVE))
+functional(
+    "nll_loss",
+    [
+        *(call(x(3, 4), CLASSES, const(4, **POSITIVE), reduction=how) for how in REDUCTIONS),
+        *(
+            call(x(2, 4, 3), index(0, 3, 1, 2, 2, 0, shape=(2, 3)), ignore_index=2, reduction=how)
+            for how in REDUCTIONS
+        ),
+        call(x(4), index(2, shape=())),
+    ],
+    covers=("nll_loss_backward", "nll_loss2d", "nll_loss2d_backward"),
+)
 loss("cross_entropy", x(3, 4), CLASSES, const(4, **POSITIVE))
 loss("multi_margin_loss", x(3, 4, distinct=True, low=-0.4, high=0.45), CLASSES, dtypes="s")
 loss(

@@ -38,13 +38,6 @@ def _diag(input, *args, **kwargs):
     return "DiagEmbedBackward0" if input.dim() == 1 else "DiagonalBackward0_copy"
 
 
-def _nll(input, target, weight=None, *args, ignore_index=-100, reduction="mean", **kwargs):
-    if target.is_floating_point():
-        return None
-    name = "NllLossBackward0" if input.dim() <= 2 else "NllLoss2DBackward0"
-    return name, {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
-
-
 def _clamp(input, min=None, max=None, **kwargs):
     by_tensor = isinstance(min, _C.Tensor) or isinstance(max, _C.Tensor)
     return "ClampBackward0" if by_tensor else "ClampBackward1"
@@ -155,7 +148,6 @@ COMPOSED: dict[str, Any] = {
     "conj_physical_": "ConjPhysicalBackward1",
     "copysign": _number_second("CopysignBackward0", "CopysignBackward1"),
     "copysign_": _number_second("CopysignBackward0", "CopysignBackward1"),
-    "cross_entropy": _nll,
     "diag": _diag,
     "diag_embed": "DiagEmbedBackward0",
     "diagflat": "DiagEmbedBackward0",
@@ -194,7 +186,6 @@ COMPOSED: dict[str, Any] = {
     "mvlgamma_": "MvlgammaBackward0",
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
     "native_dropout_backward": "NativeDropoutBackwardBackward0",
-    "nll_loss": _nll,
     "pairwise_distance": "NormBackward1",
     "pdist": lambda input, p=2.0: ("PdistBackward0", {"p": float(p)}),
     "permute_copy": "PermuteBackward0_copy",

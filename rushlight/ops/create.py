@@ -102,7 +102,7 @@ def _size(args, name, keyword=None):
     if isinstance(given, (tuple, list)):
         size = tuple(given)
         for at, s in enumerate(size, 1):
-            if isinstance(s, (float, complex, str)) or s is None:
+            if type(s) is not int and (isinstance(s, (float, complex, str)) or s is None):
                 raise TypeError(
                     f"{name}(): argument 'size' failed to unpack the object at pos {at} with error \"type "
                     f'must be tuple of ints,but got {type(s).__name__}"'
@@ -261,7 +261,7 @@ def zeros(
     _checked(layout, pin_memory)
     sizes = _size(args, "zeros", size)
     _check_dtype(dtype, "zeros")
-    if any(size < 0 for size in sizes):
+    if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     t = _C.full(sizes, 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)

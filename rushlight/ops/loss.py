@@ -22,4 +22,33 @@ derivative(
     target=lambda g, x, target, reduction: -_mse_gradient(g, x, target, reduction),
 )
 
+ops = _C.ops
+derivative(
+    "nll_loss",
+    x=lambda g, target, weight, x_shape, reduction, ignore_index: ops.nll_loss_backward(
+        g, target, weight, x_shape, reduction, ignore_index
+    ),
+    node="NllLossBackward0",
+)
+derivative(
+    "nll_loss2d",
+    x=lambda g, target, weight, x_shape, reduction, ignore_index: ops.nll_loss2d_backward(
+        g, target, weight, x_shape, reduction, ignore_index
+    ),
+    node="NllLoss2DBackward0",
+)
+# The loss is linear in the scores, so the derivative of its gradient is the loss again.
+derivative(
+    "nll_loss_backward",
+    g=lambda g_out, target, weight, reduction, ignore_index: ops.nll_loss(
+        g_out, target, weight, reduction, ignore_index
+    ),
+)
+derivative(
+    "nll_loss2d_backward",
+    g=lambda g_out, target, weight, reduction, ignore_index: ops.nll_loss2d(
+        g_out, target, weight, reduction, ignore_index
+    ),
+)
+
 mse_loss = _C.ops.mse_loss

@@ -1,9 +1,13 @@
 """Losses that compare scores of classes with class indices or probabilities."""
 
 import rushlight
+from rushlight import _C
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
+
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def _check_class_target(input, target, weight):
@@ -75,17 +79,15 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     require_tensor("nll_loss_nd", input)
     _check_class_target(input, target, weight)
     require_floating("nll_loss", "nll_loss_out_frame", input)
-    dim = 0 if input.dim() == 1 else 1
-    safe, counted = _known(target, ignore_index, input.size(dim))
-    if input.dim() == 1:
-        picked = -input[safe]
-    else:
-        picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
-    share = counted.to(input.dtype) if weight is None else rushlight.where(counted, weight[safe], 0.0)
-    loss = rushlight.where(counted, picked * share, 0.0)
-    if reduction == "mean":
-        return loss.sum() / share.sum()
-    return reduced(loss, reduction)
+    if weight is not None and weight.requires_grad and rushlight.is_grad_enabled():
+        raise RuntimeError(
+            "The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This "
+            "input cannot have requires_grad True."
+        )
+    if target.dtype != rushlight.int64:
+        target = target.to(rushlight.int64)
+    loss = _C.ops.nll_loss if input.dim() <= 2 else _C.ops.nll_loss2d
+    return loss(input, target, weight, _REDUCTIONS[reduction], ignore_index)
 
 
 @functional
