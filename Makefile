@@ -19,7 +19,7 @@ PY     := $(BIN)/python
 PIP    := $(PY) -m pip --quiet --disable-pip-version-check
 
 BUILD_TOOLS := scikit-build-core cmake ninja scipy-openblas32
-TEST_TOOLS  := pytest hypothesis numpy
+TEST_TOOLS  := pytest hypothesis numpy safetensors tensorboardX
 LINT_TOOLS  := ruff mypy clang-format==14.0.6
 TORCH       := torch==2.13.0 numpy expecttest hypothesis
 

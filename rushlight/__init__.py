@@ -146,7 +146,6 @@ legacy_contiguous_format = contiguous_format
 _LAZY = {
     "_vmap_internals",
     "library",
-    "hub",
     "futures",
     "functional",
     "_utils",

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import enum
 import importlib
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlparse as urlparse  # libraries take it from torch.hub
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # of the names of model files
 
 
 class AbsentFinder:

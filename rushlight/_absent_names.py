@@ -51,6 +51,13 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)
 
+# Fetching models: there is no hub.
+_modules("""
+hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
+    HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
+utils.model_zoo: load_url
+""")
+
 # Compilers and graph capture.
 _modules("""
 _dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disallow_in_graph@ explain export

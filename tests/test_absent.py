@@ -95,24 +95,11 @@ def test_custom_op_has_the_gradient_it_is_given():
         torch.library.register_autograd("tests::nothing", lambda ctx, g: g)
 
 
-def test_hub_loads_from_a_directory(tmp_path):
-    (tmp_path / "hubconf.py").write_text("import rushlight\ndef tiny(n=2):\n    'Docs.'\n    return n\n")
-    where = str(tmp_path)
-    assert torch.hub.load(where, "tiny", source="local", n=3) == 3
-    assert torch.hub.list(where) == ["tiny"] and torch.hub.help(where, "tiny") == "Docs."
-    with pytest.raises(RuntimeError, match="Cannot find callable other in hubconf"):
-        torch.hub.load(where, "other", source="local")
-    with pytest.raises(NotImplementedError, match="source='local'"):
-        torch.hub.load("owner/name", "tiny")
-    state = torch.nn.Linear(2, 2).state_dict()
-    torch.save(state, tmp_path / "m.pth")
-    read = torch.hub.load_state_dict_from_url(
-        f"file://{tmp_path}/m.pth", model_dir=str(tmp_path / "cache"), progress=False
-    )
-    assert torch.equal(read["weight"], state["weight"])
-    with pytest.raises(RuntimeError, match="invalid hash value"):
-        torch.hub.download_url_to_file(f"file://{tmp_path}/m.pth", str(tmp_path / "x"), "zz", False)
-    assert not (tmp_path / "x").exists()
+def test_there_is_no_hub():
+    from rushlight.hub import load_state_dict_from_url
+
+    with pytest.raises(NotImplementedError):
+        load_state_dict_from_url("https://example.com/model.pth")
 
 
 def test_cuda_amp_warns_and_does_nothing():

@@ -42,10 +42,10 @@ struct FunctionNode : Node {
   int32_t* saved_output;       // per saved value: which output it is, or -1; null if none is
   uint32_t argument_count;
   Bits tensor_arguments, tensor_outputs, differentiable_outputs;
-  bool keep_undefined;  // set_materialize_grads(False)
+  bool keep_undefined;            // set_materialize_grads(False)
   bool keep_undefined_constants;  // the same for outputs marked as not differentiable
-  bool has_objects;     // an attribute may refer to anything: the collector must see the outputs' graph
-  bool accessed;        // saved_tensors was read (clear_saved_tensors_on_access)
+  bool has_objects;  // an attribute may refer to anything: the collector must see the outputs' graph
+  bool accessed;     // saved_tensors was read (clear_saved_tensors_on_access)
 };
 
 // Source::operation of a storage whose tensor was cut off its history by detach_().
@@ -73,10 +73,10 @@ void run_node_prehooks(Node* node, Tensor** grads);
 uint64_t current_run();
 bool will_run(Node* node);
 void call_when_done(PyObject* callback);
-Node* running_node();        // whose derivative is being computed, or null
-bool all_runs_accumulate();  // false inside grad() and backward(inputs=...)
+Node* running_node();                      // whose derivative is being computed, or null
+bool all_runs_accumulate();                // false inside grad() and backward(inputs=...)
 extern thread_local bool enforces_layout;  // of gradients, that of their leaf
-std::vector<Node*> execution_order();  // all nodes of the run, borrowed
+std::vector<Node*> execution_order();      // all nodes of the run, borrowed
 bool run_keeps_graph();
 bool run_accumulates();  // into .grad, that is: backward() and not grad()
 

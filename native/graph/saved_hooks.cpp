@@ -263,8 +263,8 @@ ModuleInit init([](PyObject* module) {
                                {Py_tp_methods, saved_tensor_methods},
                                {Py_tp_getset, saved_tensor_getset},
                                {0, nullptr}};
-  PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0,
-                            Py_TPFLAGS_DEFAULT, saved_slots};
+  PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0, Py_TPFLAGS_DEFAULT,
+                            saved_slots};
   SavedTensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&saved_spec)).release());
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(SavedTensorType));
   PyModule_AddFunctions(module, functions);

@@ -154,6 +154,14 @@ using Tile = decltype(&tile<1>);
 constexpr Tile TILES[] = {nullptr, tile<1>, tile<2>,  tile<3>,  tile<4>,  tile<5>,  tile<6>, tile<7>,
                           tile<8>, tile<9>, tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
 
+// Pairs of floats from the halves of each lane. Not lambdas: those would not be compiled for AVX-512.
+inline __m512 low(__m512 a, __m512 b) {
+  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+inline __m512 high(__m512 a, __m512 b) {
+  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+
 inline void transpose_16x16(__m512 (&r)[16]) {
   __m512 t[16];
 #pragma GCC unroll 8
@@ -161,12 +169,6 @@ inline void transpose_16x16(__m512 (&r)[16]) {
     t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
   }
-  auto low = [](__m512 a, __m512 b) {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  };
-  auto high = [](__m512 a, __m512 b) {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  };
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     r[i] = low(t[i], t[i + 2]);

@@ -387,7 +387,7 @@ ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const 
   return s;
 }
 
-std::string pair_text(const int64_t* at) { return "(" + sizes_between(at, 2, ", ") + ")"; }
+std::string pair_text(const int64_t* at) { return std::string("(").append(sizes_between(at, 2, ", ")) + ")"; }
 
 // im2col(x; kernel_size, dilation, padding, stride)
 PyObject* im2col_forward(const Primitive&, PyObject* const* args, Tensor*) {

@@ -35,8 +35,7 @@ std::string kernel_name(std::string_view op) {
   for (auto [name, kernel] : names) {
     if (op == name) return kernel;
   }
-  for (std::string_view name :
-       {"ceil", "erf", "erfc", "erfinv", "floor", "i0", "lgamma", "round", "trunc"}) {
+  for (std::string_view name : {"ceil", "erf", "erfc", "erfinv", "floor", "i0", "lgamma", "round", "trunc"}) {
     if (op == name) return std::string(op) + "_vml_cpu";
   }
   return std::string(op) + "_cpu";
@@ -56,8 +55,7 @@ std::string kernel_name(std::string_view op) {
     if (op == "signbit") fail(PyExc_NotImplementedError, "signbit is not implemented for complex tensors.");
     if (op == "maximum" || op == "minimum" || op == "fmax" || op == "fmin")
       failf(PyExc_RuntimeError, "%s not implemented for complex tensors.", name);
-    if (op == "heaviside")
-      fail(PyExc_RuntimeError, "heaviside is not yet implemented for complex tensors.");
+    if (op == "heaviside") fail(PyExc_RuntimeError, "heaviside is not yet implemented for complex tensors.");
     if (op == "deg2rad" || op == "rad2deg")
       failf(PyExc_RuntimeError, "%s is not supported for complex tensors.", name);
     if (op == "isneginf" || op == "isposinf")
@@ -68,8 +66,7 @@ std::string kernel_name(std::string_view op) {
          "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
          "use the `~` or `logical_not()` operator instead.");
   }
-  if (op == "relu" && dtype == DType::b1)
-    fail(PyExc_RuntimeError, "Boolean inputs not supported for relu");
+  if (op == "relu" && dtype == DType::b1) fail(PyExc_RuntimeError, "Boolean inputs not supported for relu");
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel_name(op).c_str(),
         dtype_class_name(dtype));
 }

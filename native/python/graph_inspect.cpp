@@ -4,8 +4,8 @@
 // Note [names of composed operations]
 // An operation that is one node in torch may be composed of several here. The user called `roll` and expects
 // to read RollBackward0, so the function that composes (`node_name` of a Function, functions.cpp) gives the
-// node it ends with that name: `name_nodes` puts a copy of the node's primitive, the same but for the name, in
-// its place. If that node is a view of what was computed on the way, the result is no view to the user.
+// node it ends with that name: `name_nodes` puts a copy of the node's primitive, the same but for the name,
+// in its place. If that node is a view of what was computed on the way, the result is no view to the user.
 // rushlight/ops/_node_names.py says which names there are.
 #include <map>
 
@@ -170,7 +170,8 @@ void name_variant(Node* node, PyObject* const* args, bool in_place) {
   const Variants& names = found->second;
   bool by_tensor = node->op->args.size() > 1 && is_tensor(args[1]);
   const std::string* name = nullptr;
-  if (in_place) name = by_tensor && !names.in_place_by_tensor.empty() ? &names.in_place_by_tensor : &names.in_place;
+  if (in_place)
+    name = by_tensor && !names.in_place_by_tensor.empty() ? &names.in_place_by_tensor : &names.in_place;
   if (!name || name->empty()) {
     name = !is_tensor(args[0]) ? &names.of_number : by_tensor ? &names.by_tensor : nullptr;
   }

@@ -215,8 +215,8 @@ Reduction reduction_argument(PyObject* o, DType dtype, const char* function, boo
     return Reduction(i);
   }
   if (!sum_too) {
-    failf(PyExc_RuntimeError, "%s(): Expected reduce to be one of prod, mean, amax or amin but got %s.", function,
-          name);
+    failf(PyExc_RuntimeError, "%s(): Expected reduce to be one of prod, mean, amax or amin but got %s.",
+          function, name);
   }
   failf(PyExc_RuntimeError, "reduce argument must be either %sprod, mean, amax or amin, got %s",
         sum_too ? "sum, " : "", name);
@@ -379,7 +379,7 @@ PyObject* index_copy_forward(const Primitive& op, PyObject* const* args, Tensor*
   auto slice_text = [&](const Tensor* t) {
     std::string text;
     for (int d = 0; d < t->ndim; d++) {
-      if (d != dim) text += (text.empty() ? "" : " ") + std::to_string(t->size(d));
+      if (d != dim) text.append(text.empty() ? "" : " ").append(std::to_string(t->size(d)));
     }
     return text;
   };

@@ -321,8 +321,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
 
 PyObject* tensor_subscript(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    if (any_override(self, index))
-      return through_protocol("__getitem__", self, &index, 1);
+    if (any_override(self, index)) return through_protocol("__getitem__", self, &index, 1);
     Tensor* t = as_tensor(self);
     if (PyLong_CheckExact(index)) return select_at(t, 0, index, 0).release_object();
     if (PySlice_Check(index)) return slice_at(t, 0, index, false).release_object();

@@ -105,10 +105,11 @@ Device parse_device(std::string_view text) {
   else if (text.empty()) {
     fail(PyExc_RuntimeError, "Device string must not be empty");
   } else {
-    fail(PyExc_RuntimeError,
-         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
-         "vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: " +
-             std::string(name));
+    fail(
+        PyExc_RuntimeError,
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
+        "vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: " +
+            std::string(name));
   }
   if (colon != text.npos) {
     std::string_view digits = text.substr(colon + 1);

@@ -6,7 +6,6 @@ from rushlight.nn.functional._checks import functional, require_floating, requir
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
 
-
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
