@@ -125,6 +125,10 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
     elif match := _KIND.match(text):
         kind, culprits = match.group(2), _number(match.group(3) or match.group(4))
         element = match.group(4)
+        if kind == "bool" and (switch := match.group(1)) in dict(given):  # told by name from the numbers
+            value = dict(given)[switch]
+            what = f"must be bool, not {type(value).__name__}"
+            return f"{name}(): argument '{switch}'{place(switch, value)} {what}"
     else:
         return None
     for parameter, value in given:

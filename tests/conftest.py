@@ -1,6 +1,7 @@
 """What every test shares: the mark of the comparisons with torch, and how hypothesis explores."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 from hypothesis import settings
 
 TORCH_TESTS = Path(__file__).parent / "torch"
+
+# Results of a size that tests reach are stored past the caches (Note [streaming stores]) on every machine.
+os.environ.setdefault("RUSHLIGHT_CACHE", str(1 << 21))
 
 # tests/ is on the path, where Python would take the directory tests/torch for an (empty) package torch.
 _torch = importlib.util.find_spec("torch")

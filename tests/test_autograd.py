@@ -574,6 +574,47 @@ def test_an_accumulator_sleeps_and_wakes():
     assert node.next_functions[0][0].variable.tolist() == [1.0, 1.0]
 
 
+def test_a_gradient_of_ones_hands_saved_values_on():
+    """The product of sum()'s gradient with a saved value is that value: given away, or lent to a product."""
+    n = 10_000
+    x = torch.linspace(0.1, 1, n, dtype=torch.float64).requires_grad_()
+    want = (x.exp() * (x.sin() + x.cos())).detach()
+
+    def loss(keep=lambda e, s: None):
+        e, s = x.exp(), x.sin()
+        keep(e, s)
+        return (e * s).sum()
+
+    loss().backward()
+    assert torch.allclose(x.grad, want)
+    for graph in (False, True):  # once more over the same graph, with somebody who writes into the gradients
+        x.grad, seen = None, []
+
+        def watch(e, s, seen=seen):
+            e.register_hook(lambda g: seen.append(g.mul_(2)))
+            s.register_hook(lambda g: seen.append(g.clone()))
+
+        y = loss(watch)
+        y.backward(retain_graph=graph)
+        assert torch.allclose(x.grad, want + (x.exp() * x.sin()).detach())
+        assert {round(one[5].item(), 9) for one in seen} == {
+            round(2 * x[5].sin().item(), 9), round(x[5].exp().item(), 9)
+        }  # fmt: skip
+        if graph:
+            x.grad = None
+            y.backward()
+            assert torch.allclose(x.grad, want + (x.exp() * x.sin()).detach())
+    e = x.exp()
+    (grad,) = torch.autograd.grad((e * x.sin()).sum(), e)
+    grad.zero_()
+    assert torch.equal(e, x.exp())
+    x.grad = None
+    held = []
+    loss(lambda e, s: held.extend((e, s))).backward()
+    assert torch.allclose(x.grad, want)
+    assert torch.equal(held[0], x.exp()) and torch.equal(held[1], x.sin())
+
+
 def test_what_is_saved_of_a_leaf_is_shared_but_never_stale():
     """See Note [sleeping accumulators]: the alias of a leaf is kept for the next operation that saves it."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)

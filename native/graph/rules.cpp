@@ -158,11 +158,36 @@ Ref<PyObject> call_in_rule(Primitive& op, PyObject* const* args) {
   return checked(op.forward(op, args, nullptr));
 }
 
+constexpr int64_t WORTH_LENDING = 4096;  // elements
+
+// The gradient that sum() passes on: one number 1, read over and over. A product with it is the other factor.
+bool is_all_ones(const Tensor* g) {
+  if (!g->numel || g->is_meta()) return false;
+  for (int d = 0; d < g->ndim; d++) {
+    if (g->size(d) != 1 && g->stride(d) != 0) return false;
+  }
+  Scalar one = load(g->dtype, g->data());
+  return one.kind == Scalar::floating && one.d == 1;
+}
+
+// Whether the gradient for this node is read by products alone, which leave it as it is, and shown to no
+// hook.
+bool only_multiplies(const Node* node) {
+  if (node->kind != Node::operation || node->extra || node->op->list_inputs || node->op->joint.function)
+    return false;
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    if (node->edges[i].node && node->op->rules[i].form != Rule::product) return false;
+  }
+  return true;
+}
+
 // The rules that most programs spend their time in are of three forms. The engine runs them without entering
 // the interpreter (a chain of 100 products: 1.4x faster); what Python says remains the definition, and
 // anything but plain tensors and numbers takes that way. Empty if this rule is not such a one.
 // `later`: the inputs whose rules are still to be called; they read g, and perhaps the same saved value.
-Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads, uint16_t later) {
+// `next`: whom the gradient is for, if nobody but the engine sees it on the way; else null.
+Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads, uint16_t later,
+                              const Node* next = nullptr) {
   Tensor* g = grads[0];
   if (rule.form == Rule::any || !g || !is_plain_tensor(g->object())) return {};
   if (rule.form == Rule::identity) return share(g->object());
@@ -192,13 +217,21 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
       }
       return false;
     };
-    if (frees_graph && value.get() == node->saved[slot].object && may_overwrite(v, 2, v) && !read_later() &&
-        g->dtype == v->dtype && same_sizes(g, v)) {
+    if (frees_graph && value.get() == node->saved[slot].object && may_overwrite(v, 2, v, true) &&
+        !read_later() && g->dtype == v->dtype && same_sizes(g, v)) {
       // The node gives the value up at once: if something fails later, it must not be found overwritten.
       Py_CLEAR(node->saved[slot].object);
       if (!node->freed_at.code) node->freed_at = keep(current_source());
+      Py_CLEAR(v->grad_fn);
+      v->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+      v->output_nr = 0;
+      if (is_all_ones(g)) return value;
       return checked(mul.forward(mul, args, v));
     }
+    // Somebody else reads the value too, so it is not given away but lent.
+    if (v->numel >= WORTH_LENDING && next && only_multiplies(next) && g->dtype == v->dtype &&
+        same_sizes(g, v) && is_all_ones(g))
+      return Ref<PyObject>(new_alias(v).release_object());
   }
   return call_in_rule(mul, args);
 }
@@ -223,7 +256,8 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   for (uint32_t i = 0; needs; i++, needs >>= 1) {
     if (!(needs & 1)) continue;
     const Rule& rule = op.rules[i];
-    Ref<PyObject> grad = call_known_rule(node, rule, grads, uint16_t(needs >> 1 << (i + 1)));
+    const Node* next = wanted || modes.anomaly ? nullptr : node->edges[i].node;
+    Ref<PyObject> grad = call_known_rule(node, rule, grads, uint16_t(needs >> 1 << (i + 1)), next);
     if (!grad) grad = call_rule(node, rule, grads, Py_None);
     if (is_plain_tensor(grad.get())) results[i] = TensorRef(as_tensor(grad.release()));
     else results[i] = as_gradient(node, grad.get());
