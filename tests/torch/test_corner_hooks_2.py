@@ -1,9 +1,8 @@
 """Hooks: their order, what they see and may return, how they follow in-place writes, when they go."""
 
-import math
-
 import pytest
 import torch as torch_itself
+from corners import short_names
 from outcomes import collector, outcome
 
 import rushlight
@@ -11,20 +10,9 @@ import rushlight
 
 def cases(torch):
     found, case = collector()
-    Function, _Variable = torch.autograd.Function, torch.autograd.Variable
-    gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
-    L = lambda *s: torch.ones(*s, requires_grad=True)
-    R = lambda *s: torch.arange(1.0, 1 + math.prod(s)).reshape(s).clone().requires_grad_()
-    lambda t: t.grad_fn and t.grad_fn.name()
-
-    def E(f):
-        try:
-            return f()
-        except Exception as error:
-            return type(error).__name__ + ": " + str(error).splitlines()[0]
-
-    def gc_(f, *args):
-        return E(lambda: gradcheck(f, args) and gradgradcheck(f, args))
+    short = short_names(torch)
+    L, R = short.L, short.R
+    Function = torch.autograd.Function
 
     @case("dont materialize")
     def _():

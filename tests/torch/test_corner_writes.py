@@ -1,9 +1,8 @@
 """Saved values and in-place writes through views: values, gradients and refusals."""
 
-import math
-
 import pytest
 import torch as torch_itself
+from corners import short_names
 from outcomes import collector, outcome
 
 import rushlight
@@ -11,21 +10,9 @@ import rushlight
 
 def cases(torch):
     found, case = collector()
-    gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+    short = short_names(torch)
+    L, R, nm, E = short.L, short.R, short.nm, short.E
     G = torch.autograd.graph
-    L = lambda *s: torch.ones(*s, requires_grad=True)
-    R = lambda *s: torch.arange(1.0, 1 + math.prod(s)).reshape(s).clone().requires_grad_()
-    lambda *s: R(*s).double().detach().requires_grad_()
-    nm = lambda t: t.grad_fn and t.grad_fn.name()
-
-    def E(f):
-        try:
-            return f()
-        except Exception as error:
-            return type(error).__name__ + ": " + str(error).splitlines()[0]
-
-    def gc_(f, *args):
-        return E(lambda: gradcheck(f, args) and gradgradcheck(f, args))
 
     @case("sth inplace unpack")
     def _():
