@@ -311,6 +311,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     PyObject* args[] = {walker.view->object(), from->object()};
     Py_DECREF(call_in_place(copy, args));
   } else {
+    if (!walker.view->is_meta()) check_writable(walker.view.get());  // fill_() takes an expanded tensor
     static Primitive& fill = primitive("fill");
     PyObject* args[] = {walker.view->object(), value};
     Py_DECREF(call_in_place(fill, args));

@@ -269,3 +269,19 @@ def test_random_indices(seed):
         written[index] = value
         results.append((plain(picked), plain(leaf.grad), plain(written)))
     assert results[0] == results[1]
+
+
+EXPANDED = ["x[:] = 3", "x[0] = 3", "x[:, 1] = 5.0", "x[None] = 3", "x[...] = lib.ones(3)", "x.fill_(3)"]
+
+
+@pytest.mark.parametrize("write", EXPANDED)
+def test_writes_into_expanded_tensors(write):
+    results = []
+    for lib in (rushlight, torch):
+        x = lib.zeros(1, 3).expand(2, 3)
+        try:
+            exec(write, {"lib": lib, "x": x})
+            results.append(x.tolist())
+        except RuntimeError as error:
+            results.append(str(error).split(".")[0])
+    assert results[0] == results[1]
