@@ -42,7 +42,7 @@ def test_what_can_be_answered_is():
     assert torch.distributed.fsdp.api.StateDictType is torch.distributed.fsdp.StateDictType
 
 
-def test_programs_import_them():
+def test_programs_import_them(tmp_path):
     program = textwrap.dedent("""
         import torch
         import torch.distributed.fsdp.wrap, torch.nn.parallel.distributed, torch._dynamo.config
@@ -54,9 +54,8 @@ def test_programs_import_them():
         torch._dynamo.config.cache_size_limit = 64
         print(is_batchedtensor(torch.ones(1)), Join.__module__)
     """)
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", "-c", program], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "rushlight", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("False torch.distributed.algorithms.join\n", "")
 
 

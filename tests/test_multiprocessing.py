@@ -184,7 +184,7 @@ def test_fresh_processes_find_rushlight_as_torch(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "rushlight", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == "[1.0, 1.0]\n", done.stderr
 
 
