@@ -286,10 +286,7 @@ def test_native_steps_are_the_operations_bit_for_bit(name, options, dtype):
         for optimizer in optimizers:
             optimizer.step()
         for a, b in zip(native, plain):
-            if torch.backends.cpu.get_cpu_capability() == "DEFAULT":  # single operations there round twice
-                assert torch.allclose(a, b, rtol=8 * torch.finfo(dtype).eps, atol=8 * torch.finfo(dtype).eps)
-            else:
-                assert a.tolist() == b.tolist()
+            assert a.tolist() == b.tolist()
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam"])

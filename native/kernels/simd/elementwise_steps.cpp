@@ -1,6 +1,7 @@
 // One step of SGD or Adam on the elements of one parameter. The arithmetic is that of the operations in
-// rushlight/optim, rounded where they round: a product that is added is rounded once, with its sum. What the
-// options choose is chosen outside the loops, so that the compiler turns them into vectors.
+// rushlight/optim, rounded where they round: a product that is added is rounded once, with its sum, where the
+// instruction set can (as in vector.h). What the options choose is chosen outside the loops, so that the
+// compiler turns them into vectors.
 #include <cmath>
 
 #include "../optim_steps.h"
@@ -9,8 +10,13 @@ namespace rl {
 namespace RL_ISA {
 namespace {
 
+#if defined(__FMA__)
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+inline float fma(float a, float b, float c) { return a * b + c; }
+inline double fma(double a, double b, double c) { return a * b + c; }
+#endif
 
 enum Buffer { none, fresh, kept };
 
