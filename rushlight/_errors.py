@@ -75,7 +75,8 @@ _ADVICE = {
     "size mismatch, got input": "The matrix needs as many columns as the vector has elements.",
     "first two dimensions of batch2": "The last size of the first must equal the last but one of the second.",
     "inconsistent tensor size": "A dot product needs two vectors of one length.",
-    "same device": "Move one of them: t.to(other.device).",
+    "is not on the expected device": "Compute on one device. A meta tensor has a shape and no data: "
+    "torch.empty_like(t, device='cpu') makes room for it, to_empty() does for a module.",
     "is invalid for input of size": "The product of the sizes must stay the same; one of them may be -1.",
     "doesn't match the broadcast shape": "An in-place operation cannot make its tensor larger: write "
     "x = x + y instead of x += y.",

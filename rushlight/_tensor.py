@@ -343,9 +343,7 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
             if device.type == "cuda":
                 raise RuntimeError("No CUDA GPUs are available")
             if self.device.type == "meta":
-                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
-                                          "torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
-                                          "when moving module from meta to a different device.")  # fmt: skip
+                raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             return _C.ops.to_device(self, dtype or self.dtype, device)
     if dtype is not None and dtype != self.dtype:
         return _C.ops.to_dtype(self, dtype)
@@ -372,12 +370,12 @@ for _name, _dtype in {
 
 @method
 def type_as(self, other):
-    """This tensor with the dtype of `other`.
+    """This tensor with the dtype and on the device of `other`.
 
     >>> rushlight.tensor([1]).type_as(rushlight.ones(1))
     tensor([1.])
     """
-    return _to(self, other.dtype, None)
+    return _to(self, other.dtype, other.device)
 
 
 @method

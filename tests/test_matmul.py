@@ -371,7 +371,7 @@ def test_meta_products_have_shapes_only():
     assert (a @ b).shape == (5, 2, 4)
     assert (a[0] @ b).device.type == "meta"
     assert linear(a, b.mT, rushlight.ones(4, device="meta")).shape == (5, 2, 4)
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+    with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cpu!"):
         rushlight.ones(2, 3) @ b
 
 

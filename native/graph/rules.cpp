@@ -504,7 +504,7 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   }
   if (!before) fail(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
   Tensor* changed = as_tensor(answer);
-  if (changed->dtype != before->dtype) {
+  if (changed->dtype != before->dtype || !(changed->device() == before->device())) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
           hook_name(hook).c_str(), gradient_type_name(before).c_str(), gradient_type_name(changed).c_str());
   }

@@ -6,6 +6,7 @@
 // rounded once.
 #include "../kernels/conv.h"
 #include "../tensor/iterate.h"
+#include "devices.h"
 #include "window.h"
 
 namespace rl {
@@ -91,11 +92,7 @@ void check_dtypes(const Tensor* x, const Tensor* weight, const Tensor* bias) {
 }
 
 void check_devices(const Tensor* x, const Tensor* other) {
-  if (other && !(x->device() == other->device())) {
-    fail(PyExc_RuntimeError,
-         "Expected all tensors to be on the same device, but found at least two devices, " +
-             device_name(x->device()) + " and " + device_name(other->device()) + "!");
-  }
+  if (other && !(x->device() == other->device())) fail_devices(x->device(), other->device());
 }
 
 void check_bias(const Tensor* bias, const Tensor* weight, int64_t channels, const char* given) {

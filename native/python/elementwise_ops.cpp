@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "../tensor/iterate.h"
-#include "primitive.h"
+#include "devices.h"
 
 namespace rl {
 namespace {
@@ -69,11 +69,6 @@ std::string kernel_name(std::string_view op) {
   if (op == "relu" && dtype == DType::b1) fail(PyExc_RuntimeError, "Boolean inputs not supported for relu");
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel_name(op).c_str(),
         dtype_class_name(dtype));
-}
-
-[[noreturn]] void fail_devices(Device a, Device b) {
-  fail(PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, " +
-                               device_name(a) + " and " + device_name(b) + "!");
 }
 
 // The order of dimensions that most operands agree on, smallest stride last, as a dense layout.
@@ -312,6 +307,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   Promotion promotion;
   Device device;
   bool any = false, meta = false;
+  bool onto_meta = out && out->is_meta();  // nothing is read, so the operands may be anywhere
   int zero_dims = 0;
   for (int k = 0; k < entry.n_inputs; k++) {
     Operand& o = operands[k];
@@ -320,10 +316,11 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       if (!(conditional && k == 0)) promotion.add(o.tensor);
       Device mine = o.tensor->device();
       if (!any || (zero_dims && o.tensor->ndim)) {
-        if (any && !(mine == device) && device.type != DeviceType::cpu) fail_devices(device, mine);
+        if (any && !onto_meta && !(mine == device) && device.type != DeviceType::cpu)
+          fail_devices(device, mine);
         device = mine;
         zero_dims = o.tensor->ndim == 0;
-      } else if (!(mine == device) && !(o.tensor->ndim == 0 && mine.type == DeviceType::cpu)) {
+      } else if (!onto_meta && !(mine == device) && !(o.tensor->ndim == 0 && mine.type == DeviceType::cpu)) {
         fail_devices(device, mine);
       }
       any = true;
@@ -342,7 +339,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
         scalar_argument(args[entry.n_inputs + k], entry.name, op.args[size_t(entry.n_inputs + k)].c_str());
     if (op.options & Primitive::SCALARS_PROMOTE) promotion.add(scalars[k]);
   }
-  meta = device.type == DeviceType::meta;
+  meta = onto_meta || device.type == DeviceType::meta;
   DType compute = promotion.result();
   if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
   if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;

@@ -433,7 +433,7 @@ PyObject* index_fill_forward(const Primitive& op, PyObject* const* args, Tensor*
             t->ndim);
     }
     check_same_device(x, t);
-    if (!t->is_meta()) number = item(t);
+    if (!x->is_meta()) number = item(t);
   } else {
     number = scalar_argument(args[2], "index_fill", "value");
   }

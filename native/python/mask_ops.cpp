@@ -129,7 +129,7 @@ PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
             t->ndim);
     }
-    if (!t->is_meta()) store_checked(item(t), x->dtype, value);
+    if (!x->is_meta()) store_checked(item(t), x->dtype, value);
   } else {
     store_checked(scalar_argument(args[2], "masked_fill", "value"), x->dtype, value);
   }

@@ -8,6 +8,7 @@
 #include "matmul_ops.h"
 
 #include "../tensor/iterate.h"
+#include "devices.h"
 
 namespace rl {
 
@@ -21,8 +22,7 @@ Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i) {
 
 void check_same_device(const Tensor* a, const Tensor* b) {
   if (a->device() == b->device()) return;
-  fail(PyExc_RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, " +
-                               device_name(a->device()) + " and " + device_name(b->device()) + "!");
+  fail_devices(a->device(), b->device());
 }
 
 void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n) {

@@ -65,9 +65,6 @@ struct Arguments {
   }
   void check(const Tensor* x) const {
     if (weight && weight->dtype != x->dtype) fail(PyExc_RuntimeError, "nll_loss: weight of another dtype");
-    if (target->is_meta() != x->is_meta() || (weight && weight->is_meta() != x->is_meta())) {
-      fail(PyExc_RuntimeError, "Tensor on device meta is not on the expected device cpu!");
-    }
   }
 };
 

@@ -6,6 +6,7 @@
 #include "norm_ops.h"
 
 #include "../kernels/elementwise.h"
+#include "devices.h"
 
 namespace rl {
 
@@ -33,11 +34,7 @@ void check_parameter_types(const Tensor* x, std::initializer_list<const Tensor*>
 
 void check_devices(const Tensor* x, std::initializer_list<const Tensor*> others) {
   for (const Tensor* t : others) {
-    if (t && !(t->device() == x->device())) {
-      fail(PyExc_RuntimeError,
-           "Expected all tensors to be on the same device, but found at least two devices, " +
-               device_name(x->device()) + " and " + device_name(t->device()) + "!");
-    }
+    if (t && !(t->device() == x->device())) fail_devices(x->device(), t->device());
   }
 }
 

@@ -5,6 +5,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "devices.h"
 #include "elementwise_ops.h"
 #include "explain.h"
 #include "forward_mode.h"
@@ -367,6 +368,9 @@ void set_view_origin(PyObject* input, PyObject* result) {
 
 Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   try {
+    if (op.input_count > 1 || op.list_inputs) {
+      if (is_mixed(op, args)) return checked(forward_mixed(op, args, out));
+    }
     return checked(op.forward(op, args, out));
   } catch (const Error& error) {
     explain(error, op, args);

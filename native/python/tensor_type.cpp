@@ -370,6 +370,11 @@ int set_data(PyObject* self, PyObject* value, void*) {
       fail(PyExc_RuntimeError,
            "data set to a tensor that requires gradients must be floating point or complex dtype");
     }
+    if (!(t->device() == from->device())) {
+      fail(PyExc_RuntimeError,
+           "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+           "tensor type.");
+    }
     // The accumulator describes the old data. Graphs recorded so far keep it; the next one gets its own.
     bool same = t->dtype == from->dtype && std::ranges::equal(t->sizes(), from->sizes());
     if (!same && t->extra) forget_accumulator(t->extra);

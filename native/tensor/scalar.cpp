@@ -72,7 +72,10 @@ Scalar load(DType dtype, const void* element) {
   return s;
 }
 
-Scalar item(Tensor* t) { return load(t->dtype, t->data()); }
+Scalar item(Tensor* t) {
+  if (t->is_meta()) fail(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
+  return load(t->dtype, t->data());
+}
 
 bool is_number(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;

@@ -127,6 +127,10 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                     f"Mismatch in dtype: grad_output[{index}] has a dtype of {gradient.dtype} and "
                     f"output[{index}] has a dtype of {dtype}."
                 )
+            if gradient.device != device:
+                raise RuntimeError(
+                    f"invalid gradient at index {index} - expected device {device} but got {gradient.device}"
+                )
             made.append(gradient)
         elif gradient is None:
             if isinstance(root, Tensor) and not root.requires_grad:

@@ -491,6 +491,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     tensor([1, 3])
     """
     _check_sortable(input)
+    if input.is_meta:
+        raise NotImplementedError("unique: the number of different elements is not known on the meta device")
     if dim is None:
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)

@@ -281,6 +281,15 @@ def ones(
     return _finish(t, requires_grad, out)
 
 
+def _number(name, value):
+    """What to fill with: a number, or a tensor that is one."""
+    if not isinstance(value, Tensor):
+        return value
+    if value.dim() or value.requires_grad:
+        raise TypeError(f"{name}(): argument 'fill_value' (position 2) must be Number, not Tensor")
+    return value.item()
+
+
 @function
 def full(
     size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
@@ -296,7 +305,8 @@ def full(
             f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
         )
     sizes = _size((size,), "full")
-    return _finish(_C.full(sizes, fill_value, _kind(dtype, out), _device(device)), requires_grad, out)
+    value = _number("full", fill_value)
+    return _finish(_C.full(sizes, value, _kind(dtype, out), _device(device)), requires_grad, out)
 
 
 @function
@@ -358,7 +368,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     _checked(layout, pin_memory)
-    start, end = _ends("linspace", start, end, steps)
+    start, end, device = _ends("linspace", start, end, steps, device)
     dtype = _kind(dtype, out)
     if dtype is None:
         dtype = _C.get_default_dtype()
@@ -373,14 +383,8 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
 
 
-def _value(x):
-    if isinstance(x, Tensor):
-        return 0.0 if x.is_meta else x.item()  # without data any number is as good
-    return x
-
-
-def _ends(name, start, end, steps):
-    """The ends of a range as numbers."""
+def _ends(name, start, end, steps, device):
+    """The ends of a range as numbers, and its device: that of ends which are tensors, unless one is given."""
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         dims = [x.dim() if isinstance(x, Tensor) else 0 for x in (start, end)]
         if any(dims):
@@ -389,12 +393,18 @@ def _ends(name, start, end, steps):
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wrong)}."
             )
-        start, end = (_value(x) for x in (start, end))
+        if device is None and any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
+            device = "meta"
+        known = device is None or _C.device(device).type != "meta"  # there any number is as good
+        start, end = (
+            x if not isinstance(x, Tensor) else x.item() if known else (1j if x.is_complex() else 1.0)
+            for x in (start, end)
+        )
     if isinstance(steps, (float, complex, str)) or steps is None:
         raise invalid_combination(name, (start, end, steps), *_RANGES)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    return start, end
+    return start, end, device
 
 
 _RANGES = tuple(
@@ -414,7 +424,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     tensor([  1.,  10., 100.])
     """
     _checked(layout, pin_memory)
-    start, end = _ends("logspace", start, end, steps)
+    start, end, device = _ends("logspace", start, end, steps, device)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
     if dtype == _C.bool and steps:
         raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
@@ -511,7 +521,8 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
     >>> rushlight.full_like(rushlight.ones(2), 7)
     tensor([7., 7.])
     """
-    return _fill_like(input, fill_value, dtype, layout, device, requires_grad, pin_memory, memory_format)
+    value = _number("full_like", fill_value)
+    return _fill_like(input, value, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
 @method

@@ -1,0 +1,111 @@
+// Calls whose inputs are on two devices: tensors with data and tensors on `meta`, which have only a shape.
+//
+// Kernels rely on all inputs having memory, so no such call reaches one. Start with `is_mixed`, which every
+// primitive asks before it computes. Note [two devices]: where torch gives a tensor on meta (a product whose
+// left side is there, rows of a table that is there), so do we: a model built on meta is often fed with
+// indices that have data. Where torch gives a tensor on the CPU of which no element was computed, we refuse
+// in the words it has for sums.
+#include "devices.h"
+
+#include <vector>
+
+#include "elementwise_ops.h"
+
+namespace rl {
+
+void fail_devices(Device expected, Device found) {
+  fail(PyExc_RuntimeError, "Tensor on device " + device_name(found) + " is not on the expected device " +
+                               device_name(expected) + "!");
+}
+
+namespace {
+
+// These take numbers as 0-dim tensors, copy from one device to another, or look at indices themselves.
+bool sees_to_devices(const Primitive& op) {
+  for (const char* name :
+       {"copy", "fill", "index", "index_put", "masked_fill", "index_fill", "scatter_value"})
+    if (op.name == name) return true;
+  return op.forward == elementwise_forward;
+}
+
+bool follows_first(const Primitive& op) {
+  static const char* const names[] = {
+      "mm",
+      "mm_t",
+      "bmm",
+      "vecmat",
+      "matmul_nd",
+      "matmul_nd_t",
+      "linear_unbiased",
+      "gather",
+      "scatter",
+      "scatter_add",
+      "scatter_reduce",
+      "convolution",
+      "conv_transpose",
+      "linear_nd_unbiased",
+      "take",
+      "cdist",
+      "index_select",
+      "embedding",
+  };
+  for (const char* name : names)
+    if (op.name == name) return true;
+  return false;
+}
+
+TensorRef on_meta(Tensor* t) { return new_tensor(t->sizes(), t->dtype, {DeviceType::meta}); }
+
+template <class F>
+void for_input_tensors(const Primitive& op, PyObject* const* args, F&& f) {
+  for (int i = 0; i < op.input_count; i++) {
+    if (op.list_inputs >> i & 1) {
+      if (!PyTuple_Check(args[i]) && !PyList_Check(args[i])) continue;
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
+        PyObject* o = PySequence_Fast_GET_ITEM(args[i], k);
+        if (is_tensor(o)) f(as_tensor(o));
+      }
+    } else if (is_tensor(args[i])) {
+      f(as_tensor(args[i]));
+    }
+  }
+}
+
+// Of the first input; a layer's bias, which some primitives take first, does not count.
+Device device_of_values(const Primitive& op, PyObject* const* args) {
+  if (op.args[0] == "bias") return as_tensor(args[1])->device();
+  const Tensor* first = nullptr;
+  for_input_tensors(op, args, [&](Tensor* t) { first = first ? first : t; });
+  return first->device();
+}
+
+}  // namespace
+
+bool is_mixed(const Primitive& op, PyObject* const* args) {
+  const Storage* first = nullptr;
+  bool mixed = false;
+  for_input_tensors(op, args, [&](Tensor* t) {
+    if (!first) first = t->storage;
+    mixed |= !(t->storage->device == first->device);
+  });
+  return mixed && !sees_to_devices(op);
+}
+
+PyObject* forward_mixed(const Primitive& op, PyObject* const* args, Tensor* out) {
+  if (!is_tensor(args[0]) || !as_tensor(args[0])->is_meta() || !follows_first(op)) {
+    Device expected = device_of_values(op, args);
+    for_input_tensors(op, args, [&](Tensor* t) {
+      if (!(t->device() == expected)) fail_devices(expected, t->device());
+    });
+  }
+  std::vector<PyObject*> given(args, args + op.args.size());
+  std::vector<TensorRef> shapes;
+  for (int i = 0; i < op.input_count; i++) {
+    if (!is_tensor(args[i]) || as_tensor(args[i])->is_meta()) continue;
+    shapes.push_back(on_meta(as_tensor(args[i])));
+    given[size_t(i)] = shapes.back()->object();
+  }
+  return op.forward(op, given.data(), out);
+}
+
+}  // namespace rl
