@@ -129,7 +129,8 @@ _refs.special: *
 _refs._conversions: *
 _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile.file_path
     get_file_path_2=_compile.file_path log_export_usage
-_C._profiler: gather_traceback symbolize_tracebacks
+_C._profiler: gather_traceback=profiler._traceback.gather_traceback
+    symbolize_tracebacks=profiler._traceback.symbolize_tracebacks
 _inductor.codecache: extract_tensor_metadata_for_cache_key
 _inductor.cpu_vec_isa: pick_vec_isa
 _inductor.runtime:

@@ -115,6 +115,86 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple:
     return parse(*args, **kwargs)
 
 
+class _DisableTorchDispatch:
+    """Inside, neither modes nor classes are asked by `__torch_dispatch__`."""
+
+    def __enter__(self) -> _DisableTorchDispatch:
+        self._before = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_dispatch_mode(self._before[0])
+        _C.set_dispatch_disabled(self._before[1])
+
+
+class _AutoDispatchBelowAutograd:
+    """Inside, nothing is recorded, as below autograd in torch."""
+
+    def __init__(self) -> None:
+        self._before = _C.set_grad_enabled(False)
+
+    def __enter__(self) -> _AutoDispatchBelowAutograd:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self._before)
+
+
+_TorchDispatchModeKey = enum.Enum("_TorchDispatchModeKey", "PROXY FUNCTIONAL FAKE", module=__name__, start=0)
+
+
+def _push_on_torch_dispatch_stack(mode: Any) -> None:
+    """Makes a mode the innermost."""
+    from rushlight.utils._python_dispatch import _push_mode
+
+    _push_mode(mode)
+
+
+def _pop_torch_dispatch_stack(mode_key: Any = None) -> Any:
+    """Takes the innermost mode off."""
+    from rushlight.utils._python_dispatch import _pop_mode
+
+    return _pop_mode()
+
+
+def _dispatch_modes() -> list:
+    from rushlight._dispatching import stack
+
+    return stack.modes
+
+
+def _get_dispatch_mode(mode_key: Any) -> None:
+    """The mode of a compiler: there is none."""
+
+
+def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Runs an operation as if the classes of its arguments were plain."""
+    return _C.Tensor.__torch_dispatch__(func, types, args, kwargs)
+
+
+_warned_of = {"broadcast": False, "keepdim": False}
+
+
+def _set_backcompat_broadcast_warn(on: bool) -> None:
+    """Asks for warnings where a result was another before there was broadcasting: no such version existed."""
+    _warned_of["broadcast"] = bool(on)
+
+
+def _get_backcompat_broadcast_warn() -> bool:
+    """What `_set_backcompat_broadcast_warn` was given."""
+    return _warned_of["broadcast"]
+
+
+def _set_backcompat_keepdim_warn(on: bool) -> None:
+    """Asks for warnings where a result had other dimensions once: no such version existed."""
+    _warned_of["keepdim"] = bool(on)
+
+
+def _get_backcompat_keepdim_warn() -> bool:
+    """What `_set_backcompat_keepdim_warn` was given."""
+    return _warned_of["keepdim"]
+
+
 _executor = {"optimize": True, "profiling": True, "mode": True}
 
 
@@ -136,7 +216,7 @@ def _get_graph_executor_optimize(on: bool | None = None) -> bool:
 NAMES = {
     name: value
     for name, value in list(globals().items())
-    if getattr(value, "__module__", None) == __name__ and name not in ("_swap", "NAMES")
+    if getattr(value, "__module__", None) == __name__ and name not in ("_swap", "NAMES", "_dispatch_modes")
 }
 NAMES |= {
     name: absent_class("torch._C", name)
@@ -156,6 +236,9 @@ NAMES |= {
     "_pop_torch_function_stack": overrides._pop_mode,
     "_get_function_stack_at": lambda at: overrides._get_current_function_mode_stack()[at],
     "_len_torch_function_stack": lambda: len(overrides._get_current_function_mode_stack()),
+    "_len_torch_dispatch_stack": lambda: len(_dispatch_modes()),
+    "_get_dispatch_stack_at": lambda at: _dispatch_modes()[at],
+    "_dispatch_isTensorSubclassLike": lambda tensor: _C.dispatches(tensor),
     "_get_tracing_state": lambda: None,  # no TorchScript trace is ever being taken
     "_is_tracing": lambda: False,
     "has_lapack": True, "has_spectral": True, "has_openmp": False, "has_mkl": False, "has_mkldnn": False,

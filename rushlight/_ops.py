@@ -13,112 +13,6 @@ from typing import Any
 
 from rushlight import _C
 
-# Overloads beyond `default` and `out`, as torch names them.
-_OVERLOADS = """
-_foreach_add:List,Scalar,ScalarList,Tensor acos:default,Scalar acosh:default,Scalar
-add:default,Scalar,Tensor add_:Scalar,Tensor addmm:default,dtype all:default,dim,dims
-angle:default,Scalar any:default,dim,dims arange:default,start,start_step argsort:default,stable
-asin:default,Scalar asinh:default,Scalar atan:default,Scalar atanh:default,Scalar
-atleast_1d:default,Sequence atleast_2d:default,Sequence atleast_3d:default,Sequence
-backward:default,TensorList baddbmm:default,dtype bartlett_window:default,periodic
-bernoulli:default,Tensor,p bernoulli_:Tensor bitwise_and:Scalar,Scalar_Tensor,Tensor
-bitwise_and_:Scalar,Tensor bitwise_left_shift:Scalar_Tensor,Tensor,Tensor_Scalar
-bitwise_left_shift_:Tensor,Tensor_Scalar bitwise_or:Scalar,Scalar_Tensor,Tensor
-bitwise_or_:Scalar,Tensor bitwise_right_shift:Scalar_Tensor,Tensor,Tensor_Scalar
-bitwise_right_shift_:Tensor,Tensor_Scalar bitwise_xor:Scalar,Scalar_Tensor,Tensor
-bitwise_xor_:Scalar,Tensor blackman_window:default,periodic bmm:default,dtype bucketize:Scalar,Tensor
-ceil:default,Scalar clamp:default,Tensor clamp_:default,Tensor clamp_max:default,Tensor
-clamp_max_:default,Tensor clamp_min:default,Tensor clamp_min_:default,Tensor clip:default,Tensor
-clip_:default,Tensor conv1d:default,padding conv2d:default,padding conv3d:default,padding
-conv_transpose2d:input conv_transpose3d:input
-copy:default,Dict_Tensor,Dict_bool,Dict_complex,Dict_float,Dict_str copy_:default,Tensor
-copysign:default,Scalar,Tensor copysign_:Scalar,Tensor cos:default,Scalar cosh:default,Scalar
-count_nonzero:default,dim_IntList ctc_loss:IntList,Tensor cumulative_trapezoid:dx,x
-device:default,with_index div:default,Scalar,Scalar_mode,Tensor,Tensor_mode,out_mode
-div_:Scalar,Scalar_mode,Tensor,Tensor_mode divide:Scalar,Scalar_mode,Tensor,Tensor_mode,out_mode
-divide_:Scalar,Scalar_mode,Tensor,Tensor_mode dsplit:array,int einsum:default,sublist
-embedding_bag:default,padding_idx empty:memory_format
-eq:default,Scalar,Tensor,Tensor_list,bool_list,device,enum,float_list,int_list,str_list
-eq_:Scalar,Tensor erf:default,Scalar erfc:default,Scalar exp:default,Scalar expm1:default,Scalar
-eye:default,m fill:Scalar,Tensor fill_:Scalar,Tensor flatten:using_ints
-float_power:Scalar,Tensor_Scalar,Tensor_Tensor float_power_:Scalar,Tensor floor:default,Scalar
-floor_divide:default,Scalar floor_divide_:Scalar,Tensor fmod:default,Scalar,Tensor fmod_:Scalar,Tensor
-fractional_max_pool2d:default,output fractional_max_pool3d:default,output frexp:default,Tensor
-frobenius_norm:dim gcd:default,int ge:default,Scalar,Tensor ge_:Scalar,Tensor
-gelu_backward:default,grad_input geqrf:default,a
-gradient:array,scalararray,scalarint,scalarrayarray,scalarrayint,tensorarray,tensorarrayint
-greater:Scalar,Tensor greater_:Scalar,Tensor greater_equal:Scalar,Tensor greater_equal_:Scalar,Tensor
-gru:data,input gt:default,Scalar,Tensor gt_:Scalar,Tensor
-hamming_window:default,periodic,periodic_alpha,periodic_alpha_beta hann_window:default,periodic
-histogram:bin_ct,bins_tensor histogramdd:default,TensorList_bins,int_bins hsplit:array,int
-index:Tensor,Tensor_hacked_twin,list_Tensor,list_bool,list_float,list_str
-index_fill:int_Scalar,int_Tensor index_fill_:int_Scalar,int_Tensor index_put:default,hacked_twin
-index_put_:default,hacked_twin is_contiguous:default,memory_format
-isin:Scalar_Tensor,Tensor_Scalar,Tensor_Tensor kaiser_window:default,beta,periodic
-kthvalue:default,values ldexp:default,Tensor le:default,Scalar,Tensor le_:Scalar,Tensor
-leaky_relu_backward:default,grad_input lerp:Scalar,Tensor lerp_:Scalar,Tensor less:Scalar,Tensor
-less_:Scalar,Tensor less_equal:Scalar,Tensor less_equal_:Scalar,Tensor lgamma:default,Scalar
-linalg_cholesky_ex:default,L linalg_cond:default,p_str linalg_eigh:default,eigvals
-linalg_inv_ex:default,inverse linalg_matrix_norm:default,str_ord
-linalg_matrix_rank:default,atol_rtol_float,atol_rtol_tensor,out_tol_tensor,tol_tensor
-linalg_norm:default,ord_str
-linalg_pinv:default,atol_rtol_float,atol_rtol_tensor,out_rcond_tensor,rcond_tensor linalg_svd:default,U
-linspace:default,Scalar_Tensor,Tensor_Scalar,Tensor_Tensor
-log:default,Scalar,complex_complex,float_float log10:default,Scalar log1p:default,Scalar log_softmax:int
-logspace:default,Scalar_Tensor,Tensor_Scalar,Tensor_Tensor lstm:data,input lt:default,Scalar,Tensor
-lt_:Scalar,Tensor masked_fill:Scalar,Tensor masked_fill_:Scalar,Tensor max:default,dim,dim_max,other
-mean:default,dim median:default,dim,dim_values meshgrid:default,indexing min:default,dim,dim_min,other
-mm:default,dtype mode:default,values moveaxis:int,intlist movedim:int,intlist
-mul:default,Scalar,Tensor,left_t,right_ mul_:Scalar,Tensor multiply:Scalar,Tensor
-multiply_:Scalar,Tensor nanmedian:default,dim,dim_values nanquantile:default,scalar
-narrow:default,Tensor
-ne:default,Scalar,Tensor,Tensor_list,bool_list,device,enum,float_list,int_list,str_list
-ne_:Scalar,Tensor neg:default,Scalar norm:Scalar,ScalarOpt_dim,ScalarOpt_dim_dtype,ScalarOpt_dtype
-normal:Tensor_Tensor,Tensor_float,float_Tensor,float_float not_equal:Scalar,Tensor
-not_equal_:Scalar,Tensor pow:Scalar,Tensor_Scalar,Tensor_Tensor pow_:Scalar,Tensor prod:default,dim_int
-qr:default,Q quantile:default,scalar randint:default,low randint_like:default,Tensor,low_dtype
-random:default,from,to random_:default,from,to range:default,out_,step
-remainder:default,Scalar,Scalar_Tensor,Tensor remainder_:Scalar,Tensor
-repeat_interleave:Tensor,self_Tensor result_type:Scalar,Scalar_Tensor,Tensor rnn_relu:data,input
-rnn_tanh:data,input round:default,Scalar,decimals round_:default,decimals rsub:Scalar,Tensor
-scatter:reduce,src,value,value_reduce scatter_:reduce,src,value,value_reduce scatter_reduce:two
-scatter_reduce_:two searchsorted:Scalar,Tensor select:int select_copy:int
-set_:default,source_Storage,source_Storage_storage_offset,source_Tensor,source_Tensor_storage_offset
-sigmoid_backward:default,grad_input silu_backward:default,grad_input sin:default,Scalar
-sinh:default,Scalar size:default,int slice:Tensor slice_copy:Tensor softmax:int
-sort:default,Tensor,any,stable,values,values_stable
-special_chebyshev_polynomial_t:default,n_scalar,x_scalar
-special_chebyshev_polynomial_u:default,n_scalar,x_scalar
-special_chebyshev_polynomial_v:default,n_scalar,x_scalar
-special_chebyshev_polynomial_w:default,n_scalar,x_scalar
-special_hermite_polynomial_h:default,n_scalar,x_scalar
-special_hermite_polynomial_he:default,n_scalar,x_scalar
-special_laguerre_polynomial_l:default,n_scalar,x_scalar
-special_legendre_polynomial_p:default,n_scalar,x_scalar
-special_shifted_chebyshev_polynomial_t:default,n_scalar,x_scalar
-special_shifted_chebyshev_polynomial_u:default,n_scalar,x_scalar
-special_shifted_chebyshev_polynomial_v:default,n_scalar,x_scalar
-special_shifted_chebyshev_polynomial_w:default,n_scalar,x_scalar
-special_xlog1py:default,other_scalar,self_scalar special_xlogy:default,other_scalar,self_scalar
-special_zeta:default,other_scalar,self_scalar split:default,Tensor,sizes split_copy:Tensor
-sqrt:default,Scalar squeeze:default,dim,dims squeeze_:default,dim,dims squeeze_copy:default,dim,dims
-std:default,correction,dim std_mean:default,correction,dim stft:default,center stride:default,int
-sub:default,Scalar,Tensor sub_:Scalar,Tensor subtract:Scalar,Tensor subtract_:Scalar,Tensor
-sum:default,dim_IntList svd:default,U sym_size:default,int sym_stride:default,int tan:default,Scalar
-tanh:default,Scalar tanh_backward:default,grad_input
-tensor_split:indices,sections,tensor_indices_or_sections threshold_backward:default,grad_input
-to:device,dtype,dtype_layout,other,prim_Device,prim_dtype,prim_other topk:default,values transpose:int
-transpose_copy:int trapezoid:dx,x trapz:dx,x triangular_solve:default,X true_divide:Scalar,Tensor
-true_divide_:Scalar,Tensor unbind:int unbind_copy:int unflatten:int unsafe_split:Tensor
-upsample_bicubic2d:default,vec upsample_bilinear2d:default,vec upsample_linear1d:default,vec
-upsample_nearest1d:default,vec upsample_nearest2d:default,vec upsample_nearest3d:default,vec
-upsample_trilinear3d:default,vec values:default,Tensor var:default,correction,dim
-var_mean:default,correction,dim view:default,dtype view_copy:default,dtype vsplit:array,int
-where:default,Scalar,ScalarOther,ScalarSelf,self
-xlogy:OutScalar_Other,OutScalar_Self,OutTensor,Scalar_Other,Scalar_Self,Tensor
-xlogy_:Scalar_Other,Tensor
-"""
-
 # Primitives that torch knows under another name, and of which overload.
 _OF_PRIMITIVE = {
     "add_alpha": "add.Tensor", "sub_alpha": "sub.Tensor", "rsub_number": "rsub.Scalar",
@@ -184,9 +78,7 @@ class OpOverload:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _dispatching.calls:
-            handle, primitive, out = _dispatching.calls[-1]
-            if handle is self:
-                return _C.run_forward(primitive, (*args, *kwargs.values()), out)
+            return _below(self, args, kwargs)
         return self._overloadpacket(*args, **kwargs)
 
     def __str__(self) -> str:
@@ -200,6 +92,29 @@ class OpOverload:
 
     def __reduce__(self) -> Any:
         return _find, (self.namespace, self._overloadpacket.__name__, self._overloadname)
+
+
+def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
+    """A call by somebody who has been asked: computes only. What was asked about is run as the primitive."""
+    handle, primitive, out = _dispatching.calls[-1]
+    if handle is called and primitive is not None:
+        from rushlight._aten_calls import SHOWN, SPECS
+
+        name = primitive.__name__
+        into = None if out is None else args[0]
+        if name in SPECS:
+            left = dict(kwargs)
+            values = SPECS[name].taken(args, left)
+            if not left:
+                result = _C.run_forward(primitive, values, into)
+                return list(result) if primitive.outputs == ("outs",) else result
+        elif name not in SHOWN:
+            return _C.run_forward(primitive, (*args, *kwargs.values()), into)
+    before = _C.set_grad_enabled(False)
+    try:
+        return called._overloadpacket(*args, **kwargs)
+    finally:
+        _C.set_grad_enabled(before)
 
 
 class OpOverloadPacket:
@@ -252,7 +167,7 @@ class _OpNamespace(types.ModuleType):
         self.name = name
 
     def __getattr__(self, op_name: str) -> Any:
-        if not op_name.startswith("__"):
+        if not op_name.startswith("__") or self.name == "aten":
             packet = _packet(self.name, op_name)
             if packet is not None:
                 setattr(self, op_name, packet)
@@ -260,9 +175,6 @@ class _OpNamespace(types.ModuleType):
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
 
 
-_overloads = {
-    name: names.split(",") for name, _, names in (word.partition(":") for word in _OVERLOADS.split())
-}
 _namespaces: dict[str, _OpNamespace] = {}
 
 
@@ -293,9 +205,15 @@ def _public_function(name: str) -> Any:
         found = getattr(space, name, None)
         if callable(found):
             return found
+    from rushlight._aten_calls import SPECS
     from rushlight._underscored import ATEN
 
-    return ATEN.get(name)
+    if name in ATEN:
+        return ATEN[name]
+    for spec in SPECS.values():
+        if spec.overload.partition(".")[0] == name:
+            return lambda *args, **kwargs: spec.primitive(*spec.taken(args, kwargs))
+    return getattr(_C.ops, name, None)
 
 
 def _packet(space: str, name: str) -> OpOverloadPacket | None:
@@ -311,20 +229,10 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
         return None if op is None else OpOverloadPacket(space, name, op, ["default"])
     if space != "aten":
         return None
-    op = _public_function(name)
-    if op is None and name not in _overloads and name not in _primitive_names():
-        return OpOverloadPacket(space, name, None, [])
-    names = _overloads.get(name, ["default"])
-    return OpOverloadPacket(space, name, op, names if name.endswith("_") else [*names, "out"])
+    from rushlight._aten_names import OVERLOADS
 
-
-def _primitive_names() -> set[str]:
-    """Operations of torch that exist here as primitives only: backward kernels, say."""
-    named = {value.partition(".")[0] for value in _OF_PRIMITIVE.values()}
-    return named | {"native_layer_norm", "native_group_norm", "native_layer_norm_backward", "convolution",
-                    "sigmoid_backward", "tanh_backward", "threshold_backward", "detach", "alias", "sym_size",
-                    "sym_numel", "sym_stride", "sym_storage_offset", "is_strides_like_format",
-                    "is_non_overlapping_and_dense"}  # fmt: skip
+    names = OVERLOADS.get(name)
+    return None if names is None else OpOverloadPacket(space, name, _public_function(name), names)
 
 
 _handles: dict[tuple[str, bool], OpOverload] = {}
@@ -338,11 +246,22 @@ def handle_of(primitive: _C.Primitive, in_place: bool) -> OpOverload:
     return _handles[key]
 
 
+def handle_named(name: str) -> OpOverload:
+    """torch.ops.aten.<name>, the overload after the point."""
+    if name not in _named:
+        op, _, overload = name.partition(".")
+        _named[name] = getattr(getattr(namespace("aten"), op), overload)
+    return _named[name]
+
+
+_named: dict[str, OpOverload] = {}
+
+
 def _make_handle(primitive: _C.Primitive, in_place: bool) -> OpOverload:
     named = _OF_PRIMITIVE.get(primitive.__name__)
     name, _, overload = (named or primitive.__name__).partition(".")
-    packet = getattr(namespace("aten"), name + "_" * in_place)
-    if not packet.overloads():
+    packet = getattr(namespace("aten"), name + "_" * in_place, None)
+    if packet is None:
         return namespace("rushlight").__getattr__(primitive.__name__).default
     if not overload:
         overload = "Tensor" if primitive.input_count > 1 and "Tensor" in packet.overloads() else "default"

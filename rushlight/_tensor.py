@@ -207,6 +207,8 @@ def _deepcopy(self, memo):
     from copy import deepcopy
 
     with_grad = self.requires_grad
+    if _C.dispatches(self) and self.data_ptr() == 0:
+        return _deepcopy_wrapper(self, memo)
     plain = _C.as_subclass(self.detach(), Tensor)
     if plain.is_meta:
         copy = _C.empty_strided(tuple(plain.shape), plain.stride(), plain.dtype, plain.device)
@@ -234,6 +236,36 @@ def _deepcopy(self, memo):
     return copy
 
 
+def _deepcopy_wrapper(self, memo):
+    """A wrapper has no memory to copy: its class clones it."""
+    copy = self.detach().clone()
+    if type(copy) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass "
+            "types that properly implement clone() and for which cloning returns another instance of the "
+            "same subclass. You should either properly implement clone() for your subclass or override "
+            "__deepcopy__() if it is intended behavior for clone() to return an instance of a different type."
+        )
+    if self.requires_grad:
+        _C.requires_grad_(copy, True)
+    memo[id(self)] = copy
+    return copy
+
+
+def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, attributes):
+    made = _make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        storage_offset=offset,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    made.__dict__.update(attributes)
+    return made
+
+
 def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
     if values is None:
         t = _C.empty_strided(size, stride, dtype, "meta")
@@ -249,6 +281,9 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
 
 
 def _reduce_ex(self, protocol):
+    if _C.dispatches(self) and self.data_ptr() == 0:
+        place = tuple(self.shape), self.stride(), self.storage_offset(), self.dtype, self.device
+        return _rebuild_wrapper, (type(self), *place, self.requires_grad, dict(self.__dict__))
     plain = _C.as_subclass(self.detach(), Tensor)
     # The elements as they lie in memory, so that the strides stay what they are.
     length = sum((n - 1) * step for n, step in zip(plain.shape, plain.stride())) + 1 if plain.numel() else 0
@@ -274,13 +309,95 @@ def as_subclass(self, cls):
     return _C.view_as_subclass(self, cls)
 
 
-def _make_subclass(cls, data, require_grad=False):
+def _make_subclass(
+    cls,
+    data,
+    require_grad=False,
+    *,
+    dispatch_sizes_strides_policy=None,
+    dispatch_device=False,
+    dispatch_layout=False,
+    device_for_backend_keys=None,
+):
     """The data of a tensor as an instance of a subclass: a leaf that knows nothing of the tensor."""
-    made = _C.as_subclass(_C.detach(data), cls)
+    _refuse_attribute_dispatch(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    before = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
+    try:
+        plain = _C.detach(data)
+    finally:
+        _C.set_dispatch_mode(before[0])
+        _C.set_dispatch_disabled(before[1])
+    made = _C.as_subclass(plain, cls)
     return _C.requires_grad_(made, True) if require_grad else made
 
 
+def _make_wrapper_subclass(
+    cls,
+    size,
+    *,
+    strides=None,
+    storage_offset=None,
+    memory_format=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    dispatch_sizes_strides_policy=None,
+    dispatch_device=False,
+    dispatch_layout=False,
+    _extra_dispatch_keys=None,
+    storage_size=None,
+):
+    """An instance of a subclass with the given sizes and no data: operations on it are its
+    `__torch_dispatch__`'s."""
+    asked = getattr(cls, "__torch_dispatch__", None)
+    if getattr(asked, "__func__", None) is _disabled_torch_dispatch:
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    _refuse_attribute_dispatch(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    if layout is not None and str(layout) != "torch.strided":
+        raise NotImplementedError(f"wrappers of layout {layout} are not implemented: all tensors are strided")
+    dtype = dtype or _C.get_default_dtype()
+    if strides is None:
+        meta = _C.empty(tuple(size), dtype, "meta")
+    else:
+        meta = _C.empty_strided(tuple(size), tuple(strides), dtype, "meta")
+    made = _C.make_wrapper(cls, meta, device, storage_offset or 0)
+    return _C.requires_grad_(made, True) if requires_grad else made
+
+
+def _refuse_attribute_dispatch(sizes, device, layout):
+    if sizes or device or layout:
+        raise NotImplementedError(
+            "sizes, strides, device and layout are attributes of every tensor here: __torch_dispatch__ is "
+            "not asked about them"
+        )
+
+
+def _disabled_torch_dispatch(cls, func, types, args=(), kwargs=None):
+    """Runs an operation on the tensors as if their classes were plain."""
+    before = _C.set_dispatch_disabled(True)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        _C.set_dispatch_disabled(before)
+
+
 Tensor._make_subclass = staticmethod(_make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
+Tensor.__torch_dispatch__ = classmethod(_disabled_torch_dispatch)
+
+
+def _init_subclass(cls, **kwargs):
+    """A class that has a `__torch_dispatch__` and says nothing of `__torch_function__` is not asked."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    if "__torch_dispatch__" in vars(cls):
+        inherited = getattr(cls.__torch_function__, "__func__", None)
+        if inherited is Tensor.__torch_function__.__func__:
+            cls.__torch_function__ = _C._disabled_torch_function_impl
+
+
+Tensor.__init_subclass__ = classmethod(_init_subclass)
 
 
 # ---- conversions

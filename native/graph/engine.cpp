@@ -15,6 +15,7 @@
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
+#include "dispatching.h"
 #include "errors.h"
 #include "modes.h"
 #include "rules.h"
@@ -201,7 +202,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
   }
   static Primitive& plus = primitive("add");
   // Sum into a buffer that only the engine holds; otherwise into a new one.
-  if (!create_graph && !modes.forward) {
+  if (!create_graph && !modes.forward && !asks_dispatch(slot) && !dispatches(grad.get())) {
     bool same = same_sizes(slot, grad.get()) && slot->dtype == grad->dtype;
     if (same && owned_alone(slot) && slot->is_contiguous()) {
       PyObject* args[] = {slot->object(), grad->object()};
@@ -486,7 +487,12 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   if (!extra->grad) {
     // Never somebody else's memory.
     bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
-    if (create_graph) {
+    if (asks_dispatch(grad.get())) {
+      bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
+      TensorRef own = steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf);
+      Py_XSETREF(extra->grad, own.release());
+      track_graph(leaf);  // what a class hangs on its tensors may lead anywhere
+    } else if (create_graph) {
       static Primitive& copy = primitive("copy");
       static Primitive& duplicate = primitive("contiguous_copy");
       if (is_dense(leaf->sizes(), leaf->strides())) {

@@ -3,6 +3,7 @@
 #include "../python/forward_mode.h"
 #include "../python/primitive.h"
 #include "custom.h"
+#include "dispatching.h"
 #include "errors.h"
 #include "modes.h"
 #include "reuse.h"
@@ -206,7 +207,7 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
   if (!real) return {};
   static Primitive& mul = primitive("mul");
   PyObject* args[] = {g->object(), value.get()};
-  if (modes.unrecorded && is_tensor(value.get())) {  // see Note [reusing buffers]
+  if (modes.unrecorded && is_tensor(value.get()) && !asks_dispatch(g)) {  // see Note [reusing buffers]
     Tensor* v = as_tensor(value.get());
     if (!later && may_overwrite(g, 1, v)) return checked(mul.forward(mul, args, g));
     auto read_later = [&] {
@@ -253,14 +254,23 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   for (uint32_t i = 0; i < node->edge_count; i++) {
     if (node->edges[i].node && (!wanted || (*wanted)[i])) needs |= 1u << i;
   }
-  for (uint32_t i = 0; needs; i++, needs >>= 1) {
-    if (!(needs & 1)) continue;
+  auto apply = [&](uint32_t i, uint16_t later) {
     const Rule& rule = op.rules[i];
     const Node* next = wanted || modes.anomaly ? nullptr : node->edges[i].node;
-    Ref<PyObject> grad = call_known_rule(node, rule, grads, uint16_t(needs >> 1 << (i + 1)), next);
+    Ref<PyObject> grad = call_known_rule(node, rule, grads, later, next);
     if (!grad) grad = call_rule(node, rule, grads, Py_None);
     if (is_plain_tensor(grad.get())) results[i] = TensorRef(as_tensor(grad.release()));
     else results[i] = as_gradient(node, grad.get());
+  };
+  // Who looks on sees what torch does: there the first input comes last, by its name.
+  if (needs & 1 && needs != 1 && grads[0] && asks_dispatch(grads[0])) {
+    for (uint32_t i = 1; needs >> i; i++) {
+      if (needs >> i & 1) apply(i, uint16_t((needs >> (i + 1) << (i + 1)) | 1));
+    }
+    return apply(0, 0);
+  }
+  for (uint32_t i = 0; needs; i++, needs >>= 1) {
+    if (needs & 1) apply(i, uint16_t(needs >> 1 << (i + 1)));
   }
 }
 
@@ -378,8 +388,10 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
           {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
     }
     if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
-    if (!modes.grad) return share(saved.object);
-    TensorRef value = new_alias(alias);
+    bool asked = asks_dispatch(alias);
+    if (!modes.grad && !asked) return share(saved.object);
+    TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
+    if (!modes.grad) return Ref<PyObject>(value.release_object());
     if (modes.forward) share_tangent(alias, value.get());
     if (is_differentiable(value->dtype)) {
       Py_INCREF(node->object());
@@ -435,7 +447,10 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     if (from->op != &to) dtype = grad->dtype;
   }
   bool same = grad->ndim == wanted.size() && std::equal(wanted.begin(), wanted.end(), grad->geometry);
-  if (same && grad->dtype == dtype && grad->device() == info.device) return grad;
+  // A wrapper's data is where it likes.
+  bool placed = grad->device() == info.device ||
+                (dispatching_classes && (grad->is_meta() || info.device.type == DeviceType::meta));
+  if (same && grad->dtype == dtype && placed) return grad;
   if (!same) {
     bool can = grad->ndim >= int(wanted.size());
     for (int d = 0; can && d < int(wanted.size()); d++) {
@@ -468,7 +483,7 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
     PyObject* args[] = {grad->object(), dtype_object(dtype)};
     grad = TensorRef(as_tensor(call(to, args)));
   }
-  if (!(grad->device() == info.device)) {
+  if (!placed) {
     failf(PyExc_RuntimeError,
           "Function %s returned an invalid gradient at index %u - expected device %s but got %s",
           node_name(from).c_str(), index, device_name(info.device).c_str(),
@@ -504,7 +519,7 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   }
   if (!before) fail(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
   Tensor* changed = as_tensor(answer);
-  if (changed->dtype != before->dtype || !(changed->device() == before->device())) {
+  if (changed->dtype != before->dtype || !(claimed_device(changed->storage) == claimed_device(before->storage))) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
           hook_name(hook).c_str(), gradient_type_name(before).c_str(), gradient_type_name(changed).c_str());
   }
@@ -575,7 +590,10 @@ void run_prehooks(Node* node, Tensor** grads) {
       TensorRef keep_alive = share(as_tensor(target));
       Extra* kept = extra_of(keep_alive.get());
       if (!kept->grad) {
-        TensorRef own = modes.grad ? share(grads[nr]) : clone(grads[nr]);
+        static Primitive& duplicate = primitive("clone");
+        TensorRef own = modes.grad               ? share(grads[nr])
+                        : asks_dispatch(grads[nr]) ? call_on(duplicate, grads[nr])
+                                                 : clone(grads[nr]);
         kept->grad = own.release();
       } else {
         static Primitive& plus = primitive("add");

@@ -1,6 +1,7 @@
 // What rushlight/autograd calls: running the engine, modes, detach, hooks, and where a graph was cut.
 #include <algorithm>
 
+#include "../graph/dispatching.h"
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
@@ -88,7 +89,8 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "backward_loss(tensor, keep_graph) expected");
     if (!is_plain_tensor(args[0])) Py_RETURN_FALSE;
     Tensor* t = as_tensor(args[0]);
-    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference) Py_RETURN_FALSE;
+    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference || asks_dispatch(t))
+      Py_RETURN_FALSE;
     Edge edge = gradient_edge(t);
     if (!edge.node) Py_RETURN_FALSE;
     Ref<Node> held(edge.node);
@@ -106,7 +108,7 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
-    TensorRef alias = new_alias(t);
+    TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     Extra* extra = extra_of(alias.get());
     alias->flags |= Tensor::CUT_DETACH;
     if (t->requires_grad()) extra->cut = keep(current_source());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "elementwise_ops.h"
+#include "forwards.h"
 
 namespace rl {
 
@@ -25,7 +26,7 @@ bool sees_to_devices(const Primitive& op) {
   for (const char* name :
        {"copy", "fill", "index", "index_put", "masked_fill", "index_fill", "scatter_value"})
     if (op.name == name) return true;
-  return op.forward == elementwise_forward;
+  return real_forward(op) == elementwise_forward;
 }
 
 bool follows_first(const Primitive& op) {

@@ -1,11 +1,14 @@
-// TorchDispatchMode: Python code that sees every operation below autograd.
+// Python code that sees every operation below autograd: TorchDispatchMode, and tensors whose class has a
+// `__torch_dispatch__`.
 //
-// While a mode is active somewhere, `dispatched_forward` stands in the place of every primitive's forward
-// function (forwards.h). In a thread that has a handler it calls handler(primitive, arguments, out or None)
-// and takes what that returns for the result; recording goes on around it as ever. The handler is off while
-// it runs; it puts itself back for the modes below it (rushlight/utils/_python_dispatch.py).
+// While a mode is active somewhere, and from the first tensor of such a class on, `dispatched_forward` stands
+// in the place of every primitive's forward function (forwards.h). If this thread has a mode, or an argument
+// is such a tensor, it calls handler(primitive, arguments, out or None) and takes what that returns for the
+// result; recording goes on around it as ever. The handler is in rushlight/utils/_python_dispatch.py.
+#include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "forwards.h"
+#include "tensor_type.h"
 
 namespace rl {
 namespace {
@@ -16,19 +19,9 @@ std::vector<Forward>& reals() {
 }
 bool timing_now = false, dispatching_now = false;
 
-thread_local PyObject* handler = nullptr;  // owned
-
-class WithoutHandler {
- public:
-  WithoutHandler() : before(std::exchange(handler, nullptr)) {}
-  ~WithoutHandler() {
-    Py_XDECREF(handler);
-    handler = before;
-  }
-  WithoutHandler(const WithoutHandler&) = delete;
-
-  PyObject* before;
-};
+PyObject* handler = nullptr;                      // owned
+PyObject *detacher = nullptr, *reader = nullptr;  // owned
+thread_local bool mode_here = false, subclasses_off = false;
 
 class WithoutForward {
  public:
@@ -47,15 +40,62 @@ bool is_argument(const Primitive& op, PyObject* const* args, PyObject* o) {
   return false;
 }
 
+[[noreturn]] void fail_cast(PyObject* o) {
+  Ref<PyObject> text = checked(PyObject_Str(o));
+  const char* shown = PyUnicode_AsUTF8(text.get());
+  failf(PyExc_RuntimeError, "Unable to cast %s to Tensor", shown ? shown : "?");
+}
+
+// The result of a view operation is a view, whoever made it.
+void make_view(Tensor* of, Tensor* t) {
+  Extra* extra = extra_of(t);
+  extra->origin = ViewOrigin::ordinary;
+  Tensor* base = of->extra && of->extra->base && of->extra->differentiable_view ? of->extra->base : of;
+  if (base == t || extra->base == base) return;
+  Py_INCREF(base->object());
+  Py_XSETREF(extra->base, base);
+  extra->differentiable_view = true;
+  if (t->is_meta() && base->is_meta() &&
+      t->storage != base->storage) {  // wrappers: they count writes together
+    incref(base->storage);
+    decref(t->storage);
+    t->storage = base->storage;
+  }
+  extra->view_version = t->storage->version;
+  if (!PyObject_GC_IsTracked(t->object()) && dispatches(t)) PyObject_GC_Track(t->object());
+}
+
 // A result must be a tensor of its own: the caller gives it a history.
 Ref<PyObject> fresh(const Primitive& op, PyObject* const* args, PyObject* o) {
-  if (!is_tensor(o)) {
-    failf(PyExc_TypeError, "__torch_dispatch__ must return a Tensor for %s, got %s", op.name.c_str(),
-          Py_TYPE(o)->tp_name);
-  }
+  if (!is_tensor(o)) fail_cast(o);
   Tensor* t = as_tensor(o);
-  if (!t->grad_fn && !(t->flags & Tensor::REQUIRES_GRAD) && !is_argument(op, args, o)) return share(o);
-  return Ref<PyObject>(new_alias(t).release_object());
+  Ref<PyObject> result = share(o);
+  if (t->grad_fn || (t->flags & Tensor::REQUIRES_GRAD) || is_argument(op, args, o)) {
+    TensorRef alias = dispatches(t) ? dispatched_detach(t) : new_alias(t);
+    result = Ref<PyObject>(alias.release_object());
+  }
+  if (op.options & Primitive::VIEW && is_tensor(args[0]))
+    make_view(as_tensor(args[0]), as_tensor(result.get()));
+  return result;
+}
+
+bool any_dispatches(PyObject* o) {
+  if (is_plain_tensor(o)) return false;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+      PyObject* element = PySequence_Fast_GET_ITEM(o, i);
+      if (is_tensor(element) && dispatches(as_tensor(element))) return true;
+    }
+    return false;
+  }
+  return is_tensor(o) && dispatches(as_tensor(o));
+}
+
+bool any_dispatches(const Primitive& op, PyObject* const* args) {
+  for (size_t i = 0; i < op.args.size(); i++) {
+    if (any_dispatches(args[i])) return true;
+  }
+  return false;
 }
 
 PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
@@ -64,7 +104,7 @@ PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
 
 }  // namespace
 
-Forward real_forward(const Primitive& op) { return reals()[op.number]; }
+Forward real_forward(const Primitive& op) { return reals().empty() ? op.forward : reals()[op.number]; }
 bool timing_forwards() { return timing_now; }
 bool dispatching_forwards() { return dispatching_now; }
 
@@ -81,16 +121,77 @@ void arrange_forwards(bool timing, bool dispatching) {
   }
 }
 
+bool dispatching_classes = false;
+
+bool asks_about(const Primitive& op, PyObject* const* args) {
+  return dispatching_now && handler && (mode_here || (dispatching_classes && any_dispatches(op, args)));
+}
+
+bool class_dispatches(PyTypeObject* type) {
+  if (subclasses_off) return false;
+  static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");
+  return _PyType_Lookup(type, name) != _PyType_Lookup(TensorType, name);
+}
+
+void start_dispatching() {
+  if (dispatching_classes) return;
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.utils._python_dispatch"));
+  dispatching_classes = true;
+  Ref<PyObject> done = checked(PyObject_CallMethod(module.get(), "_start", nullptr));
+}
+
+bool asks_dispatch(const Tensor* t) { return dispatching_now && (mode_here || dispatches(t)); }
+
+TensorRef dispatched_detach(Tensor* t) {
+  if (!detacher) fail(PyExc_RuntimeError, "nobody is there to be asked about detach");
+  WithoutForward no_tangents;
+  GradMode no_grad(false);
+  Ref<PyObject> result = checked(PyObject_CallOneArg(detacher, t->object()));
+  if (!is_tensor(result.get())) fail_cast(result.get());
+  return TensorRef(as_tensor(result.release()));
+}
+
+TensorRef dispatched_copy(Tensor* grad, Tensor* leaf) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
+  Ref<PyObject> own =
+      checked(PyObject_CallMethod(module.get(), "own_gradient", "OO", grad->object(), leaf->object()));
+  if (!is_tensor(own.get())) fail_cast(own.get());
+  return TensorRef(as_tensor(own.release()));
+}
+
+Ref<PyObject> dispatched_item(Tensor* t) {
+  if (!reader) fail(PyExc_RuntimeError, "nobody is there to be asked about item");
+  GradMode no_grad(false);
+  return checked(PyObject_CallOneArg(reader, t->object()));
+}
+
+void claim_device(Storage* storage, Device device) {
+  if (storage->device.type != DeviceType::meta) fail(PyExc_RuntimeError, "only a wrapper claims a device");
+  storage->bytes[0] = 1;
+  storage->bytes[1] = char(device.type);
+  storage->bytes[2] = char(device.index);
+}
+Device claimed_device(const Storage* storage) {
+  if (storage->device.type != DeviceType::meta || storage->data || storage->kind != Storage::small ||
+      storage->bytes[0] != 1)
+    return storage->device;
+  return {DeviceType(storage->bytes[1]), int8_t(storage->bytes[2])};
+}
+
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (!handler) return next_forward(op, args, out);
+  if (!asks_about(op, args)) return next_forward(op, args, out);
   Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(op.args.size())));
   for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
-  WithoutHandler off;
   WithoutForward no_tangents;
   GradMode no_grad(false);
   PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None};
-  Ref<PyObject> result = checked(PyObject_Vectorcall(off.before, call_args, 3, nullptr));
-  if (out) return Py_NewRef(out->object());
+  uint32_t version = out ? out->storage->version : 0;
+  Ref<PyObject> result = checked(PyObject_Vectorcall(handler, call_args, 3, nullptr));
+  if (out) {
+    if (!is_tensor(result.get())) fail_cast(result.get());
+    out->storage->version = version;  // the write is counted once, by the caller
+    return Py_NewRef(out->object());
+  }
   bool several = op.list_output || op.outputs.size() > 1;
   if (!several) return fresh(op, args, result.get()).release();
   if (!PyTuple_Check(result.get()) && !PyList_Check(result.get()))
@@ -108,16 +209,58 @@ PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor*
 
 namespace {
 
-// set_dispatch_handler(callable or None): of this thread; returns the one before.
-PyObject* py_set_handler(PyObject*, PyObject* given) {
-  PyObject* before = std::exchange(handler, given == Py_None ? nullptr : Py_NewRef(given));
-  return before ? before : Py_NewRef(Py_None);
+// set_dispatch_handler(callable, detach, item): who is asked, in all threads.
+PyObject* py_set_handler(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3) fail(PyExc_TypeError, "set_dispatch_handler(callable, detach, item) expected");
+    Py_XSETREF(handler, Py_NewRef(args[0]));
+    Py_XSETREF(detacher, Py_NewRef(args[1]));
+    Py_XSETREF(reader, Py_NewRef(args[2]));
+    Py_RETURN_NONE;
+  });
 }
 
-// set_dispatching(bool): whether handlers are asked at all, in any thread.
+// set_dispatch_mode(bool): whether this thread has a mode; returns whether it had one.
+PyObject* py_set_mode(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(mode_here, on == Py_True));
+}
+
+// set_dispatch_disabled(bool): whether classes are left alone in this thread; returns what was set before.
+PyObject* py_set_disabled(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(subclasses_off, on == Py_True));
+}
+
+// set_dispatching(bool): whether the handler is asked at all, in any thread; returns whether it is.
 PyObject* py_set_dispatching(PyObject*, PyObject* on) {
-  arrange_forwards(timing_now, on == Py_True);
-  Py_RETURN_NONE;
+  arrange_forwards(timing_now, on == Py_True || dispatching_classes);
+  return PyBool_FromLong(dispatching_now);
+}
+
+// asks_dispatch(tensor): whether somebody is asked about what happens to it.
+PyObject* py_asks(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && asks_dispatch(as_tensor(o)));
+}
+
+// dispatches(object): whether it is a tensor whose class is asked.
+PyObject* py_dispatches(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && dispatches(as_tensor(o)));
+}
+
+// make_wrapper(cls, meta tensor, device, offset): a tensor without data.
+PyObject* py_make_wrapper(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 4 || !PyType_Check(args[0]) || !is_tensor(args[1]) || !as_tensor(args[1])->is_meta())
+      fail(PyExc_TypeError, "make_wrapper(cls, meta tensor, device, offset) expected");
+    long long offset = PyLong_AsLongLong(args[3]);
+    if (offset == -1 && PyErr_Occurred()) throw PythonError{};
+    if (offset < 0) fail(PyExc_RuntimeError, "Tensor: invalid storage offset " + std::to_string(offset));
+    Device device;
+    if (args[2] != Py_None) device = device_from(args[2]);
+    TensorRef made = as_subclass(as_tensor(args[1]), reinterpret_cast<PyTypeObject*>(args[0]));
+    made->offset = offset;
+    if (device.type != DeviceType::meta) claim_device(made->storage, device);
+    return made.release_object();
+  });
 }
 
 // run_forward(primitive, arguments, out or None): what the primitive computes, without history. Modes that
@@ -159,12 +302,16 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-PyMethodDef functions[] = {
-    {"set_dispatch_handler", py_set_handler, METH_O, nullptr},
-    {"set_dispatching", py_set_dispatching, METH_O, nullptr},
-    {"run_forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_run_forward)), METH_FASTCALL,
-     nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+#define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
+                           {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
+                           {"set_dispatch_disabled", py_set_disabled, METH_O, nullptr},
+                           {"dispatches", py_dispatches, METH_O, nullptr},
+                           {"asks_dispatch", py_asks, METH_O, nullptr},
+                           {"make_wrapper", FAST(py_make_wrapper), nullptr},
+                           {"set_dispatching", py_set_dispatching, METH_O, nullptr},
+                           {"run_forward", FAST(py_run_forward), nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 

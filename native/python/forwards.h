@@ -12,6 +12,8 @@ Forward real_forward(const Primitive& op);
 void arrange_forwards(bool timing, bool dispatching);
 bool timing_forwards();
 bool dispatching_forwards();
+// Whether Python is asked about this call.
+bool asks_about(const Primitive& op, PyObject* const* args);
 
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp

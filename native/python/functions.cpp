@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "forwards.h"
 #include "primitive.h"
 #include "profiler.h"
 #include "tensor_type.h"
@@ -182,6 +184,19 @@ PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t po
   return dispatch_torch_function(function, list.get(), kwargs.get());
 }
 
+// The call with an `out=` that `__torch_dispatch__` is asked about (rushlight/_dispatching.py).
+PyObject* dispatch_out(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  Ref<PyObject> list = checked(PyTuple_New(positional));
+  for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+  Ref<PyObject> kwargs = checked(PyDict_New());
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
+      throw PythonError{};
+  }
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
+  return PyObject_CallMethod(module.get(), "ask_out", "OOO", function, list.get(), kwargs.get());
+}
+
 // A call that failed because of its arguments, worded as torch words it (rushlight/_arguments.py). Keeps the
 // error that is set if there is nothing better to say.
 void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
@@ -234,6 +249,14 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
     for (Py_ssize_t i = 0; i < n && !asks; i++) asks = any_override(args[i]);
     if (asks) {
       return guarded([&] { return dispatch_call(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
+    }
+  }
+  if (kwnames && dispatching_forwards()) {
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+      PyObject* out = args[positional + i];
+      if (PyTuple_GET_ITEM(kwnames, i) != out_name || !is_tensor(out) || !asks_dispatch(as_tensor(out))) continue;
+      return guarded([&] { return dispatch_out(self, args, positional, kwnames); });
     }
   }
   if (!profiling()) return call_wrapped(f, args, nargsf, kwnames);
@@ -409,7 +432,17 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
+// rewrap(function, callable): what a public function calls from now on.
+PyObject* rewrap(PyObject*, PyObject* args) {
+  PyObject *function, *wrapped;
+  if (!PyArg_ParseTuple(args, "O!O", FunctionType, &function, &wrapped)) return nullptr;
+  PyObject*& slot = self_function(function)->wrapped;
+  Py_XSETREF(slot, Py_NewRef(wrapped));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"rewrap", rewrap, METH_VARARGS, nullptr},
     {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
     {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
     {"_is_torch_function_enabled", is_torch_function_enabled, METH_NOARGS, nullptr},

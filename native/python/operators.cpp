@@ -2,6 +2,7 @@
 //
 // Operands that are plain tensors or numbers take the fast path. A subclass or a foreign type with
 // __torch_function__ is handed to Python under the name of the method that torch would name.
+#include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
@@ -354,6 +355,12 @@ Scalar number_of(Tensor* t) {
   if (t->numel != 1) {
     failf(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
           (long long)t->numel);
+  }
+  if (asks_dispatch(t)) {
+    Ref<PyObject> answer = dispatched_item(t);
+    Scalar number;
+    if (scalar_from_python(answer.get(), number)) return number;
+    failf(PyExc_RuntimeError, "Unable to cast %s to a number", Py_TYPE(answer.get())->tp_name);
   }
   if (t->is_meta()) fail(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
   return item(t);

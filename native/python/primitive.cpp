@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "../graph/dispatching.h"
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
@@ -9,6 +10,7 @@
 #include "elementwise_ops.h"
 #include "explain.h"
 #include "forward_mode.h"
+#include "forwards.h"
 
 namespace rl {
 
@@ -95,7 +97,15 @@ Saved save_tensor(Tensor* t, bool keep_history) {
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
   }
-  TensorRef alias = new_alias(t);
+  if (keep_history && dispatches(t))
+    return {Py_NewRef(t->object()), t->storage->version, t->storage->silent_version};
+  bool asked = !keep_history && asks_dispatch(t);
+  TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);
+  if (asked && alias->is_meta() && t->is_meta() && alias->storage != t->storage) {  // they count writes together
+    incref(t->storage);
+    decref(alias->storage);
+    alias->storage = t->storage;
+  }
   if (modes.forward) share_tangent(t, alias.get());
   if (keep_history) {
     alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
@@ -136,7 +146,10 @@ Saved save_value(PyObject* o, bool copy) {
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (!copy) return save_tensor(t, true);
-    TensorRef kept = clone(t);  // written in place by this very operation
+    // Written in place by this very operation.
+    static Primitive& duplicate = primitive("clone");
+    GradMode unrecorded(false);
+    TensorRef kept = asks_dispatch(t) ? call_on(duplicate, t) : clone(t);
     if (modes.forward) share_tangent(t, kept.get(), true);
     kept->grad_fn = t->grad_fn;
     kept->output_nr = t->output_nr;
@@ -369,7 +382,7 @@ void set_view_origin(PyObject* input, PyObject* result) {
 Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   try {
     if (op.input_count > 1 || op.list_inputs) {
-      if (is_mixed(op, args)) return checked(forward_mixed(op, args, out));
+      if (is_mixed(op, args) && !asks_about(op, args)) return checked(forward_mixed(op, args, out));
     }
     return checked(op.forward(op, args, out));
   } catch (const Error& error) {
@@ -538,7 +551,7 @@ PyObject* get_in_place(PyObject* self, void*) {
 PyObject* get_view(PyObject* self, void*) { return PyBool_FromLong(self_op(self).options & Primitive::VIEW); }
 
 PyObject* get_elementwise(PyObject* self, void*) {
-  return PyBool_FromLong(self_op(self).forward == elementwise_forward);
+  return PyBool_FromLong(real_forward(self_op(self)) == elementwise_forward);
 }
 PyObject* get_list_inputs(PyObject* self, void*) { return PyLong_FromLong(self_op(self).list_inputs); }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "../graph/dispatching.h"
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
@@ -112,7 +113,7 @@ PyObject* get_shape(PyObject* self, void*) {
 }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(self_tensor(self)->dtype)); }
 PyObject* get_device(PyObject* self, void*) {
-  return guarded([&] { return device_object(self_tensor(self)->device()); });
+  return guarded([&] { return device_object(claimed_device(self_tensor(self)->storage)); });
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->ndim); }
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(self_tensor(self)->itemsize()); }
@@ -353,7 +354,8 @@ int set_hooks(PyObject* self, PyObject* value, void* name) {
 
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    TensorRef alias = new_alias(self_tensor(self));
+    Tensor* t = self_tensor(self);
+    TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     alias->flags |= Tensor::DATA_ALIAS;
     return alias.release_object();
   });
@@ -507,6 +509,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
          "sure "
          "your class inherits from Tensor.");
   }
+  if (!dispatching_classes && class_dispatches(type)) start_dispatching();
   PyObject* shell = type->tp_alloc(type, 0);
   if (!shell) throw PythonError{};
   TensorRef result(as_tensor(shell));

@@ -50,6 +50,12 @@ __all__ = [
 ]
 
 
+def _asked_ones(root: Any) -> Any:
+    from rushlight import ones_like, preserve_format
+
+    return ones_like(root, memory_format=preserve_format)
+
+
 def _as_tuple(value: Any) -> tuple:
     return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
@@ -151,7 +157,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                     f"grad can be implicitly created only for real scalar outputs but got {dtype}"
                 )
             if isinstance(root, Tensor):
-                made.append(_C.ones_like(root))
+                made.append(_C.ones_like(root) if not _C.asks_dispatch(root) else _asked_ones(root))
             else:
                 from rushlight import ones
 

@@ -59,18 +59,23 @@ def _run_on_profiler_stop() -> None:
 _is_profiler_enabled = False
 
 
+# Products with a transposed operand, which torch sees as products of a view.
+_PLAIN_PRODUCT = {
+    f"{name}_{form}": name for name in ("mm", "bmm", "matmul_nd") for form in ("nh", "hn")
+}  # fmt: skip
+
+
 @functools.cache
 def _shown_name(name: str) -> str:
     """The name of an event: that of the primitive as torch has it, `aten::sum` for `sum_dim`."""
     from rushlight._ops import _OF_PRIMITIVE
-    from rushlight.utils._python_dispatch import _TRANSPOSED
 
     space, separator, primitive = name.rpartition("::")
     if space != "aten":
         return name
     ending = "_" if primitive.endswith("_") else ""
     primitive = primitive.removesuffix("_") if ending else primitive
-    primitive = _TRANSPOSED.get(primitive, (primitive,))[0]
+    primitive = _PLAIN_PRODUCT.get(primitive, primitive)
     named = _SHOWN.get(primitive) or _OF_PRIMITIVE.get(primitive, primitive).partition(".")[0].lstrip("_")
     return f"{space}{separator}{named}{ending}"
 

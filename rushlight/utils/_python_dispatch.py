@@ -1,11 +1,11 @@
-"""Modes that see every operation below autograd.
+"""Modes and classes that see every operation below autograd.
 
-Inside `with Mode():` each primitive that runs, also those of a backward, is handed to the mode's
+Inside `with Mode():` each operation that runs, also those of a backward, is handed to the mode's
 `__torch_dispatch__(func, types, args, kwargs)`, which returns the result, usually `func(*args, **kwargs)`.
-Recording goes on around it, so what a mode returns takes part in autograd. `func` is a handle of `torch.ops`;
-the arguments are the primitive's: tensors first, then attributes. Factories (`torch.ones`) and what only
-changes a tensor's description are no primitives and are not seen. How primitives are intercepted is in
-native/python/dispatch_mode.cpp.
+A Tensor subclass with a `__torch_dispatch__` is asked likewise about operations on its instances. Recording
+goes on around it, so what is returned takes part in autograd. `func` is a handle of `torch.ops`; the
+arguments are torch's where torch has the operation (rushlight/_aten_calls.py), else those of a primitive. Who
+is asked and when is in rushlight/_dispatching.py.
 """
 
 from __future__ import annotations
@@ -15,77 +15,21 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight import _C
-from rushlight._ops import _dispatching, handle_of
+from rushlight import _C, _dispatching
+from rushlight._dispatching import show_modes as _show_modes
+from rushlight._dispatching import stack as _stack
 
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "is_traceable_wrapper_subclass"]
 
-
-class _Stack(threading.local):
-    """The modes that are active in this thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.modes: list[TorchDispatchMode] = []
-
-
-_stack = _Stack()
 _active = 0  # modes in all threads
 _lock = threading.Lock()
-# Products with a transposed operand, which torch sees as products of a view.
-_TRANSPOSED = {
-    "mm_nh": ("mm", False, True), "mm_hn": ("mm", True, False), "bmm_nh": ("bmm", False, True),
-    "bmm_hn": ("bmm", True, False), "matmul_nd_nh": ("matmul_nd", False, True),
-    "matmul_nd_hn": ("matmul_nd", True, False),
-}  # fmt: skip
+_C.set_dispatch_handler(_dispatching.handle, _dispatching.detach, _dispatching.item)
 
 
-def _as_torch(primitive: Any, args: tuple) -> tuple[Any, tuple, tuple | None]:
-    """A primitive that torch does not have in terms of one that it has: that one, its arguments, and the
-    sizes of the result if they are others."""
-    name = primitive.__name__
-    if name in _TRANSPOSED:
-        other, first, second = _TRANSPOSED[name]
-        primitive, name = getattr(_C.ops, other), other
-        args = (args[0].mH if first else args[0], args[1].mH if second else args[1])
-    if name.startswith("linear"):
-        x, weight = args[-2:]
-        sizes = (*x.shape[:-1], weight.shape[0])
-        x, sides = (x, None) if x.dim() == 2 else (x.reshape(-1, x.shape[-1]), sizes)
-        if len(args) == 3:
-            return _C.ops.addmm, (args[0], x, weight.t(), 1, 1), sides
-        return _C.ops.mm, (x, weight.t()), sides
-    if name == "matmul_nd":
-        a, b = args
-        if b.dim() == 2 and a.dim() > 2:
-            return _C.ops.mm, (a.reshape(-1, a.shape[-1]), b), (*a.shape[:-1], b.shape[-1])
-        if a.dim() > 2 and a.shape[:-2] == b.shape[:-2]:
-            sizes = (*a.shape[:-1], b.shape[-1])
-            return _C.ops.bmm, (a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])), sizes
-    return primitive, args, None
-
-
-def _handle(primitive: Any, args: tuple, out: Any) -> Any:
-    """Asks the innermost mode about a primitive; called by the native code with dispatching switched off."""
-    mode = _stack.modes.pop()
-    _show_modes()
-    try:
-        sizes = None
-        if out is None:
-            primitive, args, sizes = _as_torch(primitive, args)
-        handle = handle_of(primitive, out is not None)
-        _dispatching.calls = (*_dispatching.calls, (handle, primitive, out))
-        try:
-            types = tuple({type(x) for x in args if isinstance(x, _C.Tensor)} - {_C.Tensor})
-            result = mode.__torch_dispatch__(handle, types, args, {})
-            return result if sizes is None else result.reshape(sizes)
-        finally:
-            _dispatching.calls = _dispatching.calls[:-1]
-    finally:
-        _stack.modes.append(mode)
-
-
-def _show_modes() -> None:
-    _C.set_dispatch_handler(_handle if _stack.modes else None)
+def _start() -> None:
+    """From now on there are tensors whose class is asked; called by the native code."""
+    _dispatching.intercept(True)
+    _C.set_dispatching(True)
 
 
 class TorchDispatchMode:
@@ -145,6 +89,7 @@ def _push_mode(mode: TorchDispatchMode) -> None:
     with _lock:
         _active += 1
         if _active == 1:
+            _dispatching.intercept(True)
             _C.set_dispatching(True)
     _stack.modes.append(mode)
     _show_modes()
@@ -156,8 +101,8 @@ def _pop_mode() -> TorchDispatchMode:
     _show_modes()
     with _lock:
         _active -= 1
-        if not _active:
-            _C.set_dispatching(False)
+        if not _active and not _C.set_dispatching(False):
+            _dispatching.intercept(False)
     return mode
 
 
@@ -212,6 +157,28 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
     return is_traceable_wrapper_subclass_type(type(t))
 
 
+def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None) -> Any:
+    """A wrapper like `t` around `callback(name, inner)` of each tensor that it wraps."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    made = type(t).__tensor_unflatten__(inner, context, size, stride)
+    if made.shape != size or made.stride() != stride:
+        raise AssertionError(
+            f"Expected return value from {type(t)}__tensor_unflatten__() to have shape equal to {size} and "
+            f"stride equal to {stride}, but got: shape={made.shape}, stride={made.stride()}"
+        )
+    return made
+
+
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """For `__torch_dispatch__` of subclasses that wrap tensors, which is never called."""
-    raise NotImplementedError("return_and_correct_aliasing: subclasses have no __torch_dispatch__ here")
+    """What `__torch_dispatch__` of a wrapper returns: the wrapper that was written to, if one was. Views are
+    told what they are views of by whoever asked."""
+    written = (kwargs or {}).get("out")
+    if written is not None:
+        return written
+    name = func.__name__.partition(".")[0]
+    if name.endswith("_") and not name.endswith("__") and isinstance(args[0], _C.Tensor):
+        return args[0]
+    return out

@@ -1,0 +1,33 @@
+// Tensors of classes that have a `__torch_dispatch__`: what the graph and the engine ask about them.
+//
+// Such a tensor may have no data of its own (it wraps others), so nothing may be done to it natively that is
+// not a primitive: a saved input is the object itself, a saved output is detached by the class, gradients are
+// never stolen or summed in place. See python/dispatch_mode.cpp, where primitives are handed to the class.
+#pragma once
+#include "../tensor/tensor.h"
+
+namespace rl {
+
+extern bool dispatching_classes;  // a tensor of such a class has been made
+bool class_dispatches(PyTypeObject* type);
+void start_dispatching();  // to be called when the first tensor of such a class is made
+
+inline bool dispatches(const Tensor* t) {
+  return dispatching_classes && !is_plain_tensor(reinterpret_cast<PyObject*>(const_cast<Tensor*>(t))) &&
+         class_dispatches(Py_TYPE(const_cast<Tensor*>(t)));
+}
+// Whether Python is asked about what happens to t: by its class, or by a mode of this thread.
+bool asks_dispatch(const Tensor* t);
+
+// t without history, as whoever is asked makes it.
+TensorRef dispatched_detach(Tensor* t);
+
+// A gradient of its own for a leaf.
+TensorRef dispatched_copy(Tensor* grad, Tensor* leaf);
+Ref<PyObject> dispatched_item(Tensor* t);  // its number
+
+// The device that a wrapper claims to be on: its storage is on the meta device, whose record has room for it.
+void claim_device(Storage* storage, Device device);
+Device claimed_device(const Storage* storage);
+
+}  // namespace rl

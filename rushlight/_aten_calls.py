@@ -1,0 +1,417 @@
+"""How the primitives are called in torch: what `__torch_dispatch__` is shown.
+
+A line of `_SPECS` says for a primitive which overload of torch it is and in which order that takes the
+primitive's arguments. `dim[]` is shown as a list, `=value` is a default (arguments at their defaults are not
+shown, as in torch), what follows `*` is given by keyword, `s:alpha` is called alpha there. Primitives that
+torch composes of others are in `COMPOSED`: they are taken apart before anybody is asked.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+_SPECS = """
+add_alpha add.Tensor a b * s:alpha=1
+sub_alpha sub.Tensor a b * s:alpha=1
+addmm addmm.default input mat1 mat2 * beta=1 alpha=1
+addmv addmv.default input mat vec * beta=1 alpha=1
+addr addr.default input vec1 vec2 * beta=1 alpha=1
+addbmm addbmm.default input batch1 batch2 * beta=1 alpha=1
+baddbmm baddbmm.default input batch1 batch2 * beta=1 alpha=1
+addcmul addcmul.default a b c * s:value=1
+addcdiv addcdiv.default a b c * s:value=1
+amax amax.default x dim[]=[] keepdim=False
+amin amin.default x dim[]=[] keepdim=False
+argmax argmax.default x dim=None keepdim=False
+argmin argmin.default x dim=None keepdim=False
+cat cat.default tensors[] dim=0
+stack stack.default tensors[] dim=0
+clamp_scalar clamp.default x s=None t=None
+clamp_min_scalar clamp.default x s=None
+contiguous_copy clone.default x
+constant_pad_nd constant_pad_nd.default x pad[] value=0
+copy copy.default x source
+diagonal diagonal.default x offset=0 dim1=0 dim2=1
+elu elu.default x s t=1 u=1
+embedding embedding.default weight index padding_idx=-1 scale=False
+expand expand.default x size[]
+flip flip.default x dims[]
+gather gather.default x dim index
+index index.Tensor x indices[]
+index_put index_put.default x indices[] values accumulate=False
+index_select index_select.default x dim index
+index_add index_add.default x dim index source * alpha=1
+index_copy index_copy.default x dim index source
+index_reduce index_reduce.default x dim index source reduce * include_self=True
+leaky_relu leaky_relu.default x s=0.01
+lerp lerp.Tensor a b c
+lerp_scalar lerp.Scalar a b s
+logsumexp logsumexp.default x dim[] keepdim=False
+max_dim max.dim x dim keepdim=False
+min_dim min.dim x dim keepdim=False
+median_dim median.dim x dim=-1 keepdim=False
+nanmedian_dim nanmedian.dim x dim=-1 keepdim=False
+mode mode.default x dim=-1 keepdim=False
+kthvalue kthvalue.default x k dim=-1 keepdim=False
+mean mean.default x * dtype=None
+mean_dim mean.dim x dim[] keepdim=False * dtype=None
+mse_loss mse_loss.default x target reduction=1
+native_layer_norm native_layer_norm.default x normalized_shape[] weight bias eps
+nan_to_num nan_to_num.default x s=None t=None u=None
+normal normal.default x mean=0 std=1 * generator=None
+permute permute.default x dims[]
+pow_scalar pow.Tensor_Scalar x s
+scalar_pow pow.Scalar s x
+prod prod.default x * dtype=None
+prod_dim prod.dim_int x dim keepdim=False * dtype=None
+repeat repeat.default x repeats[]
+roll roll.default x shifts[] dims[]=[]
+round_decimals round.decimals x * s:decimals
+scatter scatter.src x dim index src
+scatter_add scatter_add.default x dim index src
+scatter_reduce scatter_reduce.two x dim index src reduce * include_self=True
+scatter_value scatter.value x dim index value
+select select.int x dim index
+softplus softplus.default x s=1 t=20
+softplus_backward softplus_backward.default a b s t
+sort sort.default x dim=-1 descending=False
+squeeze_dim squeeze.dim x dim
+squeeze_dims squeeze.dims x dim[]
+sum sum.default x * dtype=None
+sum_dim sum.dim_IntList x dim[] keepdim=False * dtype=None
+nansum nansum.default x dim[]=None keepdim=False * dtype=None
+threshold_backward threshold_backward.default a b s
+to_dtype _to_copy.default x * dtype=None
+to_device _to_copy.default x * dtype=None device=None
+topk topk.default x k dim=-1 largest=True
+transpose transpose.int x dim0 dim1
+tril tril.default x diagonal=0
+triu triu.default x diagonal=0
+unbind unbind.int x dim=0
+unfold unfold.default x dim size step
+uniform uniform.default x from=0 to=1 * generator=None
+bernoulli_number bernoulli.float x p=0.5 * generator=None
+bernoulli_tensor bernoulli.Tensor x p * generator=None
+bernoulli bernoulli.default p * generator=None
+exponential exponential.default x lambd=1 * generator=None
+unsqueeze unsqueeze.default x dim
+vector_norm linalg_vector_norm.default x ord=2 dim[]=None keepdim=False * dtype=None
+split_with_sizes split_with_sizes.default x sizes[] dim=0
+gelu_tanh gelu.default x
+count_nonzero count_nonzero.dim_IntList x dim[]
+cummax cummax.default x dim
+cummin cummin.default x dim
+"""
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "(none)"
+
+
+_NONE = _Missing()
+
+
+class Spec:
+    """One line of the table: from the primitive's arguments to torch's and back."""
+
+    def __init__(self, line: str) -> None:
+        primitive, self.overload, *words = line.split()
+        self.primitive = getattr(ops, primitive)
+        names = self.primitive.args
+        self.fields: list[tuple[int, str, bool, Any, bool]] = []
+        keyword = False
+        for word in words:
+            if word == "*":
+                keyword = True
+                continue
+            name, equals, default = word.partition("=")
+            listed = name.endswith("[]")
+            ours, _, theirs = name.removesuffix("[]").partition(":")
+            value = ast.literal_eval(default) if equals else _NONE
+            self.fields.append((names.index(ours), theirs or ours, listed, value, keyword))
+
+    def shown(self, args: tuple) -> tuple[tuple, dict]:
+        """torch's arguments of a call of the primitive."""
+        positional: list[Any] = []
+        kept = 0
+        kwargs = {}
+        for at, name, listed, default, keyword in self.fields:
+            value = args[at]
+            if listed:
+                value = [value] if isinstance(value, (int, Tensor)) else value
+                value = None if value is None else list(value)
+            if keyword:
+                if not _same(value, default):
+                    kwargs[name] = value
+            else:
+                positional.append(value)
+                if not _same(value, default):
+                    kept = len(positional)
+        return tuple(positional[:kept]), kwargs
+
+    def taken(self, args: tuple, kwargs: dict) -> tuple:
+        """The primitive's arguments of such a call; kwargs is emptied of what was used."""
+        values: list[Any] = [None] * len(self.primitive.args)
+        place = 0
+        for at, name, listed, default, keyword in self.fields:
+            if name in kwargs:
+                value = kwargs.pop(name)
+            elif not keyword and place < len(args):
+                value = args[place]
+            elif default is _NONE:
+                raise TypeError(f"{self.overload}() is missing value for argument '{name}'")
+            else:
+                value = default
+            place += not keyword
+            values[at] = tuple(value) if listed and value is not None else value
+        return tuple(values)
+
+
+def _same(value: Any, default: Any) -> bool:
+    if default is _NONE or isinstance(value, Tensor):
+        return False
+    return type(value) is not bool and value == default if not isinstance(default, bool) else value is default
+
+
+SPECS = {line.split()[0]: Spec(line) for line in _SPECS.strip().splitlines()}
+
+# ---- primitives that need a look at their arguments: (overload, arguments, keywords)
+
+_WITH_SCALAR = {
+    "eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor",
+}  # fmt: skip
+_OVER_ALL = {"all", "any"}
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, Tensor)
+
+
+def _compared(name: str) -> Callable:
+    def show(a, b):
+        return f"{name}.{'Scalar' if _is_number(b) else 'Tensor'}", (a, b), {}
+
+    return show
+
+
+def _all_any(name: str) -> Callable:
+    def show(x, dim, keepdim):
+        if dim is None:
+            return f"{name}.default", (x,), {}
+        if isinstance(dim, int):
+            return f"{name}.dim", (x, dim, keepdim) if keepdim else (x, dim), {}
+        return f"{name}.dims", (x, list(dim), keepdim) if keepdim else (x, list(dim)), {}
+
+    return show
+
+
+def _softmax(name: str) -> Callable:
+    return lambda x, dim: (f"{name}.default", (x, dim, False), {})
+
+
+def _known(x: Tensor, size: Any) -> list[int]:
+    """A size of which one may be -1, in full."""
+    rest = math.prod(s for s in size if s != -1)
+    return [x.numel() // rest if s == -1 and rest else s for s in size]
+
+
+def _slice(x, dim, start, end, step):
+    size = x.shape[dim]
+    end = 9223372036854775807 if end is not None and end >= size and start else end
+    args = (x, dim, start, end, step)
+    return "slice.Tensor", args[:-1] if step == 1 else args, {}
+
+
+def _split(x, sizes, dim):
+    if len(set(sizes[:-1])) <= 1 and sizes and (len(sizes) == 1 or sizes[-1] <= sizes[0]):
+        return "split.Tensor", (x, sizes[0], dim) if dim else (x, sizes[0]), {}
+    return "split_with_sizes.default", (x, list(sizes), dim) if dim else (x, list(sizes)), {}
+
+
+def _each(value: Any, dims: int) -> list[int]:
+    return [value] * dims if isinstance(value, int) else list(value)
+
+
+def _convolution(x, weight, bias, stride, padding, dilation, groups):
+    stride, padding, dilation = (_each(value, x.dim() - 2) for value in (stride, padding, dilation))
+    args = (x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups)
+    return "convolution.default", args, {}
+
+
+def _conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups):
+    lists = [_each(value, x.dim() - 2) for value in (stride, padding, dilation, output_padding)]
+    args = (x, weight, bias, *lists[:3], True, lists[3], groups)
+    return "convolution.default", args, {}
+
+
+def _cumulative(name: str) -> Callable:
+    def show(x, dim, dtype, reverse):
+        if reverse:
+            return None
+        return f"{name}.default", (x, dim), {} if dtype in (None, x.dtype) else {"dtype": dtype}
+
+    return show
+
+
+def _as_strided(x, size, stride, offset, layout, start):
+    args = (x, list(size), list(stride), offset)
+    return "as_strided.default", args[:-1] if offset == start else args, {}
+
+
+def _spread(name: str) -> Callable:
+    def show(x, dim, correction, keepdim):
+        kwargs: dict = {"keepdim": True} if keepdim else {}
+        if dim is None:
+            shown = kwargs if correction in (None, 1) else {"correction": correction, **kwargs}
+            return f"{name}.correction", (x,), shown
+        correction = 1 if correction is None else correction
+        dims = [dim] if isinstance(dim, int) else list(dim)
+        return f"{name}.correction", (x, dims), {"correction": correction, **kwargs}
+
+    return show
+
+
+def _where(condition, a, b):
+    a, b = (x if isinstance(x, Tensor) else rushlight.scalar_tensor(x) for x in (a, b))
+    return "where.self", (condition, a, b), {}
+
+
+SHOWN: dict[str, Callable] = {
+    "add": lambda a, b: ("add.Tensor", (b, a) if _is_number(a) else (a, b), {}),
+    "mul": lambda a, b: ("mul.Tensor", (b, a) if _is_number(a) else (a, b), {}),
+    "rsub_number": lambda a, b: ("rsub.Scalar", (b, a), {}),
+    "pow": lambda a, b: ("pow.Scalar" if _is_number(a) else "pow.Tensor_Tensor", (a, b), {}),
+    "div_trunc": lambda a, b: ("div.Tensor_mode", (a, b), {"rounding_mode": "trunc"}),
+    "div_floor": lambda a, b: ("div.Tensor_mode", (a, b), {"rounding_mode": "floor"}),
+    "floor_divide": lambda a, b: ("floor_divide.default", (a, b), {}),
+    "clamp_max_scalar": lambda x, s: ("clamp.default", (x, None, s), {}),
+    "fill": lambda x, value: (f"fill.{'Scalar' if _is_number(value) else 'Tensor'}", (x, value), {}),
+    "masked_fill": lambda x, mask, value: (
+        f"masked_fill.{'Scalar' if _is_number(value) else 'Tensor'}", (x, mask, value), {}),
+    "index_fill": lambda x, index, value, dim: (
+        f"index_fill.int_{'Scalar' if _is_number(value) else 'Tensor'}", (x, dim, index, value), {}),
+    "softmax": _softmax("_softmax"), "log_softmax": _softmax("_log_softmax"),
+    "softmax_backward": lambda g, result, dim: (
+        "_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
+    "log_softmax_backward": lambda g, result, dim: (
+        "_log_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
+    "view": lambda x, size: ("view.default", (x, _known(x, size)), {}),
+    "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
+    "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,
+    **{name: _spread(name) for name in ("std", "var", "std_mean", "var_mean")}, "where": _where,
+    "square": lambda x: ("pow.Tensor_Scalar", (x, 2), {}),
+    **{name: _compared(name) for name in _WITH_SCALAR}, **{name: _all_any(name) for name in _OVER_ALL},
+}  # fmt: skip
+# Those in place that are shown otherwise than out of place.
+SHOWN_IN_PLACE: dict[str, Callable] = {
+    "copy": lambda x, source: ("copy_.default", (x, source), {}),
+    "fill": lambda x, value: (
+        ("zero_.default", (x,), {})
+        if type(value) is int and value == 0
+        else (f"fill_.{'Scalar' if _is_number(value) else 'Tensor'}", (x, value), {})
+    ),
+}
+
+# ---- primitives that torch has not: run with everybody asked about the parts
+
+
+def _mh(x: Tensor) -> Tensor:
+    x = x.conj() if x.is_complex() else x
+    return x.t() if x.dim() == 2 else x.transpose(-2, -1)
+
+
+def _linear(bias, x, weight):
+    if x.dim() == 2:
+        return ops.addmm(bias, x, weight.t(), 1, 1)
+    flat = x.reshape(-1, x.shape[-1])
+    return ops.addmm(bias, flat, weight.t(), 1, 1).view(*x.shape[:-1], weight.shape[0])
+
+
+def _linear_unbiased(x, weight):
+    return _matmul_nd(x, weight.t())
+
+
+def _matmul_nd(a, b):
+    if a.dim() == 2 and b.dim() == 2:
+        return ops.mm(a, b)
+    if b.dim() == 2 and a.dim() > 2:
+        product = ops.mm(a.reshape(-1, a.shape[-1]), b)
+        return product.view(*a.shape[:-1], b.shape[-1])
+    batch = rushlight.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = math.prod(batch)
+    left = a.expand(*batch, *a.shape[-2:]).reshape(count, *a.shape[-2:])
+    right = b.expand(*batch, *b.shape[-2:]).reshape(count, *b.shape[-2:])
+    return ops.bmm(left, right).view(*batch, a.shape[-2], b.shape[-1])
+
+
+def _sum_to(x, shape):
+    lead = x.dim() - len(shape)
+    dims = [d for d in range(x.dim()) if d < lead or (shape[d - lead] == 1 and x.shape[d] != 1)]
+    total = x.sum(dims, True) if dims else x
+    return total.view(shape) if lead else total
+
+
+def _restore(g, size, dim, keepdim):
+    if dim is not None and not keepdim and g.dim() < len(size):
+        dims = [dim] if isinstance(dim, int) else list(dim)
+        for d in sorted(d % len(size) for d in dims):
+            g = g.unsqueeze(d)
+    return g.expand(size)
+
+
+def _isfinite(x):
+    bounded = x.abs() != math.inf
+    return (x == x) * bounded
+
+
+COMPOSED: dict[str, Callable] = {
+    "mm_nh": lambda a, b: ops.mm(a, _mh(b)),
+    "mm_hn": lambda a, b: ops.mm(_mh(a), b),
+    "mm_t": lambda input, mat2: ops.mm(input, mat2),
+    "bmm_nh": lambda a, b: ops.bmm(a, _mh(b)),
+    "bmm_hn": lambda a, b: ops.bmm(_mh(a), b),
+    "matmul_nd": _matmul_nd,
+    "matmul_nd_t": _matmul_nd,
+    "matmul_nd_nh": lambda a, b: _matmul_nd(a, _mh(b)),
+    "matmul_nd_hn": lambda a, b: _matmul_nd(_mh(a), b),
+    "linear": _linear,
+    "linear_nd": _linear,
+    "linear_unbiased": _linear_unbiased,
+    "linear_nd_unbiased": _linear_unbiased,
+    "sum_to": _sum_to,
+    "restore": _restore,
+    "sin_backward": lambda a, b: a * b.cos(),
+    "cos_backward": lambda a, b: a * -b.sin(),
+    "max_pool1d": lambda *args: ops.max_pool1d_with_indices(*args)[0],
+    "max_pool2d": lambda *args: ops.max_pool2d_with_indices(*args)[0],
+    "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
+    "isfinite": _isfinite,
+}
+
+
+def shown(primitive: Any, args: tuple, in_place: bool) -> tuple[str, tuple, dict] | None:
+    """(overload, arguments, keywords) of torch for a call of a primitive, or None."""
+    name = primitive.__name__
+    if in_place and name in SHOWN_IN_PLACE:
+        return SHOWN_IN_PLACE[name](*args)
+    if name in SPECS:
+        spec = SPECS[name]
+        result = spec.overload, *spec.shown(args)
+    elif name in SHOWN:
+        result = SHOWN[name](*args)
+    else:
+        return None
+    if result is None or not in_place:
+        return result
+    op, _, overload = result[0].partition(".")
+    return f"{op}_.{overload}", *result[1:]

@@ -1,0 +1,492 @@
+"""The operations of `torch.ops.aten` and their overloads, as torch names them.
+
+A word is a name: with its overloads after a colon, `+` for `default` and `out`, nothing for `default`.
+"""
+
+from __future__ import annotations
+
+_WORDS = """
+Bool:Tensor,int,float
+Complex:Scalar,Tensor_Tensor,int_bool,bool_int,float_bool,bool_float,float_int,int_float,int_int,bool_bool,float_float,Tensor_float,float_Tensor,Tensor_int,int_Tensor,Tensor_bool,bool_Tensor
+ComplexImplicit Delete:t,Dict_str,Dict_int,Dict_bool,Dict_float,Dict_complex,Dict_Tensor
+Float:Tensor,Scalar,int,bool,str FloatImplicit Generator Int:Tensor,bool,float,Scalar,str IntImplicit
+ScalarImplicit Size __and__:Scalar,Tensor,bool,int
+__contains__:int_list,str_list,str,int,bool,float,complex,Tensor,float_list __derive_index
+__getitem__:t,str,Dict_str,Dict_int,Dict_bool,Dict_float,Dict_complex,Dict_Tensor __iand__:Tensor,Scalar
+__ilshift__:Tensor,Scalar __interpolate:scale_list,size_list_scale_list,default,size_list
+__ior__:Tensor,Scalar __irshift__:Tensor,Scalar __is__ __isnot__ __ixor__:Tensor,Scalar
+__lshift__:Tensor,Scalar,Scalar_out,Tensor_out,int __not__ __or__:Tensor,Scalar,bool,int __range_length
+__round_to_zero_floordiv:int __rshift__:Tensor,Scalar,Scalar_out,Tensor_out,int __upsample:default,size_list
+__upsample_bilinear:default,size_list,scale_list,size_list_scale_list __upsample_nearest:default,size_list
+__xor__:Tensor,Scalar,bool,int _adaptive_avg_pool2d+ _adaptive_avg_pool2d_backward+ _adaptive_avg_pool3d+
+_adaptive_avg_pool3d_backward+ _add_batch_dim _add_relu:Tensor,out,Scalar,Scalar_out
+_add_relu_:Tensor,Scalar _addmm_activation+ _aminmax:default,dim,out,dim_out
+_amp_foreach_non_finite_check_and_unscale+ _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale+
+_amp_update_scale_ _assert_async:default,msg _assert_scalar _assert_tensor_metadata
+_autocast_to_full_precision _autocast_to_reduced_precision _backward _batch_norm_impl_index
+_batch_norm_impl_index_backward _batch_norm_no_update+ _batch_norm_with_update:out,default
+_batch_norm_with_update_functional _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int
+_cast_Long _cast_Short _cdist_backward+ _cdist_forward+ _cholesky_solve_helper+ _choose_qparams_per_tensor
+_chunk_cat+ _coalesce:out,default _coalesced+ _coalesced_ _compute_linear_combination+ _conj _conj_copy+
+_conj_physical+ _conv_depthwise2d:out,default _convert_indices_from_coo_to_csr+
+_convert_indices_from_csr_to_coo+ _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu
+_convolution:deprecated,default,out _convolution_double_backward _convolution_mode _copy_from:out,default
+_copy_from_and_resize:out,default _cslt_compress _cslt_sparse_mm _cslt_sparse_mm_search
+_ctc_loss:default,Tensor,out,Tensor_out _ctc_loss_backward:default,Tensor,out _cudnn_attention_backward
+_cudnn_attention_forward _cudnn_ctc_loss:out,default,Tensor _cudnn_init_dropout_state+
+_cudnn_rnn:out,default _cudnn_rnn_backward:out,default _cudnn_rnn_flatten_weight:out,default
+_cufft_clear_plan_cache _cufft_get_plan_cache_max_size _cufft_get_plan_cache_size
+_cufft_set_plan_cache_max_size _cummax_helper _cummin_helper _debug_has_internal_overlap _dimI _dimV
+_dim_arange _dirichlet_grad+ _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight
+_efficient_attention_backward _efficient_attention_forward _efficientzerotensor+ _embedding_bag+
+_embedding_bag_backward _embedding_bag_dense_backward+ _embedding_bag_forward_only+
+_embedding_bag_per_sample_weights_backward+ _embedding_bag_sparse_backward _empty_affine_quantized+
+_empty_per_channel_affine_quantized+ _euclidean_dist+ _fake_quantize_learnable_per_channel_affine+
+_fake_quantize_learnable_per_channel_affine_backward _fake_quantize_learnable_per_tensor_affine+
+_fake_quantize_learnable_per_tensor_affine_backward
+_fake_quantize_per_tensor_affine_cachemask_tensor_qparams+ _fft_c2c+ _fft_c2r+ _fft_r2c+
+_fill_mem_eff_dropout_mask_ _flash_attention_backward _flash_attention_forward:default,quantized
+_flash_attention_forward_no_dropout_inplace _foobar+ _foreach_abs+ _foreach_abs_ _foreach_acos+
+_foreach_acos_ _foreach_add:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out,Tensor,Tensor_out
+_foreach_add_:Scalar,List,ScalarList,Tensor
+_foreach_addcdiv:Scalar,Scalar_out,ScalarList,ScalarList_out,Tensor,Tensor_out
+_foreach_addcdiv_:Scalar,ScalarList,Tensor
+_foreach_addcmul:Scalar,Scalar_out,ScalarList,ScalarList_out,Tensor,Tensor_out
+_foreach_addcmul_:Scalar,ScalarList,Tensor _foreach_asin+ _foreach_asin_ _foreach_atan+ _foreach_atan_
+_foreach_ceil+ _foreach_ceil_ _foreach_clamp_max:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out
+_foreach_clamp_max_:Scalar,List,ScalarList
+_foreach_clamp_min:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out
+_foreach_clamp_min_:Scalar,List,ScalarList _foreach_clone+ _foreach_copy+ _foreach_copy_ _foreach_cos+
+_foreach_cos_ _foreach_cosh+ _foreach_cosh_
+_foreach_div:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out,Tensor,Tensor_out
+_foreach_div_:Scalar,List,ScalarList,Tensor _foreach_erf+ _foreach_erf_ _foreach_erfc+ _foreach_erfc_
+_foreach_exp+ _foreach_exp_ _foreach_expm1+ _foreach_expm1_ _foreach_floor+ _foreach_floor_ _foreach_frac+
+_foreach_frac_ _foreach_lerp:List,List_out,Scalar,Scalar_out,ScalarList,ScalarList_out
+_foreach_lerp_:List,Scalar,ScalarList _foreach_lgamma+ _foreach_lgamma_ _foreach_log+ _foreach_log10+
+_foreach_log10_ _foreach_log1p+ _foreach_log1p_ _foreach_log2+ _foreach_log2_ _foreach_log_ _foreach_max+
+_foreach_maximum:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out
+_foreach_maximum_:Scalar,List,ScalarList
+_foreach_minimum:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out
+_foreach_minimum_:Scalar,List,ScalarList _foreach_mm
+_foreach_mul:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out,Tensor,Tensor_out
+_foreach_mul_:Scalar,List,ScalarList,Tensor _foreach_neg+ _foreach_neg_ _foreach_norm:Scalar,Scalar_out
+_foreach_pow:List,List_out,Scalar,Scalar_out,ScalarList,ScalarList_out,ScalarAndTensor
+_foreach_pow_:List,Scalar,ScalarList _foreach_powsum:Scalar,Scalar_out _foreach_reciprocal+
+_foreach_reciprocal_ _foreach_round+ _foreach_round_ _foreach_rsqrt+ _foreach_rsqrt_ _foreach_sigmoid+
+_foreach_sigmoid_ _foreach_sign+ _foreach_sign_ _foreach_sin+ _foreach_sin_ _foreach_sinh+ _foreach_sinh_
+_foreach_sqrt+ _foreach_sqrt_ _foreach_sub:Scalar,Scalar_out,List,List_out,ScalarList,ScalarList_out
+_foreach_sub_:Scalar,List,ScalarList _foreach_tan+ _foreach_tan_ _foreach_tanh+ _foreach_tanh_
+_foreach_trunc+ _foreach_trunc_ _foreach_zero+ _foreach_zero_ _functional_assert_async:msg
+_functional_assert_scalar _functional_sym_constrain_range _functional_sym_constrain_range_for_size
+_fused_adagrad:default,out,tensor_lr,tensor_lr_out _fused_adagrad_:default,tensor_lr
+_fused_adam:default,out,tensor_lr,tensor_lr_out _fused_adam_:default,tensor_lr
+_fused_adamw:default,out,tensor_lr,tensor_lr_out _fused_adamw_:default,tensor_lr _fused_dropout:out,default
+_fused_moving_avg_obs_fq_helper+ _fused_moving_avg_obs_fq_helper_functional _fused_rms_norm
+_fused_rms_norm_backward _fused_sdp_choice _fused_sgd:default,out,tensor_lr,tensor_lr_out
+_fused_sgd_:default,tensor_lr _fw_primal _fw_primal_copy+ _gather_sparse_backward _get_cpu_capability
+_get_tracing_state _grad_sum_to_size _grid_sampler_2d_cpu_fallback+ _grid_sampler_2d_cpu_fallback_backward
+_grouped_mm _has_compatible_shallow_copy_type _has_same_storage_numel _histogramdd_bin_edges+
+_histogramdd_from_bin_cts+ _histogramdd_from_bin_tensors+ _index_put_impl+
+_index_put_impl_:default,hacked_twin _indices _indices_copy+ _infer_size _int_mm+ _is_all_true _is_any_true
+_is_zerotensor _jagged_to_padded_dense_forward _lazy_clone _linalg_check_errors _linalg_det:default,result
+_linalg_eigh:default,eigenvalues _linalg_eigvals _linalg_slogdet:default,sign
+_linalg_solve_ex:default,result _linalg_svd:default,U _list_to_tensor _local_scalar_dense _log_softmax+
+_log_softmax_backward_data+ _logcumsumexp+ _lstm_mps:out,default _lu_with_info _make_dep_token _make_dual
+_make_dual_copy+ _make_per_channel_quantized_tensor+ _make_per_tensor_quantized_tensor+
+_masked_scale:out,default _masked_softmax+ _masked_softmax_backward+ _mixed_dtypes_linear
+_mkldnn_reshape:out,default _mkldnn_transpose:out,default _mkldnn_transpose_ _mps_convolution+
+_mps_convolution_transpose:out,default _native_batch_norm_legit:default,no_stats,out,no_stats_out
+_native_batch_norm_legit_functional _native_batch_norm_legit_no_training+ _native_multi_head_attention+
+_ncf_unsqueeze _ncf_view _neg_view _neg_view_copy+ _nested_compute_contiguous_strides_offsets
+_nested_from_padded+ _nested_from_padded_and_nested_example:out,default _nested_from_padded_tensor
+_nested_get_jagged_dummy _nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen
+_nested_get_offsets _nested_get_ragged_idx _nested_get_values _nested_get_values_copy+
+_nested_select_backward _nested_sum_backward _nested_tensor_from_mask+ _nested_tensor_from_mask_left_aligned
+_nested_tensor_from_tensor_list+ _nested_tensor_size:out,default _nested_tensor_softmax_with_shape
+_nested_tensor_storage_offsets:out,default _nested_tensor_strides:out,default _nested_view_from_buffer
+_nested_view_from_buffer_copy+ _nested_view_from_jagged _nested_view_from_jagged_copy+
+_new_zeros_with_same_feature_meta+ _nnpack_available _nnpack_spatial_convolution+ _nnz
+_no_grad_embedding_renorm_ _no_grad_fill_ _no_grad_normal_ _no_grad_uniform_ _no_grad_zero_
+_pack_padded_sequence+ _pack_padded_sequence_backward _pack_sequence _pad_circular _pad_enum
+_pad_packed_sequence _padded_dense_to_jagged_forward _pdist_backward+ _pdist_forward+ _philox_key_fold_in
+_philox_key_split _philox_normal+ _philox_normal_ _philox_uniform+ _philox_uniform_ _pin_memory+
+_prelu_kernel _prelu_kernel_backward _print _propagate_xla_data _remove_batch_dim _reshape_alias
+_reshape_alias_copy+ _reshape_copy _reshape_from_tensor _resize_output+ _resize_output_ _rowwise_prune
+_safe_softmax _sample_dirichlet+ _saturate_weight_to_fp16 _scaled_dot_product_attention_math
+_scaled_dot_product_attention_math_for_mps _scaled_dot_product_cudnn_attention
+_scaled_dot_product_cudnn_attention_backward _scaled_dot_product_efficient_attention
+_scaled_dot_product_efficient_attention_backward _scaled_dot_product_flash_attention:default,quantized
+_scaled_dot_product_flash_attention_backward _scaled_dot_product_flash_attention_for_cpu
+_scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_fused_attention_overrideable
+_scaled_dot_product_fused_attention_overrideable_backward _scaled_grouped_mm _scaled_grouped_mm_v2
+_scaled_mm+ _scaled_mm_v2+ _segment_reduce_backward+ _set_item:t,str,int,bool,float,complex,Tensor
+_shape_as_tensor _size_if_not_equal _slow_conv2d_backward:grad_input,output_mask,output_mask_out
+_slow_conv2d_forward:default,output _sobol_engine_draw _sobol_engine_ff_ _sobol_engine_initialize_state_
+_sobol_engine_scramble_ _softmax+ _softmax_backward_data+ _sparse_addmm+ _sparse_broadcast_to
+_sparse_broadcast_to_copy+ _sparse_bsc_tensor_unsafe _sparse_bsr_tensor_unsafe
+_sparse_compressed_tensor_unsafe _sparse_compressed_tensor_with_dims _sparse_coo_tensor_unsafe
+_sparse_coo_tensor_with_dims+ _sparse_coo_tensor_with_dims_and_tensors+ _sparse_csc_tensor_unsafe
+_sparse_csr_prod:dim_dtype_out,dim_dtype _sparse_csr_sum:dim_dtype_out,dim_dtype _sparse_csr_tensor_unsafe
+_sparse_log_softmax:out,int,default _sparse_log_softmax_backward_data:out,default
+_sparse_mask_projection:out,default _sparse_mm:default,reduce _sparse_mm_reduce_impl
+_sparse_mm_reduce_impl_backward _sparse_semi_structured_addmm _sparse_semi_structured_apply
+_sparse_semi_structured_apply_dense _sparse_semi_structured_linear _sparse_semi_structured_mm
+_sparse_semi_structured_tile _sparse_softmax:out,int,default _sparse_softmax_backward_data:out,default
+_sparse_sparse_matmul:out,default _sparse_sum:dim,dim_out,default,dtype,dim_dtype
+_sparse_sum_backward:out,default _spdiags+ _spsolve _stack+ _standard_gamma+ _standard_gamma_grad+
+_tensor_to_list _test_ambiguous_defaults:a,b
+_test_autograd_multiple_dispatch:fullcoverage,fullcoverage_out,ntonly _test_autograd_multiple_dispatch_view
+_test_autograd_multiple_dispatch_view_copy+ _test_check_tensor _test_functorch_fallback+
+_test_optional_filled_intlist+ _test_optional_floatlist+ _test_optional_intlist+ _test_parallel_materialize
+_test_serialization_subcmul _test_string_default _test_warn_in_autograd+
+_thnn_differentiable_gru_cell_backward _thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell+
+_thnn_fused_gru_cell_backward:out,default _thnn_fused_lstm_cell+ _thnn_fused_lstm_cell_backward
+_thnn_fused_lstm_cell_backward_impl:out,default _to_copy+ _to_cpu _to_dense:out,default
+_to_sparse:sparse_dim,default,sparse_dim_out,out _to_sparse_bsc+ _to_sparse_bsr+ _to_sparse_csc+
+_to_sparse_csr+ _to_sparse_semi_structured _transform_bias_rescale_qkv+ _transformer_encoder_layer_fwd+
+_trilinear+ _triton_multi_head_attention:out,default _triton_scaled_dot_attention:out,default _unique+
+_unique2+ _unpack_dual _unsafe_index:Tensor,Tensor_hacked_twin _unsafe_index_put:default,hacked_twin
+_unsafe_masked_index _unsafe_masked_index_put_accumulate _unsafe_view+ _unwrap_optional
+_upsample_bicubic2d_aa:default,vec,out _upsample_bicubic2d_aa_backward:default,grad_input
+_upsample_bilinear2d_aa:default,vec,out _upsample_bilinear2d_aa_backward:default,grad_input
+_upsample_lanczos2d_aa:default,out,vec _upsample_lanczos2d_aa_backward:default,grad_input
+_upsample_nearest_exact1d:default,out,vec _upsample_nearest_exact1d_backward:default,grad_input
+_upsample_nearest_exact2d:default,out,vec _upsample_nearest_exact2d_backward:default,grad_input
+_upsample_nearest_exact3d:default,out,vec _upsample_nearest_exact3d_backward:default,grad_input
+_use_cudnn_ctc_loss:default,Tensor _use_cudnn_rnn_flatten_weight _use_miopen_ctc_loss:default,Tensor
+_validate_compressed_sparse_indices _validate_sparse_bsc_tensor_args _validate_sparse_bsr_tensor_args
+_validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args _validate_sparse_csc_tensor_args
+_validate_sparse_csr_tensor_args _values _values_copy+ _version _weight_int4pack_mm
+_weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _weight_norm
+_weight_norm_differentiable_backward _weight_norm_interface+ _weight_norm_interface_backward+
+_wrapped_linear_prepack _wrapped_quantized_linear_prepacked abs+ abs_ absolute+ absolute_
+acos:default,out,int,float,complex,Scalar acos_ acosh:default,out,int,float,complex,Scalar acosh_
+adaptive_avg_pool1d+ adaptive_avg_pool2d+ adaptive_avg_pool3d+ adaptive_avg_pool3d_backward:grad_input
+adaptive_max_pool1d adaptive_max_pool2d+ adaptive_max_pool2d_backward:default,grad_input
+adaptive_max_pool3d+ adaptive_max_pool3d_backward:default,grad_input
+add:Tensor,Scalar,out,Scalar_out,t,str,int,complex,float,int_complex,complex_int,float_complex,complex_float,int_float,float_int,default
+add_:Tensor,Scalar,t addbmm+ addbmm_ addcdiv+ addcdiv_ addcmul+ addcmul_ addmm:default,out,dtype_out,dtype
+addmm_ addmv+ addmv_ addr+ addr_ adjoint affine_grid_generator+ affine_grid_generator_backward alias
+alias_copy+ all:default,dim,dims,out,dims_out,all_out,int,float,bool allclose alpha_dropout alpha_dropout_
+amax+ amin+ aminmax+ angle:default,out,int,float,complex,Scalar
+any:default,dim,dims,out,dims_out,all_out,str,int,float,bool append:t
+arange:default,start,start_step,start_out,out arccos+ arccos_ arccosh+ arccosh_ arcsin+ arcsin_ arcsinh+
+arcsinh_ arctan+ arctan2+ arctan2_ arctan_ arctanh+ arctanh_ argmax+ argmin+
+argsort:default,stable,stable_out argwhere as_strided as_strided_ as_strided_copy+ as_strided_scatter+
+as_tensor:bool,float,int,complex,default,list asin:default,out,int,float,complex,Scalar asin_
+asinh:default,out,int,float,complex,Scalar asinh_ atan:default,out,int,float,complex,Scalar
+atan2:default,out,int,float,int_float,float_int,Scalar_Scalar atan2_ atan_
+atanh:default,out,int,float,complex,Scalar atanh_ atleast_1d:default,Sequence atleast_2d:default,Sequence
+atleast_3d:default,Sequence avg_pool1d+ avg_pool2d+ avg_pool2d_backward:default,grad_input avg_pool3d+
+avg_pool3d_backward:default,grad_input backward:default,TensorList baddbmm:default,out,dtype_out,dtype
+baddbmm_ bartlett_window:default,periodic,out,periodic_out batch_norm batch_norm_backward
+batch_norm_backward_elemt:out,default batch_norm_backward_reduce:out,default batch_norm_elemt:out,default
+batch_norm_gather_stats:out,default batch_norm_gather_stats_with_counts:out,default
+batch_norm_stats:out,default batch_norm_update_stats+ bernoulli:default,out,p,Tensor,Tensor_out,float_out
+bernoulli_:Tensor,float bilinear bin binary_cross_entropy+ binary_cross_entropy_backward:default,grad_input
+binary_cross_entropy_with_logits+ bincount+ binomial+
+bitwise_and:Tensor,Scalar,Scalar_Tensor,Tensor_out,Scalar_out,Scalar_Tensor_out bitwise_and_:Tensor,Scalar
+bitwise_left_shift:Tensor,Tensor_Scalar,Scalar_Tensor,Tensor_out,Tensor_Scalar_out,Scalar_Tensor_out
+bitwise_left_shift_:Tensor_Scalar,Tensor bitwise_not+ bitwise_not_
+bitwise_or:Tensor,Scalar,Scalar_Tensor,Tensor_out,Scalar_out,Scalar_Tensor_out bitwise_or_:Tensor,Scalar
+bitwise_right_shift:Tensor,Tensor_Scalar,Scalar_Tensor,Tensor_out,Tensor_Scalar_out,Scalar_Tensor_out
+bitwise_right_shift_:Tensor_Scalar,Tensor
+bitwise_xor:Tensor,Scalar,Scalar_Tensor,Tensor_out,Scalar_out,Scalar_Tensor_out bitwise_xor_:Tensor,Scalar
+blackman_window:default,periodic,out,periodic_out block_diag+ bmm:default,out,dtype_out,dtype
+broadcast_shapes broadcast_tensors broadcast_to bucketize:Tensor,Scalar,Tensor_out,Scalar_out can_cast
+capitalize cartesian_prod cat+ cauchy+ cauchy_ ccol_indices ccol_indices_copy+ cdist
+ceil:default,out,int,float,Scalar ceil_ celu+ celu_ center chain_matmul+ chalf channel_shuffle+ cholesky+
+cholesky_inverse+ cholesky_solve+ choose_qparams_optimized chr chunk clamp:default,Tensor,out,Tensor_out
+clamp_:default,Tensor clamp_max:default,Tensor,out,Tensor_out clamp_max_:default,Tensor
+clamp_min:default,Tensor,out,Tensor_out clamp_min_:default,Tensor clear:t,str,int,bool,float,complex,Tensor
+clip:default,Tensor,out,Tensor_out clip_:default,Tensor clone+ coalesce col2im+ col_indices
+col_indices_copy+ column_stack+ combinations complex+ concat+ concatenate+ confirmed_by_owner conj
+conj_physical+ conj_physical_ constant_pad_nd+ contiguous conv1d:default,padding conv2d:default,padding
+conv3d:default,padding conv_depthwise3d:out,default conv_tbc+ conv_tbc_backward conv_transpose1d
+conv_transpose2d:input conv_transpose3d:input convolution+ convolution_backward+
+convolution_backward_overrideable+ convolution_overrideable+
+copy:default,out,t,Dict_str,Dict_int,Dict_bool,Dict_float,Dict_complex,Dict_Tensor
+copy_:default,Tensor,int,float copy_sparse_to_sparse+ copy_sparse_to_sparse_
+copysign:Tensor,Scalar,out,Scalar_out,int,float,int_float,float_int,default copysign_:Tensor,Scalar corrcoef
+cos:default,out,int,float,complex,Scalar cos_ cosh:default,out,int,float,complex,Scalar cosh_
+cosine_embedding_loss cosine_similarity count:default,int,float,bool,Tensor,str
+count_nonzero:default,dim_IntList,dim_IntList_out,out cov cpu cross+ cross_entropy_loss crow_indices
+crow_indices_copy+ ctc_loss:IntList,Tensor cuda cudnn_affine_grid_generator:out,default
+cudnn_affine_grid_generator_backward:out,default cudnn_batch_norm+ cudnn_batch_norm_backward+
+cudnn_convolution+ cudnn_convolution_add_relu:out,default cudnn_convolution_relu:out,default
+cudnn_convolution_transpose+ cudnn_grid_sampler+ cudnn_grid_sampler_backward+ cudnn_is_acceptable cummax+
+cummaxmin_backward cummin+ cumprod+ cumprod_ cumprod_backward cumsum+ cumsum_ cumulative_trapezoid:x,dx data
+deg2rad+ deg2rad_ degrees:int,float,Scalar dense_dim
+dequantize:self,self_out,tensors_out,tensors,tensor,list,any det detach detach_ detach_copy+
+device:default,with_index diag+ diag_embed+ diagflat diagonal diagonal_backward+ diagonal_copy+
+diagonal_scatter+
+dict:default,str,Dict_str,int,Dict_int,bool,Dict_bool,float,Dict_float,complex,Dict_complex,Tensor,Dict_Tensor
+diff+ digamma+ digamma_ dim dist+ dist_backward
+div:Tensor,Scalar,Tensor_mode,Scalar_mode,out,out_mode,Scalar_out,Scalar_mode_out,int,complex,float,default
+div_:Tensor,Tensor_mode,Scalar,Scalar_mode divide:Tensor,Scalar,Tensor_mode,Scalar_mode,out,out_mode
+divide_:Tensor,Tensor_mode,Scalar_mode,Scalar divmod:int,float,int_float,float_int dot+ dropout dropout_
+dsplit:int,array dstack+ einsum:default,sublist element_size elu+ elu_ elu_backward:default,grad_input
+embedding+ embedding_backward embedding_bag:default,padding_idx embedding_dense_backward+ embedding_renorm+
+embedding_renorm_ embedding_sparse_backward empty:memory_format,out empty_like+ empty_permuted+
+empty_quantized+ empty_strided+ endswith
+eq:Tensor,Scalar,Scalar_out,Tensor_out,int_list,device,bool,enum,int,complex,float,int_float,float_int,float_complex,complex_float,default,str,float_list,Tensor_list,bool_list,str_list
+eq_:Scalar,Tensor equal erf:default,out,int,float,Scalar erf_ erfc:default,out,int,float,Scalar erfc_
+erfinv+ erfinv_ exp:default,out,int,float,complex,Scalar exp2+ exp2_ exp_ expand expand_as expand_copy+
+expandtabs expm1:default,out,int,float,Scalar expm1_ exponential+ exponential_ extend:t
+eye:default,m,out,m_out fabs:int,float,Scalar factorial:int fake_quantize_per_channel_affine
+fake_quantize_per_channel_affine_cachemask+ fake_quantize_per_channel_affine_cachemask_backward
+fake_quantize_per_tensor_affine:default,tensor_qparams fake_quantize_per_tensor_affine_cachemask+
+fake_quantize_per_tensor_affine_cachemask_backward fbgemm_linear_fp16_weight+
+fbgemm_linear_fp16_weight_fp32_activation+ fbgemm_linear_int8_weight
+fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
+fbgemm_pack_quantized_matrix:default,KN feature_alpha_dropout feature_alpha_dropout_ feature_dropout
+feature_dropout_ fft_fft+ fft_fft2+ fft_fftfreq+ fft_fftn+ fft_fftshift fft_hfft+ fft_hfft2+ fft_hfftn+
+fft_ifft+ fft_ifft2+ fft_ifftn+ fft_ifftshift fft_ihfft+ fft_ihfft2+ fft_ihfftn+ fft_irfft+ fft_irfft2+
+fft_irfftn+ fft_rfft+ fft_rfft2+ fft_rfftfreq+ fft_rfftn+ fill:Scalar,Scalar_out,Tensor,Tensor_out
+fill_:Scalar,Tensor fill_diagonal_ find fix+ fix_ flatten:using_ints flatten_dense_tensors flip+ fliplr
+flipud float_power:Tensor_Tensor,Tensor_Scalar,Scalar,Tensor_Tensor_out,Scalar_out,Tensor_Scalar_out
+float_power_:Tensor,Scalar floor:default,out,int,float,Scalar floor_
+floor_divide:default,Scalar,out,Scalar_out floor_divide_:Tensor,Scalar
+floordiv:int,float,int_float,float_int,default fmax+ fmin+
+fmod:Tensor,Scalar,Tensor_out,Scalar_out,int,float,int_float,float_int,default fmod_:Tensor,Scalar format
+frac+ frac_ fractional_max_pool2d:default,output fractional_max_pool2d_backward:default,grad_input
+fractional_max_pool3d:default,output fractional_max_pool3d_backward:default,grad_input
+frexp:Tensor,Tensor_out,default frobenius_norm:dim,out from_file+ full+ full_like+
+fused_moving_avg_obs_fake_quant gamma:int,float,Scalar gather+ gather_backward gcd:default,out,int gcd_
+ge:Tensor,Scalar,Scalar_out,Tensor_out,int,float,int_float,float_int,default,str ge_:Scalar,Tensor gelu+
+gelu_ gelu_backward:default,grad_input geometric+ geometric_ geqrf:default,a ger+
+get:str,default_str,int,default_int,bool,default_bool,float,default_float,complex,default_complex,Tensor,default_Tensor
+get_autocast_dtype get_device get_gradients glu+ glu_backward:default,grad_input glu_backward_jvp+ glu_jvp+
+grad gradient:scalarint,scalararray,array,scalarrayint,scalarrayarray,tensorarrayint,tensorarray
+greater:Tensor,Scalar,Scalar_out,Tensor_out greater_:Scalar,Tensor
+greater_equal:Tensor,Scalar,Scalar_out,Tensor_out greater_equal_:Scalar,Tensor grid_sampler grid_sampler_2d+
+grid_sampler_2d_backward+ grid_sampler_3d+ grid_sampler_3d_backward+ group_norm gru:input,data gru_cell
+gt:Tensor,Scalar,Scalar_out,Tensor_out,int,float,int_float,float_int,default,str gt_:Scalar,Tensor
+hamming_window:default,periodic,periodic_alpha,periodic_alpha_beta,out,periodic_out,periodic_alpha_out,periodic_alpha_beta_out
+hann_window:default,periodic,out,periodic_out hardshrink+ hardshrink_backward:default,grad_input
+hardsigmoid+ hardsigmoid_ hardsigmoid_backward:default,grad_input hardswish+ hardswish_ hardswish_backward+
+hardtanh+ hardtanh_ hardtanh_backward:default,grad_input has_torch_function hash:generic hash_tensor+
+heaviside+ heaviside_ hex hinge_embedding_loss histc+
+histogram:bins_tensor,bins_tensor_out,bin_ct,bin_ct_out histogramdd:default,int_bins,TensorList_bins
+hsplit:int,array hspmm:out,default hstack+ huber_loss+ huber_loss_backward:out,default hypot+ hypot_ i0+ i0_
+igamma+ igamma_ igammac+ igammac_ im2col+ imag
+index:Tensor,Tensor_out,Tensor_hacked_twin,str,list_int,list_float,list_bool,list_Tensor,list_str index_add+
+index_add_ index_copy+ index_copy_ index_fill:int_Tensor,int_Scalar,int_Scalar_out,int_Tensor_out
+index_fill_:int_Tensor,int_Scalar index_put:default,out,hacked_twin index_put_:default,hacked_twin
+index_reduce+ index_reduce_ index_select+ index_select_backward indices indices_copy+
+infinitely_differentiable_gelu_backward initial_seed inner+ insert:t instance_norm int_repr:out,default
+inverse+ is_autocast_cpu_enabled is_autocast_enabled is_coalesced is_complex is_conj
+is_contiguous:default,memory_format is_distributed is_floating_point is_grad_enabled is_inference is_leaf
+is_neg is_non_overlapping_and_dense is_nonzero is_owner is_pinned is_same_size is_scripting is_set_to
+is_signed is_strides_like_format is_vulkan_available isalnum isalpha isclose isdecimal isdigit
+isfinite:default,float,complex isidentifier
+isin:Tensor_Tensor,Tensor_Tensor_out,Tensor_Scalar,Tensor_Scalar_out,Scalar_Tensor,Scalar_Tensor_out
+isinf:default,out,float,complex islower isnan:default,out,float,complex isneginf+ isnumeric isposinf+
+isprintable isreal isspace istft istitle isupper item items:str,int,bool,float,complex,Tensor join
+kaiser_window:default,periodic,beta,out,periodic_out,beta_out keys:str,int,bool,float,complex,Tensor kl_div
+kron+ kthvalue:default,values l1_loss layer_norm lcm+ lcm_ ldexp:Tensor,out,default ldexp_
+le:Tensor,Scalar,Scalar_out,Tensor_out,int,float,int_float,float_int,default,str le_:Scalar,Tensor
+leaky_relu+ leaky_relu_ leaky_relu_backward:default,grad_input
+len:t,Tensor,str,Dict_str,Dict_int,Dict_bool,Dict_float,Dict_complex,Dict_Tensor,any
+lerp:Scalar,Tensor,Scalar_out,Tensor_out lerp_:Scalar,Tensor less:Tensor,Scalar,Scalar_out,Tensor_out
+less_:Scalar,Tensor less_equal:Tensor,Scalar,Scalar_out,Tensor_out less_equal_:Scalar,Tensor
+lgamma:default,out,int,float,Scalar lgamma_ lift+ lift_fresh lift_fresh_copy+ linalg__powsum
+linalg_cholesky+ linalg_cholesky_ex:default,L linalg_cond:default,p_str,out,p_str_out linalg_cross+
+linalg_det+ linalg_diagonal linalg_eig+ linalg_eigh:default,eigvals linalg_eigvals+ linalg_eigvalsh+
+linalg_householder_product+ linalg_inv+ linalg_inv_ex:default,inverse linalg_ldl_factor+
+linalg_ldl_factor_ex+ linalg_ldl_solve+ linalg_lstsq+ linalg_lu+ linalg_lu_factor+ linalg_lu_factor_ex+
+linalg_lu_solve+ linalg_matmul+ linalg_matrix_exp+ linalg_matrix_norm:default,str_ord,out,str_ord_out
+linalg_matrix_power+
+linalg_matrix_rank:default,tol_tensor,atol_rtol_tensor,atol_rtol_float,atol_rtol_tensor_out,atol_rtol_float_out,out,out_tol_tensor
+linalg_multi_dot+ linalg_norm:default,ord_str,out,ord_str_out
+linalg_pinv:default,atol_rtol_float,atol_rtol_tensor,atol_rtol_tensor_out,atol_rtol_float_out,out,rcond_tensor,out_rcond_tensor
+linalg_qr+ linalg_slogdet+ linalg_solve+ linalg_solve_ex+ linalg_solve_triangular+ linalg_svd:default,U
+linalg_svdvals+ linalg_tensorinv+ linalg_tensorsolve+ linalg_vander linalg_vecdot+ linalg_vector_norm+
+linear+ linear_backward:out,default
+linspace:Tensor_Tensor,Tensor_Scalar,Scalar_Tensor,default,out,Tensor_Tensor_out,Tensor_Scalar_out,Scalar_Tensor_out
+list:default,t ljust local_value
+log:default,out,int,float,complex,Scalar,int_int,float_float,complex_complex,int_float,float_int,int_complex,complex_int,float_complex,complex_float,Scalar_Scalar
+log10:default,out,int,float,complex,Scalar log10_ log1p:default,out,int,float,Scalar log1p_ log2+ log2_ log_
+log_normal+ log_normal_ log_sigmoid+ log_sigmoid_backward:default,grad_input
+log_sigmoid_forward:default,output log_softmax:int,int_out logaddexp+ logaddexp2+ logcumsumexp+ logdet
+logical_and+ logical_and_ logical_not+ logical_not_ logical_or+ logical_or_ logical_xor+ logical_xor_ logit+
+logit_ logit_backward:default,grad_input
+logspace:Tensor_Tensor,Tensor_Scalar,Scalar_Tensor,default,out,Tensor_Tensor_out,Tensor_Scalar_out,Scalar_Tensor_out
+logsumexp+ lower lstm:input,data lstm_cell lstm_mps_backward:out,default lstrip
+lt:Tensor,Scalar,Scalar_out,Tensor_out,int,float,int_float,float_int,default,str lt_:Scalar,Tensor lu_solve+
+lu_unpack+ mH:default,a mT:default,a manual_seed:default,generator margin_ranking_loss
+masked_fill:Scalar,Scalar_out,Tensor,Tensor_out masked_fill_:Scalar,Tensor masked_scatter+ masked_scatter_
+masked_scatter_backward masked_select+ masked_select_backward
+mathremainder:int,float,int_float,float_int,default matmul+ matmul_backward:out,default matrix_H:default,a
+matrix_exp matrix_exp_backward matrix_power+ max:other,default,dim,dim_max,unary_out,out max_pool1d
+max_pool1d_with_indices max_pool2d max_pool2d_backward:out,default max_pool2d_with_indices+
+max_pool2d_with_indices_backward:default,grad_input max_pool3d max_pool3d_with_indices+
+max_pool3d_with_indices_backward:default,grad_input max_unpool2d+ max_unpool3d+ maximum+
+mean:default,dim,out,dtype_out median:default,dim,dim_values,out meshgrid:default,indexing
+min:other,default,dim,dim_min,unary_out,out minimum+ miopen_batch_norm+ miopen_batch_norm_backward+
+miopen_convolution:out,default miopen_convolution_add_relu miopen_convolution_relu
+miopen_convolution_transpose:out,default miopen_ctc_loss:out,default,Tensor
+miopen_depthwise_convolution:out,default miopen_rnn:out,default miopen_rnn_backward:out,default mish+ mish_
+mish_backward mkldnn_adaptive_avg_pool2d:out,default mkldnn_adaptive_avg_pool2d_backward:out,default
+mkldnn_convolution+ mkldnn_linear:out,default mkldnn_linear_backward:out,default
+mkldnn_linear_backward_input:out,default mkldnn_linear_backward_weights:out,default
+mkldnn_max_pool2d:out,default mkldnn_max_pool2d_backward:out,default mkldnn_max_pool3d:out,default
+mkldnn_max_pool3d_backward:out,default mkldnn_reorder_conv2d_weight:out,default
+mkldnn_reorder_conv3d_weight:out,default mkldnn_rnn_layer+ mkldnn_rnn_layer_backward+
+mm:default,out,dtype_out,dtype mode:default,values modf moveaxis:intlist,int movedim:int,intlist
+mps_convolution_backward:out,default mps_convolution_transpose_backward:out,default mse_loss+
+mse_loss_backward:default,grad_input msort+
+mul:Tensor,Scalar,out,Scalar_out,left_t,right_,int,complex,float,int_complex,complex_int,float_complex,complex_float,int_float,float_int,default
+mul_:Tensor,Scalar,t multi_margin_loss+ multi_margin_loss_backward:default,grad_input
+multilabel_margin_loss+ multilabel_margin_loss_backward:default,grad_input
+multilabel_margin_loss_forward:default,output multinomial+ multiply:Tensor,Scalar,out
+multiply_:Tensor,Scalar mv+ mvlgamma+ mvlgamma_ nan_to_num+ nan_to_num_ nanmean+
+nanmedian:default,dim,dim_values,out nanquantile:default,scalar,out,scalar_out nansum+ narrow:default,Tensor
+narrow_copy+ native_batch_norm+ native_batch_norm_backward+ native_channel_shuffle native_dropout+
+native_dropout_backward+ native_group_norm+ native_group_norm_backward+ native_layer_norm+
+native_layer_norm_backward+ native_norm:out,ScalarOpt_dim_dtype_out,default,ScalarOpt_dim_dtype
+ne:Tensor,Scalar,Scalar_out,Tensor_out,int_list,device,bool,enum,int,complex,float,int_float,float_int,float_complex,complex_float,default,str,float_list,Tensor_list,bool_list,str_list
+ne_:Scalar,Tensor neg:default,out,int,float,complex,Scalar neg_ negative+ negative_ nested_to_padded_tensor
+new_empty+ new_empty_strided+ new_full+ new_ones+ new_zeros+ nextafter+ nextafter_ nll_loss+ nll_loss2d+
+nll_loss2d_backward:default,grad_input nll_loss2d_forward:default,output
+nll_loss_backward:default,grad_input nll_loss_forward:default,output nll_loss_nd nonzero+ nonzero_numpy
+nonzero_static+
+norm:Scalar,ScalarOpt_dim,ScalarOpt_dim_dtype,dtype_out,out,ScalarOpt_dtype,ScalarOpt_dtype_out,Scalar_out
+norm_except_dim
+normal:Tensor_float,Tensor_float_out,float_Tensor_out,float_Tensor,Tensor_Tensor,Tensor_Tensor_out,float_float,float_float_out,out
+normal_ normal_functional not_equal:Tensor,Scalar,Scalar_out,Tensor_out not_equal_:Scalar,Tensor
+nuclear_norm:default,dim,out,dim_out numel numpy_T:default,a oct one_hot ones+ ones_like+ ord orgqr+ ormqr+
+outer+ output_nr owner owner_name pad pad_sequence pairwise_distance partition pdist percentFormat permute
+permute_copy+ pin_memory pinverse pixel_shuffle+ pixel_unshuffle+ poisson+ poisson_nll_loss
+polar:default,out,int,float,int_float,float_int,Scalar_Scalar polygamma+ polygamma_
+pop:t,Dict_str,Dict_default_str,Dict_int,Dict_default_int,Dict_bool,Dict_default_bool,Dict_float,Dict_default_float,Dict_complex,Dict_default_complex,Dict_Tensor,Dict_default_Tensor
+popitem:str,int,bool,float,complex,Tensor positive
+pow:Tensor_Tensor,Tensor_Scalar,Scalar,Tensor_Tensor_out,Scalar_out,Tensor_Scalar_out,int,complex,float,int_float,float_int,float_complex,complex_float,Scalar_Scalar,int_to_int
+pow_:Scalar,Tensor prelu prod:default,dim_int,int_out,out promote_types put+ put_ q_per_channel_axis
+q_per_channel_scales:out,default q_per_channel_zero_points:out,default q_scale q_zero_point qr:default,Q
+qscheme quantile:default,scalar,out,scalar_out quantize_per_channel+
+quantize_per_tensor:default,tensor_qparams,tensors,out,tensor_qparams_out,tensors_out
+quantize_per_tensor_dynamic+ quantized_batch_norm:out,default
+quantized_gru:input,data,input_legacy,data_legacy quantized_gru_cell
+quantized_lstm:input,data,input_legacy,data_legacy quantized_lstm_cell quantized_max_pool1d:out,default
+quantized_max_pool2d:out,default quantized_max_pool3d:out,default quantized_rnn_relu_cell
+quantized_rnn_tanh_cell rad2deg+ rad2deg_ radians:int,float,Scalar rand:default,generator,out,generator_out
+rand_like:default,generator,out,generator_out
+randint:default,generator,low,low_generator,out,generator_out,low_out,low_generator_out
+randint_like:default,Tensor,low_dtype,generator,Tensor_generator,low_generator_dtype,out,generator_out,Tensor_out,Tensor_generator_out,low_dtype_out,low_generator_dtype_out
+randn:default,generator,out,generator_out randn_like:default,generator,out,generator_out
+random:from,from_out,to,to_out,default,out random_:from,to,default
+randperm:default,generator,out,generator_out range:step,default,out,out_ ravel real reciprocal+ reciprocal_
+record_stream reflection_pad1d+ reflection_pad1d_backward:default,grad_input reflection_pad2d+
+reflection_pad2d_backward:default,grad_input reflection_pad3d+ reflection_pad3d_backward:default,grad_input
+relu+ relu6 relu6_ relu_
+remainder:Tensor,Scalar,Scalar_Tensor,Tensor_out,Scalar_out,Scalar_Tensor_out,int,float,int_float,float_int,default
+remainder_:Tensor,Scalar remove:int,float,bool,Tensor,str renorm+ renorm_ repeat+
+repeat_interleave:Tensor,self_Tensor,self_int,Tensor_out replace replication_pad1d+
+replication_pad1d_backward:default,grad_input replication_pad2d+
+replication_pad2d_backward:default,grad_input replication_pad3d+
+replication_pad3d_backward:default,grad_input requires_grad_ reshape reshape_as resize+ resize_ resize_as+
+resize_as_ resize_as_sparse+ resize_as_sparse_ resolve_conj resolve_neg
+result_type:Tensor,Scalar,Scalar_Tensor,Scalar_Scalar retain_grad retains_grad reverse:t rfind rindex rjust
+rms_norm rnn_relu:input,data rnn_relu_cell rnn_tanh:input,data rnn_tanh_cell roll+ rot90+
+round:default,decimals,out,decimals_out,int,float,Scalar round_:default,decimals row_indices
+row_indices_copy+ row_stack+ rpartition rrelu rrelu_ rrelu_with_noise+ rrelu_with_noise_
+rrelu_with_noise_backward+ rrelu_with_noise_functional rsplit rsqrt+ rsqrt_ rstrip
+rsub:Tensor,Scalar,Tensor_out,Scalar_out save scalar_tensor+ scaled_dot_product_attention
+scatter:value,src,reduce,value_reduce,src_out,value_out,reduce_out,value_reduce_out
+scatter_:src,value,reduce,value_reduce scatter_add+ scatter_add_ scatter_reduce:two,two_out
+scatter_reduce_:two searchsorted:Tensor,Tensor_out,Scalar,Scalar_out seed segment_reduce+ select:int,t
+select_backward+ select_copy:int,int_out select_scatter+ selu selu_
+set:source_Storage,source_Storage_out,source_Storage_storage_offset,source_Storage_storage_offset_out,source_Tensor,source_Tensor_out,default,out
+set_:source_Storage_storage_offset,source_Tensor,default,source_Storage,source_Tensor_storage_offset
+set_data set_grad_enabled setdefault:str,int,bool,float,complex,Tensor sgn+ sgn_ sigmoid+ sigmoid_
+sigmoid_backward:default,grad_input sign+ sign_ signbit+ silu+ silu_ silu_backward:default,grad_input
+sin:default,out,int,float,complex,Scalar sin_ sinc+ sinc_ sinh:default,out,int,float,complex,Scalar sinh_
+size:int,default slice:Tensor,t,str slice_backward+ slice_copy:Tensor,Tensor_out slice_inverse
+slice_scatter+ slogdet+ slow_conv3d+ slow_conv3d_forward:default,output slow_conv_dilated2d+
+slow_conv_dilated3d+ slow_conv_transpose2d+ slow_conv_transpose3d+ smm smooth_l1_loss+
+smooth_l1_loss_backward:grad_input,default soft_margin_loss+ soft_margin_loss_backward:default,grad_input
+softmax:int,int_out softplus+ softplus_backward:default,grad_input softshrink+
+softshrink_backward:default,grad_input
+sort:default,stable,values_stable,values,int,float,Tensor,bool,str,any sorted:int,float,Tensor,bool,str,any
+sparse_bsc_tensor:ccol_row_value_size,ccol_row_value sparse_bsr_tensor:crow_col_value_size,crow_col_value
+sparse_compressed_tensor:comp_plain_value_size,comp_plain_value
+sparse_coo_tensor:size,indices,indices_size,size_out sparse_csc_tensor:ccol_row_value_size,ccol_row_value
+sparse_csr_tensor:crow_col_value_size,crow_col_value sparse_dim sparse_mask:out,default sparse_resize+
+sparse_resize_ sparse_resize_and_clear+ sparse_resize_and_clear_ sparse_sampled_addmm:out,default
+special_airy_ai+ special_bessel_j0+ special_bessel_j1+ special_bessel_y0+ special_bessel_y1+
+special_chebyshev_polynomial_t:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_chebyshev_polynomial_u:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_chebyshev_polynomial_v:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_chebyshev_polynomial_w:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out special_digamma+
+special_entr+ special_erf+ special_erfc+ special_erfcx+ special_erfinv+ special_exp2+ special_expit+
+special_expm1+ special_gammainc+ special_gammaincc+ special_gammaln+
+special_hermite_polynomial_h:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_hermite_polynomial_he:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out special_i0+
+special_i0e+ special_i1+ special_i1e+
+special_laguerre_polynomial_l:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_legendre_polynomial_p:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out special_log1p+
+special_log_ndtr+ special_log_softmax special_logit+ special_logsumexp+ special_modified_bessel_i0+
+special_modified_bessel_i1+ special_modified_bessel_k0+ special_modified_bessel_k1+ special_multigammaln+
+special_ndtr+ special_ndtri+ special_polygamma+ special_psi+ special_round+
+special_scaled_modified_bessel_k0+ special_scaled_modified_bessel_k1+
+special_shifted_chebyshev_polynomial_t:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_shifted_chebyshev_polynomial_u:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_shifted_chebyshev_polynomial_v:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out
+special_shifted_chebyshev_polynomial_w:default,out,x_scalar,x_scalar_out,n_scalar,n_scalar_out special_sinc+
+special_softmax special_spherical_bessel_j0+
+special_xlog1py:default,other_scalar,self_scalar,out,self_scalar_out,other_scalar_out
+special_xlogy:default,other_scalar,self_scalar,out,self_scalar_out,other_scalar_out
+special_zeta:default,other_scalar,self_scalar,out,self_scalar_out,other_scalar_out
+split:Tensor,sizes,str,default split_copy:Tensor,Tensor_out split_with_sizes split_with_sizes_copy+
+splitlines sqrt:default,out,int,float,complex,Scalar sqrt_ square+ square_ squeeze:default,dim,dims
+squeeze_:default,dim,dims squeeze_copy:default,dim,dims,out,dim_out,dims_out sspaddmm:out,default stack+
+startswith std:default,dim,correction,correction_out,out std_mean:default,dim,correction,correction_out
+stft:default,center storage_offset str stride:int,default strip
+sub:Tensor,Scalar,out,Scalar_out,int,complex,float,int_complex,complex_int,float_complex,complex_float,int_float,float_int,default
+sub_:Tensor,Scalar subtract:Tensor,out,Scalar subtract_:Tensor,Scalar
+sum:dim_IntList,default,IntList_out,out,int,float,complex,bool sum_to_size svd:default,U swapaxes swapaxes_
+swapcase swapdims swapdims_ sym_constrain_range sym_constrain_range_for_size sym_is_contiguous sym_numel
+sym_size:int,default sym_storage_offset sym_stride:int,default t t_ t_copy+ take+ take_along_dim+
+tan:default,out,int,float,complex,Scalar tan_ tanh:default,out,int,float,complex,Scalar tanh_
+tanh_backward:default,grad_input tensor:bool,float,int,complex,default
+tensor_split:sections,indices,tensor_indices_or_sections tensordot+ thnn_conv2d+ threshold+ threshold_
+threshold_backward:default,grad_input tile title
+to:device,dtype,other,dtype_layout,prim_Device,prim_dtype,prim_other to_dense to_dense_backward to_here
+to_mkldnn+ to_mkldnn_backward to_padded_tensor:out,default to_sparse:sparse_dim,default to_sparse_bsc
+to_sparse_bsr to_sparse_csc to_sparse_csr topk:default,values trace+ trace_backward transpose:int transpose_
+transpose_copy:int,int_out trapezoid:x,dx trapz:x,dx triangular_solve:default,X tril+ tril_ tril_indices+
+triplet_margin_loss triu+ triu_ triu_indices+ true_divide:Tensor,Scalar,out true_divide_:Tensor,Scalar
+trunc+ trunc_ type_as unbind:int unbind_copy:int,int_out unflatten:int unflatten_dense_tensors unfold
+unfold_backward+ unfold_copy+ uniform+ uniform_ unique_consecutive+ unique_dim+ unique_dim_consecutive+
+unsafe_chunk unsafe_split:Tensor,Tensor_out unsafe_split_with_sizes+ unsqueeze unsqueeze_ unsqueeze_copy+
+update:str,int,bool,float,complex,Tensor upper upsample_bicubic2d:default,vec,out
+upsample_bicubic2d_backward:default,grad_input upsample_bilinear2d:default,vec,out,vec_out
+upsample_bilinear2d_backward:default,grad_input upsample_linear1d:default,vec,out
+upsample_linear1d_backward:default,grad_input upsample_nearest1d:default,vec,out
+upsample_nearest1d_backward:default,grad_input upsample_nearest2d:default,vec,out,vec_out
+upsample_nearest2d_backward:default,grad_input upsample_nearest3d:default,vec,out
+upsample_nearest3d_backward:default,grad_input upsample_trilinear3d:default,vec,out
+upsample_trilinear3d_backward:default,grad_input value_selecting_reduction_backward
+values:default,str,int,bool,float,complex,Tensor values_copy+ vander
+var:default,dim,correction,correction_out,out var_mean:default,dim,correction,correction_out vdot+
+view:default,dtype view_as view_as_complex view_as_complex_copy+ view_as_real view_as_real_copy+
+view_copy:default,dtype,out,dtype_out vsplit:int,array vstack+ wait warn
+where:self,ScalarOther,ScalarSelf,Scalar,default,self_out
+xlogy:Tensor,Scalar_Other,Scalar_Self,OutTensor,OutScalar_Self,OutScalar_Other xlogy_:Tensor,Scalar_Other
+zero+ zero_ zeros+ zeros_like+ zfill
+"""
+
+
+def _read() -> dict[str, list[str]]:
+    found = {}
+    for word in _WORDS.split():
+        name, _, names = word.partition(":")
+        if name.endswith("+"):
+            found[name[:-1]] = ["default", "out"]
+        else:
+            found[name] = names.split(",") if names else ["default"]
+    return found
+
+
+OVERLOADS = _read()

@@ -1,0 +1,324 @@
+"""Asking `__torch_dispatch__`: of the modes of a thread, and of the classes of arguments.
+
+The native core hands primitives to `handle` (native/python/dispatch_mode.cpp). What is not made of primitives
+(factories, `item`, `zero_`) is caught in front: while somebody is to be asked at all, those functions are
+wrapped (`intercept`). Below, nothing is recorded: what a handler calls computes only.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight._ops import _dispatching, handle_named, handle_of, namespace
+
+Tensor = _C.Tensor
+
+
+class _Stack(threading.local):
+    """The modes that are active in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.modes: list[Any] = []
+
+
+stack = _Stack()
+
+
+def show_modes() -> None:
+    """Tells the native core whether this thread has a mode."""
+    _C.set_dispatch_mode(bool(stack.modes))
+
+
+def _overriding(values: Any, found: list[Any]) -> list[Any]:
+    """One tensor of each class that is to be asked, subclasses before their bases."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            _overriding(value, found)
+        elif _C.dispatches(value) and not any(type(value) is type(other) for other in found):
+            at = next((i for i, other in enumerate(found) if isinstance(value, type(other))), len(found))
+            found.insert(at, value)
+    return found
+
+
+def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> Any:
+    """The answer to a call: of the innermost mode, else of the classes of the arguments."""
+    overriding = _overriding((*args, *kwargs.values()), [])
+    types = tuple(type(value) for value in overriding)
+    before = _dispatching.calls
+    _dispatching.calls = (*before, (handle, *(call or (None, None))))
+    asked = []
+    try:
+        if stack.modes:
+            mode = stack.modes.pop()
+            show_modes()
+            try:
+                result = mode.__torch_dispatch__(handle, types, args, kwargs)
+            finally:
+                stack.modes.append(mode)
+                show_modes()
+            if result is not NotImplemented:
+                return result
+            asked.append(f"  - mode object {mode!r}")
+        for kind in types:
+            result = kind.__torch_dispatch__(handle, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            asked.append(f"  - tensor subclass {kind}")
+    finally:
+        _dispatching.calls = before
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch._ops.{handle}'; all __torch_dispatch__ handlers returned "
+        "NotImplemented:\n\n" + "\n".join(asked) + "\n\n"
+        "For more information, try re-running with TORCH_LOGS=not_implemented"
+    )
+
+
+def handle(primitive: Any, args: tuple, out: Any) -> Any:
+    """Asks about a primitive; called by the native code."""
+    from rushlight import _aten_calls
+
+    name = primitive.__name__
+    if out is None and name in _aten_calls.COMPOSED:
+        return _aten_calls.COMPOSED[name](*args)
+    if name == "div" and out is None and not isinstance(args[0], Tensor):
+        return args[1].reciprocal() * args[0]
+    shown = _aten_calls.shown(primitive, args, out is not None)
+    if shown is None:
+        return ask(handle_of(primitive, out is not None), args, {}, (primitive, out))
+    return ask(handle_named(shown[0]), shown[1], shown[2], (primitive, out))
+
+
+def detach(tensor: Tensor) -> Tensor:
+    """Asks about `tensor.detach()`; called by the native code."""
+    return ask(handle_named("detach.default"), (tensor,), {})
+
+
+def item(tensor: Tensor) -> Any:
+    """Asks about `tensor.item()`; called by the native code."""
+    return ask(handle_named("_local_scalar_dense.default"), (tensor,), {})
+
+
+def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
+    """A copy of a gradient that lies as its leaf does; called by the native code."""
+    if _C.is_grad_enabled():
+        return grad.clone()
+    options = {"dtype": grad.dtype, "layout": grad.layout, "device": grad.device}
+    place = list(leaf.shape), list(leaf.stride())
+    own = ask(handle_named("new_empty_strided.default"), (grad, *place), options)
+    return own.copy_(grad)
+
+
+def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
+    """Asks about a call with `out=`; called by the native code."""
+    out = kwargs["out"]
+    kwargs = {name: value for name, value in kwargs.items() if name != "out"}
+    packet = getattr(namespace("aten"), function.__name__, None)
+    with _C_no_grad():
+        if packet is None or "out" not in packet.overloads():
+            return out.copy_(function(*args, **kwargs))
+        ask(packet.out, args, {**kwargs, "out": out})
+    return _C.note_write(out)
+
+
+# ---- functions that are not made of primitives
+
+_originals: dict[Any, Any] = {}
+
+
+def _wanted(args: tuple, kwargs: dict) -> bool:
+    return bool(stack.modes) or any(map(_C.dispatches, args)) or any(map(_C.dispatches, kwargs.values()))
+
+
+def _options(kwargs: dict, like: bool) -> dict:
+    """The keywords of a factory as torch passes them on."""
+    import rushlight
+
+    shown: dict = {}
+    if kwargs.get("generator") is not None:
+        shown["generator"] = kwargs["generator"]
+    if kwargs.get("dtype") is not None:
+        shown["dtype"] = kwargs["dtype"]
+    if kwargs.get("layout") is not None:
+        shown["layout"] = kwargs["layout"]
+    device = kwargs.get("device")
+    if device is not None or not like:
+        shown["device"] = rushlight.device(device if device is not None else rushlight.get_default_device())
+    shown["pin_memory"] = bool(kwargs.get("pin_memory"))
+    if kwargs.get("memory_format") is not None:
+        shown["memory_format"] = kwargs["memory_format"]
+    return shown
+
+
+def _sizes(args: tuple, kwargs: dict) -> list:
+    if "size" in kwargs:
+        args = (kwargs["size"],)
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return list(args)
+
+
+def _sized(overload: str) -> Callable:
+    return lambda args, kwargs: (overload, (_sizes(args, kwargs),), _options(kwargs, False))
+
+
+def _of_like(name: str, values: int = 0) -> Callable:
+    def show(args, kwargs):
+        given = [*args]
+        names = ("input", "self", "fill_value")[: 2 + values]
+        given.extend(kwargs[name] for name in names if name in kwargs)
+        return f"{name}.default", tuple(given), _options(kwargs, True)
+
+    return show
+
+
+def _of_new(name: str, values: int = 0) -> Callable:
+    def show(args, kwargs):
+        self, *rest = args
+        if values:
+            size = rest[0] if rest else kwargs["size"]
+            value = rest[1] if len(rest) > 1 else kwargs["fill_value"]
+            return f"{name}.default", (self, list(size), value), _options(kwargs, True)
+        return f"{name}.default", (self, _sizes(tuple(rest), kwargs)), _options(kwargs, True)
+
+    return show
+
+
+def _positional(*names: str) -> Callable:
+    """Arguments that may be given by name, in torch's order."""
+
+    def read(args: tuple, kwargs: dict) -> tuple:
+        return (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs))
+
+    return read
+
+
+def _arange(args, kwargs):
+    values = list(args) + [kwargs[name] for name in ("start", "end", "step") if name in kwargs]
+    overload = ("default", "start", "start_step")[min(len(values), 3) - 1]
+    return f"arange.{overload}", tuple(values), _options(kwargs, False)
+
+
+def _randint(args, kwargs):
+    values = [*args, *(kwargs[name] for name in ("low", "high", "size") if name in kwargs)]
+    *bounds, size = values
+    if len(bounds) == 1:
+        return "randint.default", (bounds[0], list(size)), _options(kwargs, False)
+    return "randint.low", (*bounds, list(size)), _options(kwargs, False)
+
+
+def _fixed(overload: str, *names: str) -> Callable:
+    read = _positional(*names)
+    return lambda args, kwargs: (overload, read(args, kwargs), _options(kwargs, False))
+
+
+def _eye(args, kwargs):
+    values = _positional("n", "m")(args, kwargs)
+    return "eye.default" if len(values) == 1 else "eye.m", values, _options(kwargs, False)
+
+
+def _empty_strided(args, kwargs):
+    size, stride = _positional("size", "stride")(args, kwargs)
+    return "empty_strided.default", (list(size), list(stride)), _options(kwargs, False)
+
+
+def _full(args, kwargs):
+    size, value = _positional("size", "fill_value")(args, kwargs)
+    return "full.default", (list(size), value), _options(kwargs, False)
+
+
+_SHOWN: dict[str, Callable] = {
+    "empty": _sized("empty.memory_format"), "ones": _sized("ones.default"), "zeros": _sized("zeros.default"),
+    "rand": _sized("rand.default"), "randn": _sized("randn.default"), "full": _full, "arange": _arange,
+    "linspace": _fixed("linspace.default", "start", "end", "steps"), "eye": _eye, "randint": _randint,
+    "logspace": _fixed("logspace.default", "start", "end", "steps"),
+    "randperm": _fixed("randperm.default", "n"), "empty_strided": _empty_strided,
+    "scalar_tensor": _fixed("scalar_tensor.default", "s"),
+    "zeros_like": _of_like("zeros_like"), "ones_like": _of_like("ones_like"),
+    "empty_like": _of_like("empty_like"), "rand_like": _of_like("rand_like"),
+    "randn_like": _of_like("randn_like"), "full_like": _of_like("full_like", 1),
+    "new_empty": _of_new("new_empty"), "new_zeros": _of_new("new_zeros"), "new_ones": _of_new("new_ones"),
+    "new_full": _of_new("new_full", 1),
+    "equal": lambda args, kwargs: ("equal.default", args, {}),
+}  # fmt: skip
+_LIFTED = ("tensor", "as_tensor", "from_numpy")
+_REFUSED = {"tolist": ".tolist() is not supported for tensor subclasses, got {}",
+            "numpy": ".numpy() is not supported for tensor subclasses."}  # fmt: skip
+
+
+def _catching(name: str, original: Any) -> Callable:
+    show = _SHOWN[name]
+
+    def caught(*args, **kwargs):
+        if kwargs.get("out") is not None or not _wanted(args, kwargs):
+            return original(*args, **kwargs)
+        overload, given, options = show(args, kwargs)
+        with _C_no_grad():
+            result = ask(handle_named(overload), given, options)
+        return result.requires_grad_() if kwargs.get("requires_grad") else result
+
+    return caught
+
+
+def _lifting(original: Any) -> Callable:
+    def caught(*args, **kwargs):
+        if not stack.modes:
+            return original(*args, **kwargs)
+        modes, stack.modes = stack.modes, []
+        show_modes()
+        try:
+            made = original(*args, **kwargs)
+        finally:
+            stack.modes = modes
+            show_modes()
+        if any(made is value for value in args):
+            return made
+        grad = made.requires_grad and made.is_leaf
+        with _C_no_grad():
+            made = ask(handle_named("lift_fresh.default"), (made.detach_() if grad else made,), {})
+        return made.requires_grad_() if grad else made
+
+    return caught
+
+
+def _refusing(name: str, original: Any) -> Callable:
+    def caught(self, *args, **kwargs):
+        if _C.dispatches(self):
+            raise RuntimeError(_REFUSED[name].format(type(self).__name__))
+        return original(self, *args, **kwargs)
+
+    return caught
+
+
+class _C_no_grad:
+    def __enter__(self) -> None:
+        self.before = _C.set_grad_enabled(False)
+
+    def __exit__(self, *error: object) -> None:
+        _C.set_grad_enabled(self.before)
+
+
+def intercept(on: bool) -> None:
+    """Wraps the functions above, or takes the wrappers off again."""
+    from rushlight.ops._public import FUNCTIONS
+
+    if not on:
+        while _originals:
+            function, wrapped = _originals.popitem()
+            _C.rewrap(function, wrapped)
+        return
+    if _originals:
+        return
+    makers: dict[str, Callable] = {name: lambda o, name=name: _catching(name, o) for name in _SHOWN}
+    makers.update(dict.fromkeys(_LIFTED, _lifting))
+    makers.update({name: lambda o, name=name: _refusing(name, o) for name in _REFUSED})
+    for name, maker in makers.items():
+        for function in {id(f): f for f in (FUNCTIONS.get(name), vars(Tensor).get(name))}.values():
+            if not isinstance(function, _C.Function):
+                continue
+            plain = function.__wrapped__
+            _originals[function] = plain
+            _C.rewrap(function, functools.wraps(plain)(maker(_C.Function(plain))))

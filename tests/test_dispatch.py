@@ -1,0 +1,209 @@
+"""Tensor subclasses with a `__torch_dispatch__`: wrappers without data, asked below autograd."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight.utils._python_dispatch import (
+    TorchDispatchMode,
+    is_traceable_wrapper_subclass,
+    return_and_correct_aliasing,
+    transform_subclass,
+)
+from rushlight.utils._pytree import tree_map
+
+
+class Pair(torch.Tensor):
+    """Two tensors that everything is done to."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        options = {"strides": a.stride(), "storage_offset": a.storage_offset(), "dtype": a.dtype}
+        return torch.Tensor._make_wrapper_subclass(cls, a.size(), device=a.device, **options)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __repr__(self):
+        return f"Pair({self.a.tolist()}, {self.b.tolist()})"
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        one = [
+            func(*(tree_map(lambda x, k=k: getattr(x, k) if isinstance(x, Pair) else x, args)), **kwargs)
+            for k in ("a", "b")
+        ]
+        if isinstance(one[0], (tuple, list)):
+            out = type(one[0])(Pair(x, y) for x, y in zip(*one, strict=True))
+        else:
+            out = Pair(*one) if isinstance(one[0], torch.Tensor) else one[0]
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        shown = [x for x in args if not isinstance(x, torch.Tensor)]
+        self.calls.append((str(func).removeprefix("aten."), *shown, *(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+
+def pair(*values, **options):
+    return Pair(torch.tensor(values), 2 * torch.tensor(values)).requires_grad_(**options)
+
+
+def test_a_wrapper_has_sizes_and_no_data():
+    x = pair(1.0, 2.0, requires_grad=False)
+    assert x.shape == (2,) and x.device.type == "cpu" and not x.is_meta and x.data_ptr() == 0
+    assert type(x + 1) is Pair and repr(x + 1) == "Pair([2.0, 3.0], [3.0, 5.0])"
+    for name in ("tolist", "numpy"):
+        with pytest.raises(RuntimeError, match="not supported for tensor subclasses"):
+            getattr(x, name)()
+    with pytest.raises(TypeError, match="Tensor must define __torch_dispatch__"):
+        torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
+    with pytest.raises(NotImplementedError, match="not asked about them"):
+        torch.Tensor._make_wrapper_subclass(Pair, (2,), dispatch_device=True)
+
+
+def test_gradients_of_wrappers_are_wrappers():
+    x = pair(1.0, 2.0)
+    y = (x * x).sin().sum()
+    y.backward()
+    assert type(x.grad) is Pair and not x.grad.requires_grad
+    for part, given in ((x.grad.a, x.a), (x.grad.b, x.b)):
+        assert torch.allclose(part, (given * given).cos() * 2 * given)
+    (x * 3).sum().backward()
+    plain = torch.ones(2, requires_grad=True)
+    (x * plain).sum().backward()
+    assert type(plain.grad) is Pair and repr(plain.grad) == "Pair([1.0, 2.0], [2.0, 4.0])"
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert repr(h) == "Pair([6.0, 12.0], [12.0, 24.0])"
+
+
+def test_hooks_functions_modules_and_optimisers_take_wrappers():
+    x, seen = pair(1.0, 2.0), []
+    x.register_hook(lambda g: seen.append(type(g)))
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 2)
+    y.sum().backward()
+    assert seen == [Pair] and repr(x.grad) == "Pair([4.0, 4.0], [4.0, 4.0])"
+    assert repr(y.grad) == "Pair([2.0, 2.0], [2.0, 2.0])"
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert isinstance(ctx.saved_tensors[0], Pair)
+            return g * 2
+
+    parameter = torch.nn.Parameter(pair(1.0, 2.0, requires_grad=False))
+    assert isinstance(parameter, torch.nn.Parameter) and type(parameter) is Pair
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        optimiser = kind([parameter], lr=0.1)
+        Twice.apply(parameter).sum().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    assert torch.allclose(parameter.detach().a, torch.tensor([0.7, 1.7]))
+    assert type(torch.nn.Linear(2, 1)(x)) is Pair
+
+
+def test_views_of_wrappers_share_history_and_versions():
+    x = pair(1.0, 2.0, 3.0, 4.0)
+    y = x * 1
+    v = y.view(2, 2)
+    assert v._is_view() and v._base is y
+    v.mul_(3)
+    y.sum().backward()
+    assert (
+        y._version == v._version == 1 and repr(x.grad) == "Pair([3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0])"
+    )
+    assert [type(part) for part in x.detach().chunk(2)] == [Pair, Pair]
+
+
+def test_wrappers_are_copied_taken_apart_and_freed():
+    x = pair(1.0, 2.0)
+    again = copy.deepcopy(x)
+    assert repr(again) == repr(x) and again.a is not x.a and again.requires_grad
+    assert repr(copy.copy(x)) == repr(x)
+    assert is_traceable_wrapper_subclass(x)
+    assert repr(transform_subclass(x.detach(), lambda name, t: t * 2)) == "Pair([2.0, 4.0], [4.0, 8.0])"
+    assert repr(pickle.loads(pickle.dumps(x.detach()))) == repr(x)
+    y = x.exp().sum()
+    y.backward()
+    weak = weakref.ref(x)
+    del x, y
+    gc.collect()
+    assert weak() is None
+
+
+def test_nobody_answers():
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x = torch.Tensor._make_subclass(Silent, torch.ones(2))
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch._ops.aten.exp.default'"):
+        x.exp()
+    with torch._C._DisableTorchDispatch():
+        assert x.exp().shape == (2,)
+
+    class Wrong(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return "nothing"
+
+    with pytest.raises(RuntimeError, match="Unable to cast nothing to Tensor"):
+        torch.Tensor._make_subclass(Wrong, torch.ones(2)).add_(1)
+
+
+def test_modes_see_factories_conversions_and_numbers():
+    with Seen() as mode:
+        x = torch.ones(2, 3)
+        x.to(torch.float64)
+        torch.zeros_like(x)
+        x.detach()
+        x[0, 0].item()
+        float(x.sum(1, keepdim=True)[0, 0])
+        torch.tensor([1.0])
+        x.zero_()
+        torch.abs(x, out=torch.empty(0))
+    assert mode.calls == [
+        ("ones.default", [2, 3], "device", "pin_memory"), ("_to_copy.default", "dtype"),
+        ("zeros_like.default", "pin_memory"), ("detach.default",), ("select.int", 0, 0), ("select.int", 0, 0),
+        ("_local_scalar_dense.default",), ("sum.dim_IntList", [1], True), ("select.int", 0, 0),
+        ("select.int", 0, 0), ("_local_scalar_dense.default",), ("lift_fresh.default",), ("zero_.default",),
+        ("empty.memory_format", [0], "device", "pin_memory"), ("abs.out", "out"),
+    ]  # fmt: skip
+    assert torch.ones(2).tolist() == [1.0, 1.0] and torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_writes_under_a_mode_are_counted_once():
+    with Seen():
+        x = torch.ones(2, 2, requires_grad=True)
+        y = x * 1
+        v = y.view(4)
+        v.mul_(2)
+        y.sum().backward()
+    assert y._version == 1 and x.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]

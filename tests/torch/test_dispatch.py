@@ -1,0 +1,104 @@
+"""What `__torch_dispatch__` is shown, call by call, beside what torch shows."""
+
+import pytest
+import torch
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+CALLS = """
+x + 1; x + x; 1 + x; x - 1; 1 - x; x * 2; x / 2; 2 / x; x ** 2; x ** x; 2 ** x; -x; x > 0; x == x; x % 2
+x.clamp(0, 1); x.clamp(min=0); x.exp(); x.add(x, alpha=2); x.lerp(x, 0.5); x.addcdiv(x, x, value=2)
+x.square()
+x.where(x > 0, x); T.where(x > 0, 1.0, 2.0); x.isfinite(); T.nn.functional.gelu(x); T.nn.functional.elu(x)
+x.sum(); x.sum(0); x.sum((0, 1)); x.sum(0, True); x.mean(); x.mean(0); x.prod(0); x.max(); x.max(0); x.amax(0)
+x.argmax(0); x.argmax(); x.var(); x.std(0); x.cumsum(0); x.norm(); x.softmax(0); x.log_softmax(1); x.all()
+x.all(0)
+x.view(6); x.reshape(3, 2); x.t(); x.T; x.transpose(0, 1); x.permute(1, 0); x[0]; x[:, 1:]; x[None]; x[..., 0]
+x.squeeze(); x.squeeze(0); x.expand(2, 2, 3); x.flatten(); x.narrow(0, 0, 1); x.unbind(); x.split(1)
+x.chunk(2, 1)
+x.diagonal(); x.detach(); x.clone(); x.mT; x.as_strided((2,), (1,)); x.unfold(0, 1, 1); x[x > 0]
+x.repeat(2, 1)
+T.cat([x, x]); T.stack([x, x]); x.flip(0); x.masked_fill(x > 0, 1.0); x.tril(); x.triu(1); x.sort(); x.topk(1)
+x.double(); x.to(T.float64); x.float(); x.to(T.float64, copy=True); x.long(); x.to("cpu")
+T.zeros_like(x); T.ones_like(x); T.empty_like(x); T.full_like(x, 2.0); x.new_zeros(2); x.new_full((1,), 3.0)
+x.add_(1); x.mul_(2); x.zero_(); x.fill_(1.0); x.copy_(x); x.relu_(); x.clamp_(0); x.uniform_(); x.normal_()
+x @ x.t(); x.mm(x.t()); x.mv(x[0]); x[0].dot(x[0]); T.nn.functional.linear(x, x); T.addmm(x, x @ x.t(), x)
+T.addmm(x, x @ x.t(), x, beta=2); T.abs(x, out=x); x.sum().item(); x.gather(0, T.zeros(1, 3, dtype=T.long))
+T.nn.functional.conv1d(x[None], x[None]); T.nn.functional.layer_norm(x, (3,))
+x.index_select(0, T.tensor([1]))
+"""
+GRADIENTS = """
+(x * x).sum(); x.exp().sum(); x.sigmoid().sum(); (x * 2).sum(); (x.relu() + x).sum(); x.view(6).sum()
+x.sum(0).sum()
+(x - 1).tanh().sum(); (-x).sum(); x.t().sum(); (x + x[0]).sum()
+"""
+
+
+def listed(text):
+    return [each.strip() for each in text.replace("\n", ";").split(";") if each.strip()]
+
+
+def wrapper(T):
+    """A class of module T that wraps a tensor and writes down what it is asked."""
+    log = []
+
+    def shown(value):
+        if isinstance(value, Logged):
+            return f"x{list(value.shape)}"
+        if isinstance(value, T.Tensor):
+            return str(value.tolist())
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(shown, value))}]"
+        return str(value).replace("rushlight", "torch")
+
+    def unwrap(value):
+        return value.elem if isinstance(value, Logged) else value
+
+    def wrap(value):
+        return Logged(value) if isinstance(value, T.Tensor) else value
+
+    def each(function, value):
+        if isinstance(value, (tuple, list)):
+            return [each(function, v) for v in value]
+        return function(value)
+
+    class Logged(T.Tensor):
+        @staticmethod
+        def __new__(cls, elem, requires_grad=False):
+            made = T.Tensor._make_wrapper_subclass(
+                cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(),
+                dtype=elem.dtype, requires_grad=requires_grad,
+            )  # fmt: skip
+            made.elem = elem
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            named = {k: unwrap(v) for k, v in (kwargs or {}).items()}
+            result = func(*each(unwrap, args), **named)
+            options = [f"{k}={shown(v)}" for k, v in (kwargs or {}).items()]
+            log.append(f"{func}({', '.join([*map(shown, args), *options])}) -> {shown(each(wrap, result))}")
+            return tuple(each(wrap, result)) if isinstance(result, tuple) else each(wrap, result)
+
+    return Logged, log
+
+
+def seen(T, expression, backward):
+    Logged, log = wrapper(T)
+    values = T.arange(1.0, 7.0).reshape(2, 3)
+    result = eval(expression, {"T": T, "x": Logged(values, requires_grad=backward)})
+    if backward:
+        result.backward()
+    return log
+
+
+@pytest.mark.parametrize("expression", listed(CALLS))
+def test_calls_are_shown_as_torch_shows_them(expression):
+    assert seen(rushlight, expression, False) == seen(torch, expression, False)
+
+
+@pytest.mark.parametrize("expression", listed(GRADIENTS))
+def test_the_backward_is_shown_too(expression):
+    assert seen(rushlight, expression, True) == seen(torch, expression, True)
