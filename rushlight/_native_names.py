@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import weakref
 from typing import Any, NoReturn
 
 import rushlight
@@ -36,6 +37,19 @@ def _set_torch_function_state(state: _TorchFunctionState) -> None:
     _C.set_torch_function_enabled(state is _TorchFunctionState.ENABLED)
     modes = overrides._get_current_function_mode_stack()
     _C.set_function_mode(bool(modes) and state is not _TorchFunctionState.ALL_DISABLED)
+
+
+class _WeakTensorRef:
+    """Tells whether a tensor is still there, without keeping it."""
+
+    def __init__(self, tensor: rushlight.Tensor) -> None:
+        if not isinstance(tensor, rushlight.Tensor):
+            raise TypeError(f"expected a Tensor, got {type(tensor).__name__}")
+        self._ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor has been freed."""
+        return self._ref() is None
 
 
 def _get_cpu_capability() -> str:

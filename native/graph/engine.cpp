@@ -10,6 +10,7 @@
 // hash table on the way. A second run while one is active (a hook that calls backward, another Python thread)
 // keeps its state in a table of its own instead.
 #include <algorithm>
+#include <thread>
 #include <unordered_map>
 
 #include "../python/primitive.h"
@@ -21,6 +22,9 @@
 #include "rules.h"
 
 namespace rl {
+
+thread_local bool enforces_layout = true;
+
 namespace {
 
 uint64_t run_count = 0;
@@ -51,6 +55,7 @@ struct Run {
   Source source{nullptr, 0};
   std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
   Run* outer = current;
+  uint32_t depth = outer ? outer->depth + 1 : 0;
   Node* running = nullptr;
   const std::vector<Root>* roots = nullptr;
 
@@ -294,16 +299,18 @@ void Run::execute(Node* node) {
   // A Function is asked even if no gradient arrived: it gets zeros and may answer otherwise. Hooks see None.
   bool hooked = extra && (extra->prehooks || extra->posthooks);
   any |= node->kind == Node::custom || hooked;
+  bool filter = captures != nullptr, some = false;
+  std::vector<bool> wanted;
+  if (filter) {
+    wanted.resize(node->edge_count);
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      wanted[i] = node->edges[i].node && info(node->edges[i].node).needed;
+      some = some || wanted[i];
+    }
+  }
   if (any) {
-    bool filter = captures != nullptr, only_hooks = false;
-    std::vector<bool> wanted;
+    bool only_hooks = false;
     if (filter) {
-      wanted.resize(node->edge_count);
-      bool some = false;
-      for (uint32_t i = 0; i < node->edge_count; i++) {
-        wanted[i] = node->edges[i].node && info(node->edges[i].node).needed;
-        some = some || wanted[i];
-      }
       // The node of a tensor that is asked for runs nothing but its hooks.
       only_hooks = !some && hooked && accumulate && state.capture >= 0;
       if (!some && !only_hooks) any = false;
@@ -340,7 +347,8 @@ void Run::execute(Node* node) {
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
   free_grads(node, state);
-  if (!keep_graph) release_saved(node, source);
+  // A node that only hands its gradient over has not been used: it keeps what it saved.
+  if (!keep_graph && (!filter || some)) release_saved(node, source);
   for (uint32_t i = 0; i < node->edge_count; i++) {
     const Edge& edge = node->edges[i];
     if (!edge.node) continue;
@@ -359,10 +367,8 @@ void Run::loop() {
   }
 }
 
-}  // namespace
-
-void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph,
-                  bool create_graph, bool accumulate) {
+void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph, bool create_graph,
+              bool accumulate) {
   Run run;
   run.create_graph = create_graph;
   run.keep_graph = keep_graph;
@@ -394,6 +400,55 @@ void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool
     Ref<PyObject> callback = run.callbacks[i];
     checked(PyObject_CallNoArgs(callback.get()));
   }
+}
+
+// Note [deep reentrance]
+// A Function whose backward calls backward, and so on for thousands of levels, would use up Python's
+// recursion limit. Every DEPTH levels the run moves to a thread of its own, whose stack is fresh, and the
+// caller waits for it. What is switched per thread goes along, if it is known here; with hooks or modes
+// of Python's side at work, the run stays.
+constexpr uint32_t DEPTH = 60;
+
+template <class Work>
+void on_fresh_stack(Work work) {
+  Modes here = modes;
+  Run* outer = Run::current;
+  bool layout = enforces_layout, frees = frees_graph;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  std::thread thread([&] {
+    PyGILState_STATE state = PyGILState_Ensure();
+    modes = here;
+    enforces_layout = layout;
+    frees_graph = frees;
+    Run::current = outer;
+    try {
+      work();
+    } catch (...) {
+      set_python_error();
+      PyErr_Fetch(&type, &value, &trace);
+    }
+    Run::current = nullptr;
+    modes = Modes{};
+    PyGILState_Release(state);
+  });
+  {
+    PyThreadState* saved = PyEval_SaveThread();
+    thread.join();
+    PyEval_RestoreThread(saved);
+  }
+  if (!type) return;
+  PyErr_Restore(type, value, trace);
+  throw PythonError{};
+}
+
+}  // namespace
+
+void run_backward(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph,
+                  bool create_graph, bool accumulate) {
+  auto work = [&] { run_here(roots, captures, keep_graph, create_graph, accumulate); };
+  bool deep = Run::current && (Run::current->depth + 1) % DEPTH == 0;
+  if (deep && !modes.forward && !modes.function_mode && !saved_hooks_active()) on_fresh_stack(work);
+  else work();
 }
 
 uint64_t current_run() { return Run::current ? Run::current->number : 0; }
@@ -457,8 +512,6 @@ void call_when_done(PyObject* callback) {
   }
   Run::current->callbacks.push_back(share(callback));
 }
-
-thread_local bool enforces_layout = true;
 
 namespace {
 

@@ -73,8 +73,9 @@ void saved_tensor_dealloc(PyObject* self) {
 PyObject* register_hooks(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     auto* handle = reinterpret_cast<SavedTensor*>(self);
-    PyObject *pack_hook, *unpack_hook;
-    if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack_hook, &unpack_hook)) return nullptr;
+    bool two = PyTuple_GET_SIZE(args) == 2;
+    PyObject* pack_hook = two ? PyTuple_GET_ITEM(args, 0) : Py_None;
+    PyObject* unpack_hook = two ? PyTuple_GET_ITEM(args, 1) : Py_None;
     if (!PyCallable_Check(pack_hook) || !PyCallable_Check(unpack_hook)) {
       fail(PyExc_TypeError,
            "register_hooks(): incompatible function arguments. The following argument types are supported:\n "

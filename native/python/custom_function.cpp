@@ -113,6 +113,15 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
   rewrite_history(t, share(static_cast<Node*>(call.node)), at < 0 ? 0 : uint32_t(at), nr);
 }
 
+// An input that forward returned as it is: a view of it, made by its own class if that is not ours.
+TensorRef view_of_input(Tensor* t) {
+  if (Py_TYPE(t) != TensorType) {
+    Ref<PyObject> view = checked(PyObject_CallMethod(t->object(), "view_as", "O", t->object()));
+    if (is_tensor(view.get()) && view.get() != t->object()) return TensorRef(as_tensor(view.release()));
+  }
+  return new_view(t, t->sizes(), t->strides(), t->offset);
+}
+
 // What the caller gets for output `nr`; gives it its history.
 TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& differentiable) {
   FunctionNode* node = call.node;
@@ -123,7 +132,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   if (modified) note_write(t);
   if (!records) {
     if (!t->requires_grad()) {
-      return at >= 0 && !modified ? new_view(t, t->sizes(), t->strides(), t->offset) : share(t);
+      return at >= 0 && !modified ? view_of_input(t) : share(t);
     }
     if (at >= 0) return new_alias(t);
     if (!is_view(t)) {
@@ -140,7 +149,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
     take_over_written(call, t, nr, at);
     return share(t);
   }
-  TensorRef result = at >= 0 ? new_view(t, t->sizes(), t->strides(), t->offset) : share(t);
+  TensorRef result = at >= 0 ? view_of_input(t) : share(t);
   set_history(result.get(), node, nr);
   return result;
 }
@@ -251,8 +260,9 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
 // places.
 Ref<PyObject> positional(PyObject* forward, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
                          bool separate_context) {
-  bool defaults = separate_context && PyFunction_Check(forward) &&
-                  (PyFunction_GET_DEFAULTS(forward) || PyFunction_GET_KW_DEFAULTS(forward));
+  PyObject* plain = PyMethod_Check(forward) ? PyMethod_GET_FUNCTION(forward) : forward;
+  bool defaults = separate_context && PyFunction_Check(plain) &&
+                  (PyFunction_GET_DEFAULTS(plain) || PyFunction_GET_KW_DEFAULTS(plain));
   Ref<PyObject> given = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
   if (!defaults && !(kwnames && PyTuple_GET_SIZE(kwnames))) return given;

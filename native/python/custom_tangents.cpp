@@ -71,6 +71,15 @@ void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* 
            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
            "a view.");
     }
+    if (view && tangent != Py_None) {
+      Tensor *base = as_tensor(given)->base(), *from = as_tensor(tangent)->base();
+      if (base ? from != base : from != as_tensor(given)) {
+        failf(
+            PyExc_RuntimeError,
+            "A custom Function is returning a view but the jvp is not returning a view of the %s grad input.",
+            base ? "same base as the given" : "given");
+      }
+    }
   }
   if (tangent != Py_None && !same_sizes(as_tensor(tangent), out)) {
     fail(PyExc_RuntimeError,

@@ -1,5 +1,6 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
 // the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+#include "../graph/modes.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"
@@ -145,7 +146,8 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
     Tensor* t = input(args[0]);
-    if (t->requires_grad()) fail(PyExc_RuntimeError, "cannot resize variables that require grad");
+    if (t->requires_grad() && !modes.inference)
+      fail(PyExc_RuntimeError, "cannot resize variables that require grad");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Shape sizes;
     read_sizes(args[1], sizes, "resize_", "size");
@@ -172,7 +174,8 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor *t = input(args[0]), *view = input(args[1]);
     if (t->storage != view->storage || t->dtype != view->dtype)
       fail(PyExc_RuntimeError, "not a view of the tensor");
-    if (t->requires_grad() || t->flags & Tensor::INFERENCE) check_inplace(t);
+    bool base_needs = t->base() && t->base()->requires_grad() && t->extra->differentiable_view;
+    if (t->requires_grad() || base_needs || t->flags & Tensor::INFERENCE) check_inplace(t);
     set_geometry(t, view->sizes(), view->strides());
     t->offset = view->offset;
     if (view->grad_fn) {

@@ -371,8 +371,10 @@ void set_view_origin(PyObject* input, PyObject* result) {
                       : several       ? ViewOrigin::multi_output
                                       : ViewOrigin::ordinary;
   // A view of a view that must not be written must not be written either.
-  if (origin == ViewOrigin::ordinary && is_tensor(input) && as_tensor(input)->base())
-    origin = as_tensor(input)->extra->origin;
+  if (is_tensor(input) && as_tensor(input)->base()) {
+    ViewOrigin before = as_tensor(input)->extra->origin;
+    if (origin == ViewOrigin::ordinary || before == ViewOrigin::inference) origin = before;
+  }
   if (origin == ViewOrigin::ordinary) return;
   for_outputs(result, [&](Tensor* out, uint32_t) {
     if (out->extra) out->extra->origin = origin;

@@ -4,7 +4,11 @@
 // (rushlight/storage.py) holds. `on_storage` and `set_storage` go the other way: any dtype and geometry on
 // that memory, checked against its size, as a new tensor (a checkpoint being read) or in place
 // (`Tensor.set_`).
+#include <algorithm>
+
 #include "../graph/modes.h"
+#include "../graph/node.h"
+#include "../tensor/twins.h"
 #include "primitive.h"
 
 namespace rl {
@@ -108,9 +112,17 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
                                    "\".  This is no longer allowed; the "
                                    "devices must match.");
     }
+    bool same = int64_t(layout.sizes.ndim) == t->ndim && std::ranges::equal(t->sizes(), Sizes(layout.sizes));
+    if (!same && t->extra) forget_accumulator(t->extra);  // it describes the old sizes
     incref(source->storage);
     Storage* old = std::exchange(t->storage, source->storage);
     layout.apply(t);
+    // t goes on counting its writes where nobody else counts those of the new memory (tensor/twins.h).
+    if (old != t->storage && t->storage->refs == 2) {
+      t->storage->version = old->version;
+      if (old->refs > 1 || any_twins) make_twins(old, t->storage);
+    }
+    note_write(t);
     decref(old);
     return Py_NewRef(args[0]);
   });

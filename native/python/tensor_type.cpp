@@ -12,6 +12,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "../tensor/twins.h"
 #include "functions.h"
 #include "primitive.h"
 
@@ -142,7 +143,8 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 PyObject* get_requires_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
+    bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad() &&
+                !(t->flags & Tensor::INFERENCE);
     return PyBool_FromLong(t->requires_grad() || (base && is_differentiable(t->dtype)));
   });
 }
@@ -386,7 +388,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     t->offset = from->offset;
     t->dtype = from->dtype;
     // t goes on counting its writes where nobody else counts those of the new memory.
-    if (Py_REFCNT(value) == 1 && t->storage->refs == 2) t->storage->version = old->version;
+    if (Py_REFCNT(value) == 1 && t->storage->refs == 2) {
+      t->storage->version = old->version;
+      if (old->refs > 1 || any_twins) make_twins(old, t->storage);  // views of the old memory count along
+    }
     decref(old);
     return 0;
   });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hold.h"
+#include "twins.h"
 
 namespace rl {
 namespace {
@@ -157,6 +158,7 @@ Storage* new_external_storage(void* data, size_t nbytes, void* owner, void (*rel
 }
 
 void free_storage(Storage* s) {
+  if (any_twins) forget_twins(s);
   drop(s->written);
   if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
   else if (s->kind == Storage::external) s->foreign.release(s->foreign.owner);

@@ -6,6 +6,7 @@
 
 #include "../graph/modes.h"
 #include "iterate.h"
+#include "twins.h"
 
 namespace rl {
 
@@ -212,6 +213,7 @@ void note_write(Tensor* t) {
   Storage* s = t->storage;
   if (t->flags & Tensor::DATA_ALIAS) s->silent_version++;
   else s->version++;
+  if (any_twins) count_for_twins(s);
   Source now = current_source();
   if (now.code != s->written.code) {
     drop(s->written);

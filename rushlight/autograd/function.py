@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -209,13 +210,12 @@ def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
 
 
 class _Raises(Function):
-    """Passes values on; differentiating them raises."""
+    """Passes values on; differentiating them raises the message that their node carries."""
 
     _node_name = "Error"
 
     @staticmethod
-    def forward(ctx, message, anchor, *values):
-        ctx.message = message
+    def forward(ctx, *values):
         return tuple(v.detach() if isinstance(v, _C.Tensor) else v for v in values)
 
     @staticmethod
@@ -224,9 +224,14 @@ class _Raises(Function):
 
 
 class _Lacks(_Raises):
-    """The result of an operation that has no derivative."""
+    """The result of an operation that has no derivative; its node leads on to the operation's inputs."""
 
     _node_name = "NotImplemented"
+    _result = threading.local()
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        return _Lacks._result.value
 
 
 class _Undefined(Function):
@@ -271,19 +276,36 @@ class _DelayedError:
         self.message, self.count = message, count
 
     def __call__(self, *values: Any) -> Any:
-        return _single(_raise_later(self.message, values))
+        return _single(_with_message(self.message, _Raises.apply(*values)))
 
 
-def _raise_later(message: str, values: tuple, cls: Any = _Raises) -> tuple:
-    anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
-    return cls.apply(message, anchor, *values)
+def _with_message(message: str, values: tuple) -> tuple:
+    for value in values:
+        if isinstance(value, _C.Tensor) and value.grad_fn is not None:
+            value.grad_fn.message = message
+    return values
 
 
 def without_derivative(name: str, result: Any, *inputs: Any) -> Any:
     """`result` of the operation `name`, which torch cannot differentiate: asking for its gradient raises."""
     if not _C.is_grad_enabled() or not any(isinstance(i, _C.Tensor) and i.requires_grad for i in inputs):
         return result
-    return _raise_later(f"derivative for aten::{name} is not implemented", (result,), _Lacks)[0]
+    _Lacks._result.value = result
+    try:
+        outputs = _Lacks.apply(*inputs)
+    finally:
+        del _Lacks._result.value
+    return _with_message(f"derivative for aten::{name} is not implemented", (outputs,))[0]
+
+
+def _raise_if_used(message: str, values: tuple) -> tuple:
+    # Each value becomes a leaf of its own; a None leads nowhere, but it has its place among the edges.
+    leaves = [
+        _C.requires_grad_(v.detach(), True) if isinstance(v, _C.Tensor) else _C.empty((0,), _C.float32, None)
+        for v in values
+    ]
+    outputs = _with_message(message, _Raises.apply(*leaves))
+    return tuple(o if isinstance(v, _C.Tensor) else v for o, v in zip(outputs, values, strict=True))
 
 
 def once_differentiable(fn: Any) -> Any:
@@ -310,7 +332,7 @@ def once_differentiable(fn: Any) -> Any:
             return outputs
         message = "trying to differentiate twice a function that was marked with @once_differentiable"
         values = outputs if isinstance(outputs, tuple) else (outputs,)
-        return _raise_later(message, values)
+        return _raise_if_used(message, values)
 
     return wrapper
 

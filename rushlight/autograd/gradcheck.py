@@ -80,23 +80,23 @@ def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> lis
 
 def _difference(function, inputs, places, target, direction, eps) -> list[Tensor]:
     """(f(x + eps d) - f(x - eps d)) / (2 eps) for every output."""
-    with rushlight.no_grad():
-        before = target.detach().clone()
-        values = target.detach()
-        try:
-            values.copy_(before + eps * direction)
-            above = _outputs(function, inputs, places)
-            values.copy_(before - eps * direction)
-            below = _outputs(function, inputs, places)
-        finally:
-            values.copy_(before)
-        return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+    values = target.detach()
+    before = values.clone()
+    try:
+        # Recording goes on, for a function that looks at what requires a gradient.
+        values.copy_(before + eps * direction)
+        above = _outputs(function, inputs, places)
+        values.copy_(before - eps * direction)
+        below = _outputs(function, inputs, places)
+    finally:
+        values.copy_(before)
+    return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
 
 
 def _unit(like: Tensor, element: int, value: Any) -> Tensor:
-    flat = rushlight.zeros(like.numel(), dtype=like.dtype)
-    flat[element] = value
-    return flat.reshape(like.shape)
+    unit = rushlight.zeros(like.shape, dtype=like.dtype)
+    unit.view(-1)[element] = value
+    return unit
 
 
 def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Tensor, Tensor]]:
@@ -117,8 +117,7 @@ def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Te
                 parts.append(here.reshape(-1))
             rows[-1].append(tuple(parts))
     if not rows:
-        with rushlight.no_grad():
-            results = _outputs(function, inputs, places)
+        results = _outputs(function, inputs, places)
         empty = [rushlight.zeros(0, r.numel(), dtype=target.dtype) for r in results]
         return [(e, e) for e in empty]
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import threading
 import weakref
@@ -18,8 +19,51 @@ __all__ = [
     "set_warn_on_accumulate_grad_stream_mismatch", "set_override_stale_capture_stream",
 ]  # fmt: skip
 
-Node = _C.Node
 Tensor = _C.Tensor
+
+
+class Node(abc.ABC):
+    """What every node of the graph is an instance of: `isinstance(y.grad_fn, Node)`. None inherits it."""
+
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The name of the node's class."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self) -> tuple:
+        """The nodes that get this one's gradients, each with the number of its output."""
+
+    @abc.abstractmethod
+    def metadata(self) -> dict:
+        """A dict for anything a program wants to remember with the node."""
+
+    @property
+    @abc.abstractmethod
+    def _input_metadata(self) -> list:
+        """Shape, dtype and device of the gradients that the node takes."""
+
+    @abc.abstractmethod
+    def _register_hook_dict(self, tensor: Tensor) -> None:
+        """Runs the hooks in `tensor._backward_hooks` on the gradient of `tensor`."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn: Callable) -> RemovableHandle:
+        """Calls `fn(grad_inputs, grad_outputs)` after the node ran; its result replaces grad_inputs."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn: Callable) -> RemovableHandle:
+        """Calls `fn(grad_outputs)` before the node runs; its result replaces grad_outputs."""
+
+    @abc.abstractmethod
+    def _sequence_nr(self) -> int:
+        """The number of the node, which grows from one to the next."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass: type) -> bool:
+        if cls is Node and issubclass(subclass, _C.Node) and not hasattr(subclass, "_backward_cls"):
+            return True
+        return NotImplemented
 
 
 class GradientEdge(NamedTuple):
@@ -126,12 +170,12 @@ def _register(kind: str) -> Callable:
     return register
 
 
-Node.register_hook = _register("post")
-Node.register_prehook = _register("pre")
-Node.register_hook.__doc__ = (
+_C.Node.register_hook = _register("post")
+_C.Node.register_prehook = _register("pre")
+_C.Node.register_hook.__doc__ = (
     "Calls fn(grad_inputs, grad_outputs) after the node ran; its result replaces grad_inputs."
 )
-Node.register_prehook.__doc__ = (
+_C.Node.register_prehook.__doc__ = (
     "Calls fn(grad_outputs) before the node runs; its result replaces grad_outputs."
 )
 
@@ -144,7 +188,7 @@ def _register_hook_dict(self, tensor: Tensor) -> None:
         self._hooks("tensor").append((tensor.output_nr, tensor._backward_hooks))
 
 
-Node._register_hook_dict = _register_hook_dict
+_C.Node._register_hook_dict = _register_hook_dict
 
 
 class _InputMetadata(NamedTuple):
@@ -155,7 +199,7 @@ class _InputMetadata(NamedTuple):
     is_cpp_nested_tensor: bool = False
 
 
-Node._input_metadata = property(
+_C.Node._input_metadata = property(
     lambda self: tuple(_InputMetadata(list(shape), *rest) for shape, *rest in self._outputs()),
     doc="Shape, dtype and device of the gradients this node takes.",
 )
@@ -293,7 +337,7 @@ def _node_dir(self) -> list[str]:
     return [*object.__dir__(self), *saved_attributes(self)]
 
 
-Node.__dir__ = _node_dir
+_C.Node.__dir__ = _node_dir
 
 
 # ---- writing to what was saved

@@ -76,7 +76,7 @@ derivative(
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
 derivative("pow_scalar", x=lambda g, x, s: _pow_number(g, x, s), node="PowBackward0")
-derivative("scalar_pow", x=lambda g, out, s: _pow_exponent(g, s, None, out), node="PowBackward2")
+derivative("scalar_pow", x=lambda g, x, out, s: _pow_exponent(g, s, x, out), node="PowBackward2")
 derivative(
     "pow",
     a=lambda g, a, b: _pow_base(g, a, b),
@@ -312,7 +312,8 @@ def _pow_base(g, x, exponent):
 def _pow_exponent(g, base, exponent, out):
     if not isinstance(base, Tensor):
         if base == 0:
-            return ops.where(ops.ne(out, out), out, _zeros(g))
+            rising = ops.ge(exponent.real if exponent.is_complex() else exponent, 0)
+            return ops.where(rising, 0, g * (_conj(out) * -math.inf))
         log = math.log(base) if not isinstance(base, complex) and base > 0 else complex(base)
         if isinstance(log, complex):
             import cmath
@@ -326,7 +327,7 @@ def _pow_exponent(g, base, exponent, out):
     )
     zero = ops.eq(base, 0)
     dead = ops.logical_and(zero, positive) if isinstance(positive, Tensor) else zero if positive else None
-    slope = g * _conj(out * ops.log(base))
+    slope = g * _conj(out * ops.log(base.to(out.dtype) if out.is_complex() else base))
     return slope if dead is None else ops.where(dead, 0, slope)
 
 

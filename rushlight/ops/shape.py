@@ -63,8 +63,8 @@ derivative("slice_backward", g=lambda g_out, dim, start, end, step: ops.slice(g_
 derivative("diagonal_backward", g=lambda g_out, offset, dim1, dim2: ops.diagonal(g_out, offset, dim1, dim2))
 derivative(
     "as_strided",
-    x=lambda g, x_shape, size, stride, offset, layout, start: ops.place(
-        g, x_shape, layout, size, stride, offset - start
+    x=lambda g, x_shape, size, stride, offset, layout, start: _strided_backward(
+        g, x_shape, size, stride, offset - start, layout
     ),
 )
 derivative("place", part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset))
@@ -93,6 +93,33 @@ derivative("to_device", x=lambda g: g, node="ToCopyBackward0")
 derivative("sum_to", x=lambda g, x_shape: ops.expand(g, x_shape), node="SumBackward1")
 derivative("copy", x=lambda g: _C.zeros_like(g), source=lambda g: g, node="torch::autograd::CopyBackwards")
 derivative("fill", x=lambda g: _C.zeros_like(g), value=lambda g: g.sum())
+
+
+def _strided_backward(g, x_shape, size, stride, offset, layout):
+    """What each place in memory got; elements of the input that share a place divide it among them."""
+    if not _overlaps(x_shape, layout):
+        return ops.place(g, x_shape, layout, size, stride, offset)
+    first = min(offset, 0)
+    last = max(offset + _reach(size, stride), _reach(x_shape, layout))
+    memory = (last - first + 1,)
+    shares = ops.place(g.detach().new_ones(x_shape), memory, (1,), x_shape, layout, -first)
+    places = ops.place(g, memory, (1,), size, stride, offset - first) / shares.clamp(min=1)
+    return ops.as_strided(places, x_shape, layout, -first, (1,), 0)
+
+
+def _reach(sizes, strides):
+    return sum((size - 1) * step for size, step in zip(sizes, strides, strict=True) if size)
+
+
+def _overlaps(sizes, strides):
+    """Whether two elements may lie at the same place."""
+    last = 0
+    for step, size in sorted(zip(strides, sizes, strict=True)):
+        if size > 1:
+            if step <= last:
+                return True
+            last += step * (size - 1)
+    return False
 
 
 def _unfold_backward(g, x_shape, dim, size, step):

@@ -1,0 +1,257 @@
+"""What is run and freed, deep reentrance, counters of writes, inference mode: both libraries agree."""
+
+import pytest
+import torch as torch_itself
+import torch.autograd.forward_ad
+from corners import short_names
+from outcomes import outcome
+
+import rushlight
+import rushlight.autograd.forward_ad
+
+
+def cases(torch):
+    found = {}
+    names = short_names(torch)
+    L, R, D, E, nm = names.L, names.R, names.D, names.E, names.nm
+    Function, once = torch.autograd.Function, torch.autograd.function.once_differentiable
+
+    def case(function):
+        return found.setdefault(function.__name__, function)
+
+    @case
+    def asked_for_is_not_used():
+        """The node of a tensor that grad() asks for is not run, so it keeps what it saved."""
+        a = L(2)
+        b = a * 2
+        torch.autograd.grad((b * b).sum(), b)
+        return torch.autograd.grad(b.sum(), a)
+
+    @case
+    def once_differentiable_edges():
+        def tree(node):
+            return node and (type(node).__name__, [tree(n) for n, _ in node.next_functions])
+
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x, scale, y):
+                return x * scale + y
+
+            @staticmethod
+            @once
+            def backward(ctx, g):
+                return g * 2, None, g * 3
+
+        x, y = L(2), L(2)
+        F.apply(x, 2, y).sum().backward(L(1).sum(), create_graph=True)
+        return tree(x.grad.grad_fn), tree(y.grad.grad_fn), E(x.grad.sum().backward)
+
+    @case
+    def delayed_error():
+        y = torch._C._functions.DelayedError("boom", 1)(L(2) * 2)
+        return nm(y), nm(y) and y.grad_fn.next_functions[0][0].name(), E(y.sum().backward)
+
+    @case
+    def lacking_derivative():
+        x = L(2)
+        y = torch.nextafter(x, x)
+        return nm(y), [n.name() for n, _ in y.grad_fn.next_functions], E(y.sum().backward)
+
+    @case
+    def powers_of_zero():
+        results = []
+        for f in (lambda e: 0**e, lambda e: torch.pow(torch.zeros(3), e), lambda e: torch.pow(0.0, e)):
+            e = torch.tensor([-1.0, 0.0, 1.0], requires_grad=True)
+            f(e).sum().backward()
+            results.append(e.grad)
+        return results
+
+    @case
+    def negative_base_complex_exponent():
+        e = torch.tensor([1 + 1j, 2 - 1j], dtype=torch.complex128, requires_grad=True)
+        base = torch.tensor([-1.0, 2.0], dtype=torch.float64)
+        return torch.autograd.gradcheck(lambda e: torch.pow(base, e), e), torch.autograd.gradcheck(
+            lambda e: torch.pow(-1, e), e
+        )
+
+    @case
+    def overlapping_input_of_as_strided():
+        z = D(4)
+        f = lambda z: z.expand(3, 4).as_strided((2, 4), (0, 1)) ** 2
+        g = lambda z: z.unfold(0, 2, 1).as_strided((3,), (1,), 1) ** 2
+        checks = torch.autograd
+        return [c(h, z) for c in (checks.gradcheck, checks.gradgradcheck) for h in (f, g)]
+
+    @case
+    def views_of_tangents():
+        class View(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.narrow(0, 0, 2)
+
+            @staticmethod
+            def jvp(ctx, t):
+                other = t.narrow(0, 0, 2).clone()
+                return other.view_as(other)
+
+        with torch.autograd.forward_ad.dual_level():
+            x = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3))
+            return E(lambda: View.apply(x)), E(lambda: View.apply(x.view_as(x)))
+
+    @case
+    def input_of_a_class_of_its_own():
+        class Mine(torch.Tensor):
+            pass
+
+        class Same(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        plain = torch.ones(2).as_subclass(Mine)
+        y = Same.apply(plain)
+        return type(y).__name__, y is plain, type(Same.apply(L(2).as_subclass(Mine))).__name__
+
+    @case
+    def classmethods_with_defaults():
+        class Power(Function):
+            @classmethod
+            def forward(cls, x, n=3):
+                return x**n
+
+            @classmethod
+            def setup_context(cls, ctx, inputs, output):
+                ctx.x, ctx.n = inputs
+
+            @classmethod
+            def backward(cls, ctx, g):
+                return g * ctx.n * ctx.x ** (ctx.n - 1), None
+
+        x = R(2)
+        Power.apply(x).sum().backward()
+        return x.grad
+
+    @case
+    def deep_reentrance():
+        class Deep(Function):
+            @staticmethod
+            def forward(ctx, x, n):
+                ctx.n = n
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, g):
+                if ctx.n:
+                    with torch.enable_grad():
+                        Deep.apply(torch.ones(1, requires_grad=True), ctx.n - 1).sum().backward()
+                depths.append(torch.is_grad_enabled())
+                return g, None
+
+        depths = []
+        x = L(1)
+        Deep.apply(x, 400).sum().backward()
+        return x.grad, len(depths), sum(depths), torch.is_grad_enabled()
+
+    @case
+    def nodes_are_no_subclasses():
+        Node = torch.autograd.graph.Node
+        y = L(2).exp()
+        leaf = y.grad_fn.next_functions[0][0]
+        return [(isinstance(n, Node), Node in type(n).mro()) for n in (y.grad_fn, leaf)], E(Node)
+
+    @case
+    def counters_stay_with_the_tensor():
+        x = torch.ones(2)
+        view = x[:]
+        view.add_(1)
+        x.data = torch.zeros(2, 3)
+        versions = [(x._version, view._version)]
+        for write in (lambda: x.add_(1), lambda: view.add_(1)):
+            write()
+            versions.append((x._version, view._version))
+        x.data = torch.zeros(3)
+        x.mul_(2)
+        versions.append((x._version, view._version))
+        y = torch.ones(3)
+        y.set_(y[1:])
+        versions.append(y._version)
+        y.set_(torch.ones(5))
+        versions.append(y._version)
+        return versions, E(lambda: setattr(x, "data", torch.empty(2, device="meta")))
+
+    @case
+    def parameters_of_new_sizes():
+        p = torch.nn.Parameter(torch.ones(4))
+        sizes = []
+        for _ in range(2):
+            with torch.no_grad():
+                p.set_(p[1:])
+            p.grad = None
+            torch.cat((p, p)).sum().backward()
+            sizes.append(p.grad.shape)
+        return sizes
+
+    @case
+    def views_in_inference_mode():
+        with torch.inference_mode():
+            c = torch.ones(2, 3, requires_grad=True)
+            view = c.view(-1)
+            resized = torch.ones(2, 3, requires_grad=True).resize_(1, 2)
+        outside = c.view(-1)
+        facts = [(v.requires_grad, v.is_inference(), v._is_view(), v.is_leaf) for v in (view, outside)]
+        return facts, resized.requires_grad, resized.shape
+
+    @case
+    def views_from_inference_mode():
+        errors = []
+        for write in (
+            lambda v: v.add_(1),
+            lambda v: v.transpose_(0, 1),
+            lambda v: v.split(1)[0].add_(1),
+            lambda v: v.unbind()[0].add_(1),
+        ):
+            a = L(2, 3).clone()
+            with torch.inference_mode():
+                view = a.view_as(a)
+            errors.append(E(lambda write=write, view=view: write(view)))
+        return errors
+
+    @case
+    def gradcheck_records():
+        seen = set()
+
+        def f(a, b):
+            x = a.clone()
+            x.narrow(0, 0, 1).mul_(b)
+            seen.add(x.requires_grad)
+            return x
+
+        return torch.autograd.gradcheck(f, (torch.ones(2).double(), D(1))), seen
+
+    @case
+    def hooks_of_what_is_saved():
+        y = L(2) ** 2
+        saved = y.grad_fn._raw_saved_self
+        return E(lambda: saved.register_hooks(1)).split(".")[0], E(lambda: saved.register_hooks(1, 2)).split(
+            "."
+        )[0]
+
+    @case
+    def weak_references():
+        x = torch.ones(2)
+        ref = torch._C._WeakTensorRef(x)
+        before = ref.expired()
+        del x
+        return before, ref.expired()
+
+    return found
+
+
+@pytest.mark.parametrize("name", cases(rushlight))
+def test_same(name):
+    ours, theirs = outcome(cases(rushlight)[name]), outcome(cases(torch_itself)[name])
+    assert ours == theirs
