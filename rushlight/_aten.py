@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
 
@@ -10,6 +11,8 @@ def max_pool2d_with_indices_backward(
     grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, *, grad_input=None
 ):
     """The gradient of max_pool2d: every element of grad_output goes to where its maximum was found."""
+    if not self.is_floating_point():
+        raise NotImplementedError(f"\"max_pool2d_backward\" not implemented for '{type_name(self.dtype)}'")
     rows, columns = self.shape[-2:]
     flat = self.new_zeros((*self.shape[:-2], rows * columns))
     spread = flat.scatter_add(-1, indices.flatten(-2), grad_output.flatten(-2)).view(self.shape)

@@ -63,6 +63,11 @@ def find(name: str) -> Any:
         return _loss(name)
     if name[:-2] in _PADS and name[-2:] in ("1d", "2d", "3d"):
         return _pad(_PADS[name[:-2]])
+    if "upsample_" in name:
+        from rushlight._aten_resample import FUNCTIONS as resampling
+
+        if name in resampling:
+            return resampling[name]
     if name == "log_sigmoid":
         return F.logsigmoid
     raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")

@@ -197,6 +197,10 @@ def _public_function(name: str) -> Any:
 
     if name in only_here:
         return only_here[name]
+    if "upsample_" in name:
+        from rushlight._aten_resample import FUNCTIONS as resampling
+
+        return resampling.get(name)
     name = _PUBLIC.get(name, name)
     for prefix, module in (("linalg_", linalg), ("fft_", fft), ("special_", special)):
         if name.startswith(prefix) and hasattr(module, name.removeprefix(prefix)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight.ops._public import FUNCTIONS, write_out
+from rushlight.ops._public import FUNCTIONS, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 
@@ -42,18 +42,24 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = 
     tensor([[1, 2, 4],
             [3, 0, 0]])
     """
-    if not tensors:
-        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     if num_chunks < 1:
         raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     first = tensors[0]
+    if all(tensor.dim() == first.dim() for tensor in tensors):
+        dim = wrap_dim(dim, first.dim())
+    elif dim < 0:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
     pieces = []
     for tensor in tensors:
         if tensor.numel() == 0:
             raise RuntimeError("_chunk_cat expects non-empty tensor")
         if tensor.dtype != first.dtype:
             raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
-        if tensor.dim() <= dim or tensor.shape[:dim] != first.shape[:dim]:
+        if tensor.dim() <= dim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if tensor.shape[:dim] != first.shape[:dim]:
             raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
         size = tensor.size(dim)
         length = -(-size // num_chunks)
@@ -61,8 +67,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = 
         filling = tensor.new_zeros((*tensor.shape[:dim], length * num_chunks - size, *rest))
         whole = rushlight.cat([tensor, filling], dim)
         pieces.append(whole.reshape(*tensor.shape[:dim], num_chunks, -1))
-    result = rushlight.cat(pieces, dim + 1)
-    return result if out is None else write_out(out, result)
+    return rushlight.cat(pieces, dim + 1, out=out)
 
 
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out: Any = None) -> tuple:
@@ -101,7 +106,7 @@ def _batch_norm_with_update(
 ) -> tuple:
     """native_batch_norm in training, with a reserve that nothing needs here."""
     results = rushlight.native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return (*results, rushlight.empty(0, dtype=rushlight.uint8))
+    return (*results, rushlight.empty(0, dtype=rushlight.uint8, device=input.device))
 
 
 ATEN = {

@@ -262,6 +262,11 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     tensor([1.6931, 1.0000])
     """
     input, other = _cast(input, dtype), _cast(other, dtype)
+    for each, mask in ((input, input_mask), (other, other_mask)):
+        if mask is not None and each.is_complex():  # no complex number is the lowest one
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
+            )
     return rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
 
 

@@ -146,7 +146,7 @@ PyObject* expand_forward(const Primitive&, PyObject* const* args, Tensor*) {
               (long long)size, d);
       }
       strides[d] = d + 1 < shape.ndim ? strides[d + 1] * shape.sizes[d + 1] : 1;
-      if (size != 1) strides[d] = 0;
+      if (size != 1 || t->ndim == 0) strides[d] = 0;
       else if (d + 1 == shape.ndim) strides[d] = 1;
       continue;
     }

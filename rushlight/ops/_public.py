@@ -248,6 +248,15 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
         )
 
 
+def needs_values(name: str, *tensors: Tensor) -> None:
+    """Refuses tensors without data for an operation whose result has no shape without them."""
+    if any(x.is_meta for x in tensors):
+        raise NotImplementedError(
+            f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or "
+            "Meta kernel registered."
+        )
+
+
 def in_place(name: str, primitive: _C.Primitive | None = None, second: str = "other") -> None:
     """Gives Tensor the method `<name>_` that runs the primitive in place on the tensor alone, or with one
     more operand, called `second`."""

@@ -375,6 +375,11 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indic
         )
     dim = wrap_dim(dim, input.dim())
     if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.device.type != "cpu":
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
+                f"{indices_or_sections.device}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     length = input.size(dim)
     if isinstance(indices_or_sections, int):
@@ -604,6 +609,10 @@ def _positions(repeats, output_size):
         )
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.is_meta:
+        if output_size is None:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        return repeats.new_empty((output_size,))
     counts = repeats.tolist()
     if any(n < 0 for n in counts):
         raise RuntimeError("repeats can not be negative")

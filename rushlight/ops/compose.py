@@ -11,6 +11,7 @@ from rushlight.ops._public import (
     check_tensor,
     function,
     method,
+    needs_values,
     public,
     type_name,
     wrap_dim,
@@ -30,6 +31,7 @@ def equal(input, other):
     >>> rushlight.equal(rushlight.tensor([1, 2]), rushlight.tensor([1, 2]))
     True
     """
+    needs_values("equal", input, other)
     if input.shape != other.shape:
         return False
     return bool(ops.eq(input, other).all())
@@ -457,6 +459,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     tensor([1, 2, 1])
     """
     _check_sortable(input)
+    needs_values("unique_consecutive", input)
     x = input.reshape(-1) if dim is None else input
     d = 0 if dim is None else wrap_dim(dim, input.dim())
     n = x.size(d) if x.dim() else 1
@@ -491,8 +494,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     tensor([1, 3])
     """
     _check_sortable(input)
-    if input.is_meta:
-        raise NotImplementedError("unique: the number of different elements is not known on the meta device")
+    needs_values("_unique2" if dim is None else "unique_dim", input)
     if dim is None:
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)
@@ -551,10 +553,29 @@ def _copy_of(name, view_name=None):
 
 
 _copy_of("view", "reshape")  # a copy needs no compatible strides
-for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "narrow", "diagonal",
+for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "diagonal",
               "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex",
               "split_with_sizes"):  # fmt: skip
     _copy_of(_view)
+
+
+@function
+def narrow_copy(input, dim, start, length, *, out=None):
+    """A copy of what narrow shows as a view.
+
+    >>> rushlight.narrow_copy(rushlight.tensor([1, 2, 3]), 0, 1, 2)
+    tensor([2, 3])
+    """
+    if 0 < input.dim() <= dim:
+        raise RuntimeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could this "
+            "error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+    if input.dim() and length < 0:
+        size = input.size(dim)
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    result = ops.contiguous_copy(input.narrow(dim, start, length))
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @function

@@ -65,9 +65,9 @@ def _contract(a, b, dims_a, dims_b):
         if m == n:
             continue
         if n == 1:
-            a = a.sum(dim=d, keepdim=True)
+            a = a.sum(dim=d, keepdim=True, dtype=a.dtype)
         elif m == 1:
-            b = b.sum(dim=e, keepdim=True)
+            b = b.sum(dim=e, keepdim=True, dtype=b.dtype)
         else:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {m} in dim {d} "

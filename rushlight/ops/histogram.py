@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C, return_types
-from rushlight.ops._public import FUNCTIONS, Tensor, function, public, type_name, write_out
+from rushlight.ops._public import FUNCTIONS, Tensor, function, needs_values, public, type_name, write_out
 
 ops = _C.ops
 
@@ -172,6 +172,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     >>> rushlight.histogram(rushlight.tensor([1., 2., 1.]), bins=4, range=(0., 3.)).hist
     tensor([0., 2., 1., 0.])
     """
+    needs_values("histogram.bins_tensor" if isinstance(bins, Tensor) else "histogram.bin_ct", input)
     column = input.reshape(-1, 1)
     flat = None if weight is None else weight.reshape(-1)
     if isinstance(bins, Tensor):
@@ -192,6 +193,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     tensor([[0., 1.],
             [1., 1.]])
     """
+    needs_values("_histogramdd_bin_edges", input)
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if isinstance(bins, int):

@@ -13,6 +13,7 @@ from rushlight.ops._public import (
     Tensor,
     function,
     method,
+    needs_values,
     public,
     type_name,
     wrap_dim,
@@ -674,6 +675,7 @@ def bincount(input, weights=None, minlength=0):
     """
     if input.dtype.is_floating_point or input.dtype.is_complex or input.dtype == _C.bool:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(input.dtype)}'")
+    needs_values("bincount", input)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.dim() != 1 or (input.numel() and input.min().item() < 0):

@@ -54,7 +54,25 @@ def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
 
 
 _unary("neg", "The negative of every element.", "[1, -2]", "[-1,  2]", "negative", exact=FOUND_DTYPE)
-_unary("abs", "The absolute value of every element.", "[1, -2]", "[1, 2]", "absolute", exact=FOUND_DTYPE)
+_unary(
+    "abs",
+    "The absolute value of every element.",
+    "[1, -2]",
+    "[1, 2]",
+    "absolute",
+    inplace=False,
+    exact=FOUND_DTYPE,
+)
+
+
+@method(aliases=("absolute_",))
+def abs_(self):
+    """In-place version of :meth:`abs`."""
+    if self.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return _C.in_place(ops.abs, self)
+
+
 _unary("sign", "-1, 0 or 1 for every element.", "[3.0, -2.0]", "[ 1., -1.]", exact=FOUND_DTYPE)
 _unary(
     "sgn",
@@ -480,10 +498,21 @@ def float_power(input, exponent, *, out=None):
         for x in (input, exponent)
     )
     result = input**exponent
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=f"the output given to {_POWER_DTYPE}")
 
 
-in_place_of(float_power, "float_power")
+_POWER_DTYPE = "float_power has dtype {out} but the operation's result requires dtype {result}"
+
+
+@method
+def float_power_(self, exponent):
+    """In-place version of :meth:`float_power`."""
+    _C.check_inplace(self)
+    result = float_power(self, exponent)
+    if result.dtype != self.dtype:
+        needed = {"out": type_name(self.dtype), "result": type_name(result.dtype)}
+        raise RuntimeError("the base given to " + _POWER_DTYPE.replace("power", "power_", 1).format(**needed))
+    return _C.become(self, result)
 
 
 @public
@@ -516,14 +545,20 @@ def positive(input):
 
 
 @public
-def round(input, *, decimals=0, out=None):
+def round(input, *, decimals=None, out=None):
     """The nearest integer (the even one of two), or the nearest number with so many decimals.
 
     >>> rushlight.round(rushlight.tensor([0.5, 1.5, 2.25]), decimals=1)
     tensor([0.5000, 1.5000, 2.2000])
     """
-    result = ops.round(input) if decimals == 0 else ops.round_decimals(input, *_decimals(decimals))
+    result = ops.round_decimals(input, *_decimals(decimals)) if decimals else _whole(input, decimals)
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
+
+
+def _whole(input, decimals, run=lambda op, x: op(x)):
+    if decimals == 0 and not (input.is_floating_point() or input.is_complex() or input.dtype == _C.bool):
+        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{type_name(input.dtype)}'")
+    return run(ops.round, input)
 
 
 def _decimals(decimals):
@@ -532,13 +567,11 @@ def _decimals(decimals):
 
 
 @method
-def round_(self, *, decimals=0):
+def round_(self, *, decimals=None):
     """In-place version of round."""
-    return (
-        _C.in_place(ops.round, self)
-        if decimals == 0
-        else _C.in_place(ops.round_decimals, self, *_decimals(decimals))
-    )
+    if decimals:
+        return _C.in_place(ops.round_decimals, self, *_decimals(decimals))
+    return _whole(self, decimals, _C.in_place)
 
 
 @public(aliases=("clip",))

@@ -42,6 +42,8 @@ def segment_reduce(
         raise RuntimeError(
             "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
         )
+    if data.is_meta:
+        return data.new_empty((*lengths.shape, *data.shape[axis + 1 :]))
     if bool(ops.lt(lengths, 0).any()):
         raise RuntimeError("lengths contains negative value!")
     n, segments = data.size(axis), lengths.size(-1)

@@ -14,6 +14,9 @@ ops = _C.ops
 
 def _i1_slope(x, scaled, i0, i1):
     """The derivative of i1 or i1e, given both functions: 1/2 at 0, where i1(x) / x is not a number."""
+    if x.dtype.itemsize == 2:
+        name = "i1e" if scaled else "i1"
+        raise NotImplementedError(f"\"{name}_backward\" not implemented for '{type_name(x.dtype)}'")
     zero = ops.eq(x, 0)
     safe = ops.where(zero, 1, x)
     return ops.where(zero, 0.5, i0(safe) - i1(safe) * ((ops.sgn(safe) if scaled else 0) + 1 / safe))

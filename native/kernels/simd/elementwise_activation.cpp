@@ -8,12 +8,12 @@ inline namespace RL_ISA {
 
 namespace {
 
-// From e^-|x|, which cannot overflow (|x| being -x where the real part is negative).
+// From e^-|x|, which cannot overflow; the complex form overflows to NaN where NumPy's and torch's does.
 template <class X>
 inline X sigmoid(X x) {
   if constexpr (is_complex_number_v<X>) {
-    X one = constant<X>(1), e = exp(select(x.re < 0, x, -x));
-    return select(x.re < 0, e, one) / (e + one);
+    X one = constant<X>(1);
+    return one / (exp(-x) + one);
   } else {
     // What the sum (between 1 and 2) loses in rounding is taken off the quotient, roughly.
     X e = exp(-magnitude(x)), sum = e + 1, lost = e - (sum - 1);

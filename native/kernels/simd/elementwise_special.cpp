@@ -143,7 +143,7 @@ double i0_number(double x) {
   for (int k = 1; k < 30 && term > sum * 1e-18; k++)
     sum += term *= (2.0 * k - 1) * (2.0 * k - 1) / (8 * k * x);
   double root = ::exp(x / 2);  // e^x alone would overflow too early
-  return x == INFINITY ? x : root * (sum / ::sqrt(2 * M_PI * x)) * root;
+  return root * (sum / ::sqrt(2 * M_PI * x)) * root;  // NaN at infinity, as NumPy's and torch's
 }
 
 constexpr Elementwise entries[] = {

@@ -220,6 +220,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     if not training:
         return leaky_relu(input if inplace else input.contiguous(), (lower + upper) / 2, inplace)
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
+    if input.dtype == rushlight.float16:
+        raise NotImplementedError("\"rrelu_with_noise_out_cpu\" not implemented for 'Half'")
     if input.is_meta:
         return input if inplace else rushlight.empty_like(input)
     with rushlight.no_grad():

@@ -33,7 +33,7 @@ def embedding(
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
-    if max_norm is not None:
+    if max_norm is not None and not weight.is_meta:
         _shorten_rows(weight, input, max_norm, norm_type)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
@@ -69,10 +69,13 @@ def embedding_bag(
         )
         input, weight = weight, input
     _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights)
+    if weight.is_meta:
+        bags = input.size(0) if offsets is None else offsets.size(0) - bool(include_last_offset)
+        return weight.new_empty((bags, weight.size(1)))
     flat = input.reshape(-1).long()
     rows = weight.size(0)
     outside = (flat < 0) | (flat >= rows)
-    if not flat.is_meta and bool(outside.any()):
+    if bool(outside.any()):
         place = int(outside.nonzero()[0])
         raise RuntimeError(
             f"Index {place} of input takes value {int(flat[place])} which is not in the valid range "

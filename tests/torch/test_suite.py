@@ -1,0 +1,118 @@
+"""What torch's operator suites ask beyond op_db's samples: refusals, metadata, names under torch.ops.
+
+Every line is an expression that both libraries evaluate; the value, or the error's type and first sentence,
+has to be the same. `o` is torch.ones, `m` a tensor on the meta device.
+"""
+
+import pytest
+from expressions import outcome
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+SETUP = """
+o, A, F = torch.ones, torch.ops.aten, torch.nn.functional
+c, m, L = o(3, dtype=torch.complex64), torch.empty(3, device='meta'), torch.tensor([1, 2])
+inf, nan = float('inf'), float('nan')
+x, w = torch.randn(2, 3, 7, 6), torch.empty(5, 4, device='meta')
+def shown(t): return (str(t.dtype), tuple(t.shape), t.stride(), round(t.double().sum().item(), 3))
+both, no = (False, True), [0, 0]
+kinds = [(k, a) for k in ('bilinear', 'bicubic') for a in both]
+q, p = L.view(1, 1, 1, 2)[..., :1], torch.empty(5, 2, 4, device='meta')
+def shape(t): return str(t.dtype), tuple(t.shape), str(t.device)
+def slope(f, d):
+    x = o(3, dtype=d, requires_grad=True)
+    f(x).sum().backward()
+    return x.grad
+"""
+
+REFUSED = """
+c.clone().abs_()
+c.clone().absolute_()
+o(3).float_power_(2)
+o(3).double().float_power_(2j)
+c.clone().float_power_(2)
+torch.float_power(o(3), 2, out=o(3))
+torch.float_power(2, o(3), out=o(3))
+torch.masked.logaddexp(c, c, input_mask=torch.tensor([True, False, True]))
+A.max_pool2d_with_indices_backward(q, L.view(1, 1, 1, 2), [1, 2], [1, 2], no, [1, 1], False, q * 0)
+F.rrelu(o(3).half(), training=True)
+torch.round(L, decimals=0)
+L.clone().round_(decimals=0)
+slope(torch.special.i1, torch.bfloat16)
+slope(torch.special.i1e, torch.float16)
+torch.narrow_copy(o(2, 3), 2, 0, 1)
+torch.narrow_copy(o(2, 3), -3, 0, 1)
+torch.narrow_copy(o(2, 3), 0, 0, -1)
+torch.narrow_copy(o(()), 0, 0, 1)
+torch._chunk_cat([o(2, 3), o(2)], 1, 2)
+torch._chunk_cat([o(2, 3), o(3, 3)], 1, 2)
+torch._chunk_cat([o(2, 3), o(2, 3, 2)], -1, 2)
+torch._chunk_cat([o(2, 3), o(2, 3)], 2, 2)
+torch._chunk_cat([], 0, 2)
+torch._chunk_cat([o(2, 3), o(2, 3)], 0, 1, out=o(1, 12).int())
+torch.tensor_split(m, m.long())
+torch.repeat_interleave(m, m.long())
+A._upsample_bilinear2d_aa(x[0], [2, 2], False)
+A._upsample_bilinear2d_aa(x, [2, 2, 2], False)
+A.upsample_nearest2d(x, None, None)
+A.upsample_bicubic2d(x, [0, 2], False)
+"""
+
+GIVEN = """
+torch.float_power(o(3), 2, out=o(3).double())
+torch.i0(torch.tensor([inf, -inf, nan, 1e30]))
+torch.sigmoid(torch.tensor([-1000+1j, 1000+1j, 0j, -1000+0j]))
+torch._chunk_cat([o(2, 3), o(2, 4, 2)], 1, 2)
+torch._chunk_cat([o(2, 3), o(2, 3)], -1, 2)
+torch.tensordot(o(4, 1).int(), o(3, 4).int(), [[1], [0]])
+torch.tensordot(o(4, 1, 3, dtype=torch.uint8), o(3, 4, 4, dtype=torch.uint8), [[1], [1]]).shape
+[o(()).expand(1, 1).stride(), o(()).expand(1).stride(), o(3).expand(1, 3).stride()]
+torch.round(L), torch.round(o(2), decimals=0)
+shape(torch.repeat_interleave(m, m.long(), output_size=5))
+shape(F.embedding(L.to('meta'), w, max_norm=1.0))
+shape(F.embedding_bag(L.to('meta'), w, L[:1].to('meta')))
+shape(F.embedding_bag(L.view(1, 2).to('meta'), w, mode='max'))
+shape(A._batch_norm_with_update(w, w[0], w[0], w[0], w[0], 0.1, 1e-5)[3])
+shape(torch.segment_reduce(m, 'sum', lengths=L.to('meta')))
+shape(F.ctc_loss(p, p[:2, :, 0].T.long(), (5, 5), (2, 2), reduction='none'))
+[shown(getattr(A, f'_upsample_{k}2d_aa')(x, None, a, [1.5, 0.8])) for k, a in kinds]
+[shown(getattr(A, f'_upsample_{k}2d_aa')(x, [4, 9], a, 1.3, None)) for k, a in kinds]
+[shown(getattr(A, f'upsample_{k}2d')(x, [4, 9], align_corners=a)) for k, a in kinds]
+[shown(f(x, [4, 9])) for f in (A._upsample_nearest_exact2d, torch._C._nn.upsample_nearest2d)]
+[shown(A.upsample_bilinear2d_backward(x, [7, 6], [2, 3, 4, 4], a)) for a in both]
+shown(A._upsample_bilinear2d_aa_backward(x, [7, 6], [2, 3, 9, 9], False, None, None))
+"""
+
+# Operations whose result has no shape without the elements.
+UNKNOWN = """
+torch.equal(m, m)
+torch.unique(m)
+torch.unique_consecutive(m)
+torch.bincount(m.long())
+torch.histogram(m, 3)
+torch.histogramdd(m.view(3, 1), [2])
+"""
+
+
+def lines(text):
+    return text.strip().split("\n")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", lines(GIVEN) + lines(REFUSED))
+def test_same(text):
+    theirs = outcome(torch, text, SETUP)
+    assert outcome(rushlight, text, SETUP) == theirs
+
+
+@pytest.mark.parametrize("text", lines(REFUSED))
+def test_refused(text):
+    assert "Error: " in outcome(rushlight, text, SETUP)
+
+
+@pytest.mark.parametrize("text", lines(UNKNOWN))
+def test_nothing_is_known_without_elements(text):
+    ours, theirs = outcome(rushlight, text, SETUP), outcome(torch, text, SETUP)
+    assert ours.startswith("NotImplementedError: aten::") and theirs.startswith(ours[:60])
