@@ -131,6 +131,25 @@ _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile
     get_file_path_2=_compile.file_path log_export_usage
 _C._profiler: gather_traceback=profiler._traceback.gather_traceback
     symbolize_tracebacks=profiler._traceback.symbolize_tracebacks
+    CapturedTraceback=profiler._traceback.CapturedTraceback
+    ProfilerActivity=profiler.profiler.ProfilerActivity
+    RecordScope=profiler._config.RecordScope _ExperimentalConfig=profiler._config._ExperimentalConfig
+    _RecordFunctionFast=profiler._config._RecordFunctionFast ProfilerConfig ProfilerState ActiveProfilerType
+    _EventType _ProfilerEvent _TensorMetadata _NNModuleInfo _OptimizerInfo _PyFrameState
+    _ExtraFields_Allocation _ExtraFields_Backend _ExtraFields_Kineto _ExtraFields_OutOfMemory
+    _ExtraFields_PyCCall _ExtraFields_PyCall _ExtraFields_TorchOp _ExtraFields_Vulkan
+    _set_cuda_sync_enabled_val _set_fwd_bwd_enabled_val _set_record_concrete_inputs_enabled_val
+profiler._utils: BasicEvaluation ContextStackEntry EventKey EventMetrics Interval TimelineEvent argmax
+    index_of_first_match map_recorded_events_to_aten_ops_with_stack_trace source_code_location _traverse
+    traverse_bfs traverse_dfs
+profiler._pattern_matcher: Conv2dBiasFollowedByBatchNorm2dPattern ExtraCUDACopyPattern FP32MatMulPattern
+    ForLoopIndexingPattern GradNotSetToNonePattern MatMulDimInFP16Pattern NamePattern
+    OptimizerSingleTensorPattern Pattern SynchronizedDataLoaderPattern input_dtypes input_shapes
+    report_all_anti_patterns source_code_location
+profiler._memory_profiler: Action Category CategoryDict CategoryElement DataFlowEdge DataFlowGraph
+    DataFlowNode Key MemoryProfile MemoryProfileTimeline OpTree SchemaMatcher SizeMap TensorKey
+    extract_gradients extract_parameters get_scopes
+utils.backend_registration: generate_methods_for_privateuse1_backend rename_privateuse1_backend
 _inductor.codecache: extract_tensor_metadata_for_cache_key
 _inductor.cpu_vec_isa: pick_vec_isa
 _inductor.runtime:

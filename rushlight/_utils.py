@@ -220,3 +220,48 @@ def _get_device_module(device_type: str) -> Any:
             f"'torch.{device_type}'."
         )
     return module
+
+
+def try_import(module_name: str) -> Any:
+    """A module if it can be imported, else None."""
+    import importlib
+    import importlib.util
+
+    found = importlib.util.find_spec(module_name)
+    return None if found is None else importlib.import_module(module_name)
+
+
+class classproperty:
+    """A property of a class.
+
+    >>> class Named:
+    ...     name = rushlight._utils.classproperty(lambda cls: cls.__name__)
+    >>> Named.name
+    'Named'
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.fget = function if isinstance(function, (classmethod, staticmethod)) else classmethod(function)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.fget.__get__(instance, type(instance) if owner is None else owner)()
+
+
+def render_call(fn: Any, args: Any, kwargs: Any) -> str:
+    """A call as one would write it, tensors in short."""
+    from rushlight.overrides import resolve_name
+
+    def shown(value: Any) -> str:
+        if not isinstance(value, _C.Tensor):
+            return repr(value)
+        parts = ["...", f"size={tuple(value.shape)}"]
+        if str(value.device) != "cpu":
+            parts.append(f"device='{value.device}'")
+        if value.dtype != _C.float32:
+            parts.append(f"dtype={value.dtype}")
+        if value.requires_grad:
+            parts.append("requires_grad=True")
+        return f"tensor([{parts[0]}], {', '.join(parts[1:])})"
+
+    given = [*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())]
+    return f"{resolve_name(fn) or str(fn)}({', '.join(given)})"

@@ -371,12 +371,29 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 
-class _VariableMeta(type):
+def _make_grads(outputs: Any, grads: Any, is_grads_batched: bool) -> tuple:
+    """The gradients that a backward starts with."""
+    return _initial_gradients(_as_tuple(outputs), tuple(grads), is_grads_batched)
+
+
+def _tensor_or_tensors_to_tuple(tensors: Any, length: int) -> tuple:
+    """One tensor, several, or as many None as wanted."""
+    if tensors is None:
+        return (None,) * length
+    return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+
+
+_engine_run_backward = graph._engine_run_backward
+
+
+class VariableMeta(type):
+    """Every tensor is a Variable."""
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """The old name of Tensor: Variable(t) is t."""
 
     _execution_engine = _native_names._EngineBase()

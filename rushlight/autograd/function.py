@@ -194,6 +194,11 @@ class Function(_SingleLevelFunction):
                                   "staticmethod or set generate_vmap_rule=True.")  # fmt: skip
 
 
+def _is_setup_context_defined(fn: Any) -> bool:
+    """Whether a class has a `setup_context` of its own."""
+    return fn != _SingleLevelFunction.setup_context
+
+
 def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
     """All arguments of forward as positional ones; with setup_context, defaults are filled in."""
     import inspect

@@ -9,6 +9,7 @@ combination of rows and columns instead of all of them.
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -34,6 +35,14 @@ class GradcheckError(RuntimeError):
 
 def _tensors(value: Any) -> tuple:
     return (value,) if isinstance(value, Tensor) else tuple(v for v in value if isinstance(v, Tensor))
+
+
+def _results(value: Any) -> tuple:
+    """What a function returned: one tensor or several."""
+    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for each in found:
+        each.requires_grad  # noqa: B018  torch asks every result, also one that cannot answer
+    return found
 
 
 def _checked_inputs(inputs: tuple) -> list[Tensor]:
@@ -72,25 +81,40 @@ def _differentiable(result: Any) -> list[Tensor]:
 
 
 def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> list[Tensor]:
-    results = _tensors(function(*inputs))
+    results = _results(function(*inputs))
     chosen = results if places is None else [results[i] for i in places]
     # Clones: a function may return its input, which is about to change.
     return [t.detach().clone() for t in chosen]
 
 
 def _difference(function, inputs, places, target, direction, eps) -> list[Tensor]:
-    """(f(x + eps d) - f(x - eps d)) / (2 eps) for every output."""
-    values = target.detach()
+    """(f(x + eps d) - f(x - eps d)) / (2 eps) for every output. A direction is a tensor, or one element's
+    (index, step): then only its memory is written, which others may share. The function runs as ever: it may
+    have hooks to register."""
+    values = target.data
     before = values.clone()
+    index, step = direction if isinstance(direction, tuple) else (..., direction)
     try:
-        # Recording goes on, for a function that looks at what requires a gradient.
-        values.copy_(before + eps * direction)
+        values[index] = before[index] + eps * step
         above = _outputs(function, inputs, places)
-        values.copy_(before - eps * direction)
+        values[index] = before[index] - eps * step
         below = _outputs(function, inputs, places)
     finally:
-        values.copy_(before)
+        values[index] = before[index]
+    moved = f"perturbed{f' on index {index}' if index is not ... else ''} by {eps}"
+    for a, b in zip(above, below, strict=True):
+        for what, pair in (("shape", (a.shape, b.shape)), ("dtype", (a.dtype, b.dtype))):
+            if pair[0] != pair[1]:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are {moved}, but "
+                    "got: "
+                    f"{what}s {pair[0]} and {pair[1]}."
+                )
     return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+
+
+def _indices(like: Tensor) -> Iterator[tuple]:
+    return itertools.product(*map(range, like.shape))
 
 
 def _unit(like: Tensor, element: int, value: Any) -> Tensor:
@@ -102,11 +126,11 @@ def _unit(like: Tensor, element: int, value: Any) -> Tensor:
 def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Tensor, Tensor]]:
     """Per output: the Jacobian of its real part, and of its imaginary part."""
     rows: list[list] = []
-    for element in range(target.numel()):
-        slopes = _difference(function, inputs, places, target, _unit(target, element, 1.0), eps)
+    for index in _indices(target):
+        slopes = _difference(function, inputs, places, target, (index, 1.0), eps)
         turned = None
         if target.is_complex():
-            turned = _difference(function, inputs, places, target, _unit(target, element, 1j), eps)
+            turned = _difference(function, inputs, places, target, (index, 1j), eps)
         rows.append([])
         for index, slope in enumerate(slopes):
             parts = []
@@ -189,12 +213,19 @@ def _close(a: Tensor, b: Tensor, atol: float, rtol: float) -> bool:
     return bool(((a - b).abs() <= atol + rtol * b.abs()).all())
 
 
-def _mismatch(numerical, analytical, output, target, kind, forward=False) -> str:
-    mode = " computed with forward mode" if forward else ""
-    return (
-        f"{kind}Jacobian{mode} mismatch for output {output} with respect to input {target},\n"
-        f"numerical:{numerical}\nanalytical:{analytical}\n"
-    )
+class _Mismatch(GradcheckError):
+    """Two Jacobians, or what is left of them, that differ."""
+
+    def __init__(self, numerical, analytical, output, target, kind, forward=False, more="") -> None:
+        mode = " computed with forward mode" if forward else ""
+        self.numerical, self.analytical = numerical, analytical
+        super().__init__(
+            f"{kind}Jacobian{mode} mismatch for output {output} with respect to input {target},\n"
+            f"numerical:{numerical}\nanalytical:{analytical}\n{more}"
+        )
+
+
+_Mismatch.__name__ = _Mismatch.__qualname__ = "GradcheckError"
 
 
 def _kinds(output: Tensor) -> Iterator[tuple[int, Any, str]]:
@@ -229,7 +260,7 @@ def _check_slow(function, inputs, targets, places, options) -> None:
             for i, found in enumerate(analytical):
                 expected = numerical[i][o][part]
                 if not _close(found, expected.to(found.dtype), atol, rtol):
-                    raise GradcheckError(_mismatch(expected, found, o, i, kind))
+                    raise _Mismatch(expected.to(found.dtype), found, o, i, kind)
             again = _analytical_jacobians(targets, output, unit)
             if not all(_close(a, b, nondet, 0.0) for a, b in zip(analytical, again, strict=True)):
                 raise GradcheckError(_NOT_REENTRANT.format(nondet))
@@ -242,12 +273,22 @@ def _random_direction(like: Tensor, generator) -> Tensor:
     return (real / max(float(real.abs().pow(2).sum()) ** 0.5, 1e-12)).to(like.dtype)
 
 
-def _slow_says(function, inputs, targets, places, options) -> str:
+def _slow_says(check, function, inputs, targets, places, options) -> str:
+    said = (
+        "\nThe above quantities relating the numerical and analytical jacobians are computed \nin fast mode. "
+    )
     try:
-        _check_slow(function, inputs, targets, places, options)
+        check(function, inputs, targets, places, options)
+    except _Mismatch as error:
+        largest = float((error.numerical - error.analytical).abs().max())
+        return (
+            f"{said}Below, we recompute numerical and analytical jacobians in slow mode:\n\n"
+            f"Numerical:\n {error.numerical}\nAnalytical:\n{error.analytical}\n\n"
+            f"The max per-element difference (slow mode) is: {largest}.\n"
+        )
     except GradcheckError as error:
-        return f"The slow mode says:\n\n{error}"
-    return FAST_FAIL_SLOW_OK_MSG
+        return f"{said}The slow mode says:\n\n{error}"
+    return said + FAST_FAIL_SLOW_OK_MSG
 
 
 FAST_FAIL_SLOW_OK_MSG = """
@@ -279,12 +320,8 @@ def _check_fast(function, inputs, targets, places, options) -> None:
                 # A sum of many elements may be off by as many tolerances.
                 slack = atol * float(direction.abs().sum()) * max(float(weights.abs().sum()), 1.0)
                 if not _close(found, expected, slack, rtol):
-                    raise GradcheckError(
-                        _mismatch(expected, found, o, i, kind)
-                        + "\nThe above quantities relating the numerical and analytical jacobians are "
-                        "computed "
-                        "\nin fast mode. " + _slow_says(function, inputs, targets, places, options)
-                    )
+                    more = _slow_says(_check_slow, function, inputs, targets, places, options)
+                    raise _Mismatch(expected, found, o, i, kind, more=more)
             if not all(_close(a, b, nondet, 0.0) for a, b in zip(grads, again, strict=True)):
                 raise GradcheckError(_NOT_REENTRANT.format(nondet))
 
@@ -298,14 +335,14 @@ def _check_forward(function, inputs, targets, places, options) -> None:
                 (1.0, "While considering the real part of complex inputs only, "),
             ]
         for unit, kind in kinds:
-            if options["fast_mode"] and _pushes_alike(function, inputs, target, unit, places, options):
-                continue  # else column by column, to show the difference
+            if options["fast_mode"]:
+                _check_pushed(function, inputs, targets, i, unit, kind, places, options)
+                continue
             numerical: list[list] = [[] for _ in places]
             analytical: list[list] = [[] for _ in places]
-            for element in range(target.numel()):
-                direction = _unit(target, element, unit)
-                slopes = _difference(function, inputs, places, target, direction, options["eps"])
-                tangents = _pushed(function, inputs, target, direction, places)
+            for element, index in enumerate(_indices(target)):
+                slopes = _difference(function, inputs, places, target, (index, unit), options["eps"])
+                tangents = _pushed(function, inputs, target, _unit(target, element, unit), places)
                 for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
                     found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
                     numerical[o].append(slope.reshape(-1))
@@ -313,26 +350,24 @@ def _check_forward(function, inputs, targets, places, options) -> None:
             for o in range(len(places) if target.numel() else 0):
                 expected, found = rushlight.stack(numerical[o]), rushlight.stack(analytical[o])
                 if not _close(found, expected, options["atol"], options["rtol"]):
-                    raise GradcheckError(_mismatch(expected, found, o, i, kind, forward=True))
+                    raise _Mismatch(expected, found, o, i, kind, forward=True)
 
 
-def _pushes_alike(function, inputs, target, unit, places, options) -> bool:
-    """Whether both ways move the outputs alike if `target` moves into a random direction."""
+def _check_pushed(function, inputs, targets, i, unit, kind, places, options) -> None:
+    """Both ways must move the outputs alike if an input moves into a random direction."""
+    target = targets[i]
     generator = rushlight.Generator().manual_seed(0)
     direction = (_random_direction(target, generator).abs() * unit).to(target.dtype)
     slopes = _difference(function, inputs, places, target, direction, options["eps"])
     tangents = _pushed(function, inputs, target, direction, places)
     # Many elements move at once, and may be off by as many tolerances.
     slack = options["atol"] * max(float(direction.abs().sum()), 1.0)
-    return all(
-        _close(
-            rushlight.zeros_like(slope) if tangent is None else tangent.detach(),
-            slope,
-            slack,
-            options["rtol"],
-        )
-        for slope, tangent in zip(slopes, tangents, strict=True)
-    )
+    for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
+        found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
+        if not _close(found, slope, slack, options["rtol"]):
+            slowly = {**options, "fast_mode": False}
+            more = _slow_says(_check_forward, function, inputs, targets, places, slowly)
+            raise _Mismatch(slope.reshape(-1), found.reshape(-1), o, i, kind, forward=True, more=more)
 
 
 def _pushed(function, inputs, target, direction, places) -> list:
@@ -357,10 +392,18 @@ def _check_undefined(function, inputs, targets) -> None:
             (_blocked(o) if g is None else o, rushlight.zeros_like(o) if g is None else g)
             for o, g in zip(outputs, grads, strict=True)
         ]
-        found = rushlight.autograd.grad(
-            [o for o, _ in given], targets, [g for _, g in given], retain_graph=True, allow_unused=True
-        )
+        try:
+            found = rushlight.autograd.grad(
+                [o for o, _ in given], targets, [g for _, g in given], retain_graph=True, allow_unused=True
+            )
+        except RuntimeError as error:
+            warn(_UNDEFINED_IS_NEW)
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at "
+                '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+            ) from error
         if any(g is not None and bool((g != 0).any()) for g in found):
+            warn(_UNDEFINED_IS_NEW)
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or "
                 'zero. Please look at "Notes about undefined output gradients" in '
@@ -372,6 +415,13 @@ def _check_undefined(function, inputs, targets) -> None:
         for index in range(len(outputs)):
             check({index})
             check(set(range(len(outputs))) - {index})
+
+
+_UNDEFINED_IS_NEW = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it "
+    "may break existing callers of this function. If this is true for you, you can call this function with "
+    '"check_undefined_grad=False" to disable the feature'
+)
 
 
 class _Block(Function):
@@ -434,7 +484,7 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     targets = _checked_inputs(inputs)
-    results = _tensors(function(*inputs))
+    results = _results(function(*inputs))
     places = [i for i, t in enumerate(results) if t.requires_grad]
     if not places:
         still = [i for i, t in enumerate(results) if t.dtype.is_floating_point or t.dtype.is_complex]
@@ -519,6 +569,10 @@ def gradgradcheck(
     """
     if not check_fwd_over_rev and not check_rev_over_rev:
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     count = len(inputs)
     if grad_outputs is None:
@@ -568,6 +622,38 @@ def gradgradcheck(
 
 
 # ---- names that test suites import
+
+
+def _as_tuple(x: Any) -> tuple:
+    return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
+
+
+def _is_float_or_complex_tensor(obj: Any) -> bool:
+    return isinstance(obj, Tensor) and (obj.is_floating_point() or obj.is_complex())
+
+
+def _differentiable_outputs(x: Any) -> tuple:
+    return tuple(o for o in _as_tuple(x) if o.requires_grad)
+
+
+def _test_batched_grad(input: Any, output: Tensor, output_idx: int) -> bool:
+    """Gradients of a batch must be those of its members."""
+    _check_batched([output], [t for t in _iter_tensors(input) if t.requires_grad])
+    return True
+
+
+def _test_undefined_backward_mode(func: Callable, outputs: Any, inputs: tuple) -> bool:
+    """A gradient that did not arrive must count as zero."""
+    _check_undefined(func, inputs, [t for t in _iter_tensors(inputs) if t.requires_grad])
+    return True
+
+
+def get_numerical_jacobian_wrt_specific_input(
+    fn: Callable, input_idx: int, inputs: tuple, outputs: Any, eps: float, input: Any = None
+) -> tuple:
+    """The Jacobian of every output by finite differences of one input."""
+    target = inputs[input_idx] if input is None else input
+    return tuple(real for real, _ in _numerical_jacobians(fn, inputs, None, target, eps))
 
 
 def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:

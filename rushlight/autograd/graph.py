@@ -104,6 +104,24 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
         raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
 
 
+def _get_grad_fn_or_grad_acc(t: Tensor | GradientEdge) -> Node:
+    """The node at which the gradient of a tensor arrives."""
+    if isinstance(t, GradientEdge):
+        return t.node
+    if t.requires_grad and t.grad_fn is None:
+        return get_gradient_edge(t).node
+    if t.grad_fn is None:
+        raise AssertionError("Expected gradient function to be set")
+    return t.grad_fn
+
+
+def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """The engine as `backward` and `grad` call it."""
+    from rushlight.autograd import Variable
+
+    return Variable._execution_engine.run_backward(t_outputs, *args, **kwargs)
+
+
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     """Tells autograd that the memory of these tensors was written by something it does not see.
 

@@ -184,8 +184,6 @@ class profile:
             )
         if not use_cpu:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
-        if experimental_config is not None:
-            raise NotImplementedError("profile(experimental_config=...) is not implemented")
         self.use_cuda, self.use_device, self.use_cpu = False, None, use_cpu
         self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
         self.with_flops, self.with_stack, self.with_modules = with_flops, with_stack, with_modules
@@ -338,6 +336,10 @@ class emit_nvtx(_Annotations):
     """Every operation as an NVTX range, for NVIDIA's profiler: not implemented."""
 
     what = "emit_nvtx"
+
+    def __enter__(self) -> Any:
+        if self.enabled:
+            raise AssertionError("Torch not compiled with CUDA enabled")
 
 
 class emit_itt(_Annotations):

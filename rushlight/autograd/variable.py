@@ -1,5 +1,5 @@
 """The old home of `Variable`."""
 
-from rushlight.autograd import Variable
+from rushlight.autograd import Variable, VariableMeta
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableMeta"]

@@ -19,3 +19,11 @@ __all__ = [
     "profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
     "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "ExecutionTraceObserver",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    if name in ("_ExperimentalConfig", "RecordScope"):
+        from rushlight.profiler import _config
+
+        return getattr(_config, name)
+    raise AttributeError(f"module 'torch.profiler' has no attribute '{name}'")

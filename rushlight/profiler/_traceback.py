@@ -28,7 +28,7 @@ def symbolize_tracebacks(tracebacks: Iterable[CapturedTraceback]) -> list[list[d
     """The frames as dicts of name, filename and line."""
     return [
         [
-            {"line": line, "name": code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
+            {"line": line, "name": code.co_name,
              "filename": code.co_filename}
             for code, line in captured.frames
         ]

@@ -124,8 +124,6 @@ class _KinetoProfile:
             raise AssertionError("No valid profiler activities found")
         if execution_trace_observer is not None:
             raise NotImplementedError("execution_trace_observer is not implemented")
-        if experimental_config is not None:
-            raise NotImplementedError("experimental_config is not implemented")
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.acc_events = acc_events

@@ -78,6 +78,23 @@ def check_backward_validity(inputs: Any) -> None:
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
+def _infer_device_type(*args: Any) -> str:
+    """The kind of device that the tensors among nested arguments are on."""
+    from rushlight.utils._pytree import tree_leaves
+
+    kinds = {x.device.type for x in tree_leaves(args) if isinstance(x, _C.Tensor)} - {"cpu"}
+    if len(kinds) > 1:
+        warn(
+            "Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device "
+            "state will only be saved for devices of a single device type, and the remaining devices will be "
+            "ignored. Consequently, if any checkpointed functions involve randomness, this may result in "
+            "incorrect gradients. (Note that if CUDA devices are among the devices detected, it will be "
+            "prioritized; otherwise, the first device encountered will be selected.)"
+            f"\nDevice types: {sorted(kinds)} first device type: {min(kinds)}"
+        )
+    return "cuda" if "cuda" in kinds else min(kinds, default=DefaultDeviceType.get_device_type())
+
+
 def get_device_states(*args: Any) -> tuple[list[int], list]:
     """The random states of the devices of these tensors; the CPU's is kept apart."""
     return [], []

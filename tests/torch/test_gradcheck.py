@@ -18,6 +18,52 @@ def cases(torch):
         return type("MyFn", (Function,), {"forward": staticmethod(f), "backward": staticmethod(b)})
 
     def each(fast):
+        def hooked(y, change):
+            y.register_hook(change)
+            return y
+
+        for name, function, values in (
+            ("hook", lambda x: hooked(x * x, lambda g: g + 0.01), (L(2),)),
+            ("hook of complex", lambda x: hooked(x * x, lambda g: g.conj()), (Lc(1),)),
+            ("hook real", lambda x: hooked(x.real * 2, lambda g: g + 0.01), (Lc(1),)),
+            ("hook of the second", lambda x, y: (x * y, hooked(x + y, lambda g: g * 2)), (L(1), L(1))),
+            ("hook that refuses None", lambda x: hooked(x * 1, lambda g: g.abs() and None), (L(1),)),
+        ):
+
+            @case(f"{fast} {name}")
+            def _(function=function, values=values):
+                return gradcheck(function, values, fast_mode=fast)
+
+        @case(f"{fast} undefined and not handled")
+        def _():
+            def refuse(g):
+                if g is None:
+                    raise RuntimeError("undefined")
+
+            return gradcheck(lambda x: hooked(x.clone(), refuse), (L(1),), fast_mode=fast)
+
+        @case(f"{fast} shapes that change")
+        def _():
+            calls = []
+            return gradcheck(
+                lambda x: x.repeat(len(calls.append(1) or calls) % 3 + 1), (L(2),), fast_mode=fast
+            )
+
+        @case(f"{fast} dtypes that change")
+        def _():
+            calls = []
+            f = lambda x: x if len(calls.append(1) or calls) % 2 else x.float()
+            return gradcheck(f, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} no tensor")
+        def _():
+            return gradcheck(lambda x: None, (L(2),), fast_mode=fast)
+
+        @case(f"{fast} undefined without reverse over reverse")
+        def _():
+            options = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+            return gradgradcheck(torch.sin, (L(2),), fast_mode=fast, **options)
+
         @case(f"{fast} ok")
         def _():
             return gradcheck(lambda x, y: (x * y).sin(), (L(2, 2), L(2, 2)), fast_mode=fast)

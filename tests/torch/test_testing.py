@@ -61,3 +61,49 @@ def test_make_tensor(dtype, options):
         kind = getattr(library, dtype)
         made.append(library.testing.make_tensor((3, 4), dtype=kind, device="cpu", **options))
     assert_same(*made)
+
+
+TEXT = "alpha beta\ngamma delta\nalpha gamma\nepsilon\n"
+FILE_CHECKS = [
+    lambda f: f.check("alpha").check("gamma"), lambda f: f.check("zeta"),
+    lambda f: f.check("epsilon").check("beta"), lambda f: f.check_not("beta"),
+    lambda f: f.check("alpha").check_not("gamma").check("delta"),
+    lambda f: f.check("delta").check_not("beta").check("epsilon"),
+    lambda f: f.check("gamma").check_not("epsilon"), lambda f: f.check_count("alpha", 2),
+    lambda f: f.check_count("alpha", 3), lambda f: f.check_count("alpha", 1, exactly=True),
+    lambda f: f.check_count("alpha", 2, exactly=True),
+    lambda f: f.check_count("alpha", 1, exactly=True).check("gamma"),
+    lambda f: f.check("alpha").check_next("gamma"), lambda f: f.check("alpha").check_next("epsilon"),
+    lambda f: f.check("alpha").check_next("beta"), lambda f: f.check("alpha").check_same("beta"),
+    lambda f: f.check("alpha").check_same("gamma"), lambda f: f.check_next("alpha"),
+    lambda f: f.check_dag("delta").check_dag("beta").check("epsilon"),
+    lambda f: f.check_dag("delta").check_dag("zeta"), lambda f: f.check_dag("beta").check_not("delta"),
+    lambda f: f.check_regex("al.ha b"), lambda f: f.check_regex("z+a"), lambda f: f,
+    lambda f: f.check_source_highlighted("beta"),
+]  # fmt: skip
+
+
+def file_checked(library, program):
+    try:
+        check = program(library.testing.FileCheck())
+        return check.run(TEXT)
+    except RuntimeError as error:
+        return str(error).split("\n")[0]
+
+
+@pytest.mark.parametrize("number", range(len(FILE_CHECKS)))
+def test_texts_are_checked_as_torch_checks_them(number):
+    assert file_checked(rushlight, FILE_CHECKS[number]) == file_checked(torch, FILE_CHECKS[number])
+
+
+@pytest.mark.parametrize(
+    "lines", ["# CHECK: alpha\n# CHECK-NEXT: gamma", "# CHECK-COUNT-EXACTLY-1: alpha", "none"]
+)
+def test_checks_are_read_from_text(lines):
+    def said(library):
+        try:
+            return library.testing.FileCheck().run(lines, TEXT)
+        except RuntimeError as error:
+            return str(error).split("\n")[0]
+
+    assert said(rushlight) == said(torch)
