@@ -37,11 +37,18 @@ def test_random_split(lengths):
     agree(lambda library, data: [list(part.indices) for part in data.random_split(range(10), lengths)])
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_loaders(workers):
+@pytest.mark.parametrize("workers, persistent", [(0, False), (2, False), (2, True)])
+def test_loaders(workers, persistent):
     def run(library, data):
-        loader = data.DataLoader(range(10), batch_size=3, shuffle=True, num_workers=workers)
-        return [[batch.tolist() for batch in loader] for _ in range(2)]
+        loader = data.DataLoader(
+            range(10),
+            batch_size=3,
+            shuffle=True,
+            num_workers=workers,
+            persistent_workers=persistent,
+            collate_fn=lambda rows: (rows, library.rand(1).item() if workers else 0),
+        )
+        return [list(loader) for _ in range(3)]
 
     agree(run)
 

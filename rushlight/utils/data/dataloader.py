@@ -256,6 +256,8 @@ class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader) -> None:
         self._dataset_kind = loader._dataset_kind
         self._begin(loader)
+        # Once: persistent workers go on with their random streams in the next epoch.
+        self._base_seed = draw_seed(loader.generator)
 
     def _begin(self, loader: DataLoader) -> None:
         # A copy without this iterator: no cycle, so that workers end as soon as nobody holds the loader.
@@ -270,7 +272,6 @@ class _BaseDataLoaderIter:
         pipe = isinstance(loader.dataset, IterDataPipe)
         self._shared_seed = draw_seed(loader.generator) if pipe else None
         self._indices = iter(loader._index_sampler)
-        self._base_seed = draw_seed(loader.generator)
         self._yielded = 0
 
     def __iter__(self) -> _BaseDataLoaderIter:
@@ -367,7 +368,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._receive()
         self._begin(loader)
         for pipe in self._task_pipes:
-            pipe.send(Resume(self._base_seed, self._shared_seed))
+            pipe.send(Resume(self._shared_seed))
         self._start_epoch()
 
     def _send_task(self) -> None:

@@ -55,7 +55,6 @@ def get_worker_info() -> Any:
 class Resume:
     """A task that starts another epoch in a persistent worker."""
 
-    seed: int
     shared_seed: int | None
 
 
@@ -139,13 +138,13 @@ def worker_loop(
     failure: ExceptionWrapper | None = None
     fetcher: Any = None
 
-    def begin(first_seed: int, shared_seed: int | None) -> None:
+    seed = base_seed + worker
+    _seed_everything(seed, base_seed, worker)
+    _worker_info = WorkerInfo(id=worker, num_workers=num_workers, seed=seed, dataset=dataset)
+
+    def begin(shared_seed: int | None) -> None:
         nonlocal failure, fetcher
-        global _worker_info
         failure = None
-        seed = first_seed + worker
-        _seed_everything(seed, first_seed, worker)
-        _worker_info = WorkerInfo(id=worker, num_workers=num_workers, seed=seed, dataset=dataset)
         try:
             if shared_seed is not None:
                 seed_pipe(dataset, shared_seed, None if fetcher else (num_workers, worker))
@@ -155,7 +154,7 @@ def worker_loop(
         except Exception:
             failure = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
 
-    begin(base_seed, shared_seed)
+    begin(shared_seed)
     ended = False
     try:
         while True:
@@ -167,7 +166,7 @@ def worker_loop(
             if task is None:
                 break
             if isinstance(task, Resume):
-                begin(task.seed, task.shared_seed)
+                begin(task.shared_seed)
                 ended = False
                 continue
             number, index = task
