@@ -172,6 +172,7 @@ _LAZY = {
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "return_types",
     "serialization",
     "signal",

@@ -4,7 +4,7 @@ Name, name      a class, a function: using it raises NotImplementedError
 name?           a function that answers False
 name@           a decorator that returns the function it is given
 Name{A,B}       an enumeration
-name=x.y        what Rushlight has under another name
+name=x.y        what Rushlight has under another name, or the module typing
 name=1, =False  a setting, which can be read and set and changes nothing
 *               every other name: a function that raises NotImplementedError
 """
@@ -23,7 +23,9 @@ def _modules(text: str) -> None:
 
 
 # Names in torch itself.
-TOP_LEVEL = """Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
+TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FutureType
+    IntType InterfaceType ListType NoneType NumberType OptionalType PyObjectType StringType TensorType
+    TupleType UnionType Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
     _make_per_tensor_quantized_tensor
     _nested_compute_contiguous_strides_offsets _nested_view_from_buffer _scaled_mm dsmm quantize_per_channel
     quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
@@ -54,8 +56,8 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
 # Fetching models: there is no hub.
 _modules("""
 hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
-    HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
-utils.model_zoo: load_url
+    _get_torch_home=_absent.torch_home HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
+utils.model_zoo: load_url tqdm
 """)
 
 # Compilers and graph capture.
@@ -200,7 +202,8 @@ onnx.symbolic_opset12: dropout
 onnx.utils: export register_custom_op_symbolic!
 package: PackageExporter PackageImporter
 jit._recursive: concrete_type_store
-jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3
+jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3 Any=typing.Any Dict=typing.Dict
+    List=typing.List Optional=typing.Optional Tuple=typing.Tuple Union=typing.Union
 jit.mobile:
 jit.quantized:
 _custom_ops: get_ctx

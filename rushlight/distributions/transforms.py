@@ -450,14 +450,19 @@ class PowerTransform(_Elementwise):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    """The sigmoid, kept inside the open interval (0, 1)."""
+    info = rushlight.finfo(x.dtype)
+    return rushlight.clamp(rushlight.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
+
+
 class SigmoidTransform(_Elementwise):
     """y = 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Any) -> Any:
-        info = rushlight.finfo(x.dtype)
-        return rushlight.clamp(rushlight.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         info = rushlight.finfo(y.dtype)

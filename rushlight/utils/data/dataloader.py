@@ -34,7 +34,11 @@ from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, S
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
+# Libraries that make loaders of their own annotate with these.
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[_T]], Any]
 
 
 class _DatasetKind:
