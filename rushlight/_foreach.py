@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 _UNARY = [
     "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -98,19 +98,36 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
             raise TypeError(f"{name}(): argument 'other' (position 2) must be tuple of Tensors, not Tensor")
         if whole and operation not in _WITH_TENSOR:
             other = other.item()
-        return _apply(name, operation, inplace, tensors, _per_tensor(name, tensors, other), extra)
+        others = _per_tensor(name, tensors, other)
+        if operation in _SCALARS and not inplace and not isinstance(others[0], Tensor):
+            return tuple(
+                _limited(tensor, bound, operation, other)
+                for tensor, bound in zip(tensors, others, strict=True)
+            )
+        return _apply(name, operation, inplace, tensors, others, extra)
 
     return function
+
+
+def _limited_function(tensor: Tensor, bound: Any, operation: str, given: Any) -> Any:
+    return getattr(tensor, _SCALARS[operation])(bound)
+
+
+def _limited_node(tensor: Tensor, bound: Any, operation: str, given: Any) -> tuple:
+    """The name of the node, and what torch saves of the call."""
+    several = isinstance(given, (list, tuple))
+    kept = {"scalars": tuple(given)} if several else {"scalar": given}
+    return f"Foreach{operation.capitalize()}Backward{int(several)}", kept
+
+
+_limited: Any = _C.Function(_limited_function)
+_limited.node_name = _limited_node
 
 
 def _apply(name: str, operation: str, inplace: bool, tensors: Any, others: list, extra: dict) -> Any:
     results = []
     for tensor, other in zip(tensors, others, strict=True):
-        numeric = not isinstance(other, Tensor)
-        if inplace:
-            method = _IN_PLACE.get(operation, operation + "_")
-        else:
-            method = _SCALARS.get(operation, operation) if numeric else operation
+        method = _IN_PLACE.get(operation, operation + "_") if inplace else operation
         results.append(getattr(tensor, method)(other, **extra))
     return tensors if inplace else tuple(results)
 

@@ -129,8 +129,13 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     if not dtype_is_implied:
         suffixes.append(f"dtype={dtype}")
 
-    grad_fn = tensor.grad_fn
-    if grad_fn is not None:
+    try:
+        grad_fn, invalid = tensor.grad_fn, False
+    except RuntimeError:  # a view whose base was written behind its back
+        grad_fn, invalid = None, True
+    if invalid:
+        suffixes.append("grad_fn=<Invalid>")
+    elif grad_fn is not None:
         suffixes.append(f"grad_fn=<{_node_name(grad_fn)}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")

@@ -566,6 +566,16 @@ def is_set_to(self, tensor):
     return same and self.shape == tensor.shape and self.stride() == tensor.stride()
 
 
+def _dir(self):
+    names = {*dir(type(self)), *self.__dict__}
+    if not self.is_cuda:
+        names.discard("__cuda_array_interface__")
+    return sorted(names)
+
+
+Tensor.__dir__ = _dir
+
+
 def _flag(name: str, value: Any, doc: str) -> None:
     attribute(name, lambda self: value, doc=doc)
 
@@ -591,6 +601,12 @@ def _conjugate_transpose(self):
     return self.adjoint() if self.dim() else self.conj()
 
 
+def _batch_transpose(self):
+    if self.dim() == 1:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return self.adjoint() if self.dim() else self.conj()
+
+
 _flag("is_sparse", False, "Whether the storage is sparse; it never is.")
 _flag("is_quantized", False, "Whether the elements are quantised; they never are.")
 _flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
@@ -603,11 +619,7 @@ attribute("is_cuda", lambda self: self.device.type == "cuda", doc="Whether this 
 attribute("is_cpu", lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
 attribute("layout", lambda self: _strided(), doc="How the elements are stored.")
 attribute("H", _conjugate_transpose, doc="The conjugate transpose of a matrix.")
-attribute(
-    "mH",
-    lambda self: self.adjoint() if self.dim() else self.conj(),
-    doc="The conjugate transpose of the last two dimensions.",
-)
+attribute("mH", _batch_transpose, doc="The conjugate transpose of the last two dimensions.")
 attribute("name", lambda self: None)
 attribute("__cuda_array_interface__", _cuda_array_interface)
 attribute("volatile", _volatile)

@@ -98,6 +98,11 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
 
 def _unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     """Sets what `_version` says."""
+    if len(tensors) != len(versions):
+        raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
+    for version in versions:
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
     for tensor, version in zip(tensors, versions, strict=True):
         _C.set_version(tensor, version)
 

@@ -29,6 +29,7 @@ from rushlight.ops import (
     pool,
     random,
     reduce,
+    replay,
     resample,
     rnn,
     scaling,

@@ -141,8 +141,8 @@ def lobpcg(
                         ("ortho_fparams", ortho_fparams), ("ortho_bparams", ortho_bparams)):  # fmt: skip
         if value is not None:
             raise NotImplementedError(f"lobpcg(): {name} is not implemented")
-    if any(x is not None and records(x) for x in (A, B)):
-        raise NotImplementedError("lobpcg(): the derivative is not implemented; linalg.eigh has one")
+    if B is not None and (records(A) or records(B)):
+        raise NotImplementedError("lobpcg(): the derivative of a pencil (A, B) is not implemented")
     m = A.shape[-1]
     if A.ndim < 2 or A.shape[-2] != m:
         raise AssertionError(f"A must be square, got shape {A.shape}")
@@ -162,15 +162,34 @@ def lobpcg(
         X = FUNCTIONS["randn"](*A.shape[:-1], n, dtype=A.dtype, device=A.device)
     elif tuple(X.shape) != (*A.shape[:-1], n):
         raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(*A.shape[:-1], n)}")
+    if records(A):
+        A = (A + A.mT) / 2
     with no_grad():
-        if A.ndim == 2:
-            return _lobpcg(A, B, X, iK, k, niter, tol, largest)
-        count = A.shape[:-2].numel()
-        blocks = [None if x is None else x.reshape(count, *x.shape[-2:]) for x in (A, B, X, iK)]
-        found = [
-            _lobpcg(*[None if x is None else x[i] for x in blocks], k, niter, tol, largest)
-            for i in range(count)
-        ]
-        values = FUNCTIONS["stack"]([value for value, _ in found]).reshape(*A.shape[:-2], k)
-        vectors = FUNCTIONS["stack"]([vector for _, vector in found]).reshape(*A.shape[:-2], m, k)
-        return values, vectors
+        values, vectors = _lobpcg_each(A, B, X, iK, k, niter, tol, largest)
+    return (values, vectors) if not records(A) else _with_history(A, values, vectors, largest)
+
+
+def _with_history(A, values, vectors, largest):
+    """The same eigenpairs, whose derivative is that of the complete decomposition."""
+    k = values.shape[-1]
+    w, V = ops.linalg_eigh(A, False, True)
+    if largest:
+        w, V = w.flip(-1), V.flip(-1)
+    w, V = w[..., :k], V[..., :k]
+    signs = (V.detach() * vectors).sum(-2, keepdim=True).sign()
+    V = V * signs
+    return values + (w - w.detach()), vectors + (V - V.detach())
+
+
+def _lobpcg_each(A, B, X, iK, k, niter, tol, largest):
+    """lobpcg for each matrix of a batch."""
+    if A.ndim == 2:
+        return _lobpcg(A, B, X, iK, k, niter, tol, largest)
+    count = A.shape[:-2].numel()
+    blocks = [None if x is None else x.reshape(count, *x.shape[-2:]) for x in (A, B, X, iK)]
+    found = [
+        _lobpcg(*[None if x is None else x[i] for x in blocks], k, niter, tol, largest) for i in range(count)
+    ]
+    values = FUNCTIONS["stack"]([value for value, _ in found]).reshape(*A.shape[:-2], k)
+    vectors = FUNCTIONS["stack"]([vector for _, vector in found]).reshape(*A.shape[:-1], k)
+    return values, vectors

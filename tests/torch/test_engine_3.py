@@ -248,6 +248,66 @@ def cases(torch):
         del x
         return before, ref.expired()
 
+    @case
+    def views_again():
+        results = []
+        bases = [torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4).requires_grad_()]
+        views = (
+            lambda x: x[1:],
+            lambda x: x.t(),
+            lambda x: x.split(2)[1],
+            lambda x: x.view(2, 6).select(1, 2),
+            lambda x: torch.view_as_complex(x.view(3, 2, 2)),
+            lambda x: x.expand(2, 3, 4),
+        )
+        with torch.autograd._force_original_view_tracking(True):
+            for base in bases:
+                for view in views:
+                    seen = view(base)
+                    again = seen._view_func(base.detach() + 1)
+                    back = seen._rev_view_func_unsafe(seen.detach())
+                    results.append((again, again.stride(), back, back.stride(), back._is_view()))
+        x = torch.ones(3)
+        return (
+            results,
+            x._view_func(x),
+            x[:2]._view_func(torch.ones(5)),
+            x[:2]._view_func_unsafe(torch.ones(5)),
+        )
+
+    @case
+    def invalid_history_prints():
+        x = L(1)
+        with torch.no_grad():
+            y = x[:]
+            y.mul_(2)
+        return repr(y), E(lambda: y.grad_fn)
+
+    @case
+    def derivative_of_lobpcg():
+        def pairs(A, k=1):
+            values, vectors = torch.lobpcg(A @ A.mT + D(6).diag() * 5, k=k, X=torch.eye(6, k).double())
+            return values, vectors * vectors[..., :1, :].sign()
+
+        A = ((torch.arange(36.0).reshape(6, 6).double() * 1.7).sin() / 4).requires_grad_()
+        return torch.autograd.gradcheck(pairs, A), torch.autograd.gradgradcheck(pairs, A)
+
+    @case
+    def bounds_of_lists():
+        kept = [torch._foreach_maximum([L(2), L(2)], s)[1].grad_fn for s in ([0.0, 1.0], 2.0)]
+        return [n.name() for n in kept], kept[0]._saved_scalars, kept[1]._saved_scalar
+
+    @case
+    def counters_set_by_hand():
+        set_counter = torch._C._autograd._unsafe_set_version_counter
+        x = torch.ones(2)
+        set_counter((x,), (5,))
+        return x._version, E(lambda: set_counter((x,), (-1,))), E(lambda: set_counter((x,), (1, 2)))
+
+    @case
+    def names_of_attributes():
+        return "__cuda_array_interface__" in dir(torch.ones(2)), E(lambda: torch.ones(2).mH)
+
     return found
 
 

@@ -1,0 +1,69 @@
+"""A view again on another base: `Tensor._view_func` and its kin, which programs that trace views call.
+
+A view is its geometry here, whatever operations led to it, so it is repeated by that geometry. What the
+operations were given is not remembered: their arguments cannot be changed on the way.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import Tensor, method
+
+ops = _C.ops
+
+
+def _strided(base: Tensor, size, stride, offset):
+    return ops.as_strided(base, tuple(size), tuple(stride), offset, base.stride(), base.storage_offset())
+
+
+def _geometry(tensor: Tensor):
+    return tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
+@method
+def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """This view's counterpart on `new_base`, whose geometry is not looked at. None if this is no view."""
+    if not isinstance(new_base, Tensor):
+        raise TypeError(
+            f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}"
+        )
+    if symint_visitor_fn is not None or tensor_visitor_fn is not None:
+        raise NotImplementedError("_view_func: views with other arguments than the recorded ones")
+    base = self._base
+    if base is None or (self.dtype != base.dtype and self.is_complex() == base.is_complex()):
+        return None
+    size, stride, offset = _geometry(self)
+    start = base.storage_offset()
+    if self.is_complex() and not base.is_complex():
+        pairs = _strided(new_base, (new_base.numel() // 2, 2), (2, 1), new_base.storage_offset())
+        whole, start = ops.view_as_complex(pairs), start // 2
+    elif base.is_complex() and not self.is_complex():
+        whole, start = ops.view_as_real(new_base), 2 * start
+    else:
+        whole = new_base
+    return _strided(whole, size, stride, offset - start + whole.storage_offset())
+
+
+@method
+def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """This view's counterpart on `new_base`; None if that is laid out otherwise, or if this is no view."""
+    base = self._base
+    if isinstance(new_base, Tensor) and base is not None:
+        room = [t.untyped_storage().nbytes() // t.element_size() for t in (base, new_base)]
+        if _geometry(new_base) != _geometry(base) or room[0] != room[1]:
+            return None
+    return self._view_func_unsafe(new_base, symint_visitor_fn, tensor_visitor_fn)
+
+
+@method
+def _rev_view_func_unsafe(self, new_view):
+    """The base of which `new_view` would be this view: a view of the memory behind it."""
+    base = self._base
+    if base is None:
+        return None
+    whole = new_view
+    if self.is_complex() and not base.is_complex():
+        whole = ops.view_as_real(_strided(new_view, (base.numel() // 2,), (1,), 0))
+    elif base.is_complex() and not self.is_complex():
+        whole = ops.view_as_complex(_strided(new_view, (base.numel(), 2), (2, 1), 0))
+    return _strided(whole, *_geometry(base))
