@@ -102,7 +102,7 @@ def test_what_has_no_derivative_says_so():
     with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not implemented"):
         torch.geqrf(A)[0].sum().backward()
     with pytest.raises(NotImplementedError):
-        torch.lobpcg((A.mT @ A).expand(1, 2, 2), k=1)
+        torch.lobpcg(A @ A.mT, k=1, B=torch.eye(3).double())
 
 
 def test_out_and_names():
@@ -127,6 +127,10 @@ def test_low_rank():
     exact = linalg.eigvalsh(H)
     values, vectors = torch.lobpcg(H, k=2)
     assert close(values, exact[-2:].flip(0), 1e-6) and close(H @ vectors, vectors * values, 1e-3)
+    H.requires_grad_()
+    torch.lobpcg(H, k=1)[0].sum().backward()  # of the largest eigenvalue: v v^T
+    assert close(H.grad, vectors[:, :1] @ vectors[:, :1].mT, 1e-3)
+    H = H.detach()
     B = torch.diag(torch.arange(1.0, 31.0, dtype=torch.float64))
     values, vectors = torch.lobpcg(H, k=3, B=B)
     assert close(H @ vectors, B @ vectors * values, 1e-3)
