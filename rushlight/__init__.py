@@ -240,6 +240,9 @@ _LAZY_NAMES |= dict.fromkeys(
 )  # fmt: skip
 _LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
 _LAZY_NAMES |= dict.fromkeys(
+    ("_fused_sdp_choice", "_scaled_dot_product_attention_math"), "nn.functional.attention"
+)
+_LAZY_NAMES |= dict.fromkeys(
     (
         "_chunk_cat", "_native_batch_norm_legit", "_segment_reduce", "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",

@@ -308,9 +308,6 @@ distributed.tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput Pr
     PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module
 distributed.tensor.placement_types: Partial Placement Replicate Shard _StridedShard
 distributed.utils: _sync_module_states
-nn.parallel.parallel_apply: parallel_apply
-nn.parallel.replicate: replicate
-nn.parallel.scatter_gather: gather scatter scatter_kwargs
 numa:
 numa.binding: AffinityMode{NODE,SOCKET,EXCLUSIVE,CORE_COMPLEX} NumaOptions
 """)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import rushlight
 from rushlight import _C, overrides
 from rushlight._absent import absent_class
+from rushlight.backends import cuda
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -273,4 +274,10 @@ NAMES |= {
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
     "_nn": _NN(),
+    "_get_flash_sdp_enabled": cuda.flash_sdp_enabled, "_set_sdp_use_flash": cuda.enable_flash_sdp,
+    "_get_math_sdp_enabled": cuda.math_sdp_enabled, "_set_sdp_use_math": cuda.enable_math_sdp,
+    "_get_mem_efficient_sdp_enabled": cuda.mem_efficient_sdp_enabled,
+    "_set_sdp_use_mem_efficient": cuda.enable_mem_efficient_sdp,
+    "_get_cudnn_sdp_enabled": cuda.cudnn_sdp_enabled, "_set_sdp_use_cudnn": cuda.enable_cudnn_sdp,
+    "_SDPAParams": cuda.SDPAParams,
 }  # fmt: skip

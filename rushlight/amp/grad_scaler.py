@@ -112,12 +112,35 @@ class GradScaler:
         state = self._state(optimizer)
         if state["stage"] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._fused_step(optimizer, state, *args, **kwargs)
         if state["stage"] == _READY:
             self.unscale_(optimizer)
         if state["overflow"] is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         state["stage"] = _STEPPED
         return None if state["overflow"] else optimizer.step(*args, **kwargs)
+
+    def _fused_step(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """A step that divides by the scale and looks for overflows itself."""
+        unscaled = state["stage"] == _UNSCALED
+        if not unscaled:
+            grads = [
+                p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
+            ]
+            state["overflow"] = (
+                not all(bool(rushlight.isfinite(grad).all()) for grad in grads) if grads else None
+            )
+        if state["overflow"] is None:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        optimizer.grad_scale = None if unscaled else self._scale
+        optimizer.found_inf = rushlight.tensor(float(state["overflow"]))
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            state["stage"] = _STEPPED
+            del optimizer.grad_scale
+            del optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """Lowers the scale after an overflow, raises it after `growth_interval` steps without one."""

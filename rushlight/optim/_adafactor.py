@@ -1,6 +1,7 @@
 """Adafactor: adaptive rates whose memory grows with rows plus columns, not their product."""
 
 import rushlight
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -17,6 +18,8 @@ class Adafactor(GroupOptimizer):
     """Keeps the mean square gradient of each row and each column only (Shazeer and Stern 2018)."""
 
     _added_options = {"foreach": None}
+
+    _listed = ("row_var", "col_var", "variance", "step")
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class Adafactor(GroupOptimizer):
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
         super().__init__(params, defaults)
 
-    def _state_of(self, param, grad):
+    def _state_of(self, param, grad, group):
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
         state = self.state[param]
@@ -59,10 +62,13 @@ class Adafactor(GroupOptimizer):
                 state["variance"] = zeros_for(grad)
         return state
 
+    def _lists_none(self, key, group):
+        return True
+
     def _update(self, group):
         lr, weight_decay = as_number(group["lr"]), group["weight_decay"]
         for param, grad in self._moving(group):
-            state = self._state_of(param, grad)
+            state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()
             smallest = rushlight.finfo(param.dtype).eps if group["eps"][0] is None else group["eps"][0]
             # The step is relative to the size of the parameters, but never smaller than eps[1].
@@ -86,3 +92,13 @@ def _variance(state, grad, weight, smallest):
     rows.lerp_(grad.norm(2, dim=-1, keepdim=True).square_().div_(grad.size(-1)), weight)
     columns.lerp_(grad.norm(2, dim=-2, keepdim=True).square_().div_(grad.size(-2)), weight)
     return (rows @ columns).div_(rows.mean(dim=-2, keepdim=True).clamp_(min=smallest))
+
+
+adafactor, _single_tensor_adafactor, _multi_tensor_adafactor = functional(
+    Adafactor,
+    "adafactor",
+    "row_vars=row_var col_vars=col_var variances=variance state_steps=step",
+    "foreach=None grad_scale=None found_inf=None has_complex=False "
+    "* d lr beta2_decay weight_decay eps1 eps2 maximize",
+    "grad_scale found_inf * d lr beta2_decay weight_decay eps1 eps2 maximize has_complex",
+)

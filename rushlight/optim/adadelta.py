@@ -1,6 +1,7 @@
 """Adadelta: steps in the units of the parameters, without a rate to tune."""
 
 import rushlight
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -20,6 +21,8 @@ class Adadelta(GroupOptimizer):
     """Scales gradients by the ratio of the typical step to the typical gradient (Zeiler 2012)."""
 
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    _listed = ("square_avg", "acc_delta", "step")
 
     def __init__(
         self,
@@ -42,15 +45,19 @@ class Adadelta(GroupOptimizer):
         check_at_least_zero(eps=eps, weight_decay=weight_decay)
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["square_avg"] = zeros_for(param)
+            state["acc_delta"] = zeros_for(param)
+        return state
+
     def _update(self, group):
         check_not_capturable(group, devices="'cuda', 'xpu', 'hpu', 'privateuseone'")
         lr, rho, eps, weight_decay = as_number(group["lr"]), group["rho"], group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["square_avg"] = zeros_for(param)
-                state["acc_delta"] = zeros_for(param)
+            state = self._state_of(param, grad, group)
             state["step"].add_(1)
             if weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
@@ -63,3 +70,12 @@ class Adadelta(GroupOptimizer):
                 delta = (steps + eps).sqrt_().div_((square + eps).sqrt_()).mul_(grad)
             steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
             param.add_(rushlight.view_as_complex(delta) if param.is_complex() else delta, alpha=-lr)
+
+
+adadelta, _single_tensor_adadelta, _multi_tensor_adadelta = functional(
+    Adadelta,
+    "adadelta",
+    "square_avgs=square_avg acc_deltas=acc_delta state_steps=step",
+    "capturable=False foreach=None differentiable=False has_complex=False * lr rho eps weight_decay maximize",
+    "* lr rho eps weight_decay maximize differentiable capturable has_complex",
+)

@@ -1,6 +1,7 @@
 """Adagrad: rates that shrink with the sum of all squared gradients."""
 
 import rushlight
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -20,6 +21,8 @@ class Adagrad(GroupOptimizer):
     """Divides each gradient by the root of the sum of its squares so far (Duchi et al. 2011)."""
 
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+
+    _listed = ("sum", "step")
 
     def __init__(
         self,
@@ -65,6 +68,10 @@ class Adagrad(GroupOptimizer):
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
+    def _init_group(self, group, *lists):
+        """Fill the lists that ``adagrad`` takes; whether there are sparse and complex tensors."""
+        return False, super()._init_group(group, *lists)
+
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])
@@ -79,3 +86,14 @@ class Adagrad(GroupOptimizer):
             total.addcmul_(grad, grad, value=1)
             divisor = root_plus(total, eps, group["differentiable"])
             param.addcdiv_(grad, divisor, value=-lr / (1 + (step - 1) * lr_decay))
+
+
+adagrad, _single_tensor_adagrad, _multi_tensor_adagrad, _fused_adagrad = functional(
+    Adagrad,
+    "adagrad",
+    "state_sums=sum state_steps=step",
+    "fused=None grad_scale=None found_inf=None has_sparse_grad=False foreach=None differentiable=False "
+    "has_complex=False * lr weight_decay lr_decay eps maximize",
+    "grad_scale found_inf * lr weight_decay lr_decay eps has_sparse_grad maximize differentiable has_complex",
+    ("single_tensor", "multi_tensor", "fused"),
+)

@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -45,6 +46,8 @@ class Adam(GroupOptimizer):
         "fused": None,
     }
 
+    _listed = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+
     def __init__(
         self,
         params,
@@ -84,13 +87,13 @@ class Adam(GroupOptimizer):
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
         super().__init__(params, defaults)
 
-    def _state_of(self, param, amsgrad):
+    def _state_of(self, param, grad, group):
         state = self.state[param]
         if not state:
             state["step"] = new_step_count()
             state["exp_avg"] = zeros_for(param)
             state["exp_avg_sq"] = zeros_for(param)
-            if amsgrad:
+            if group["amsgrad"]:
                 state["max_exp_avg_sq"] = zeros_for(param)
         return state
 
@@ -100,13 +103,11 @@ class Adam(GroupOptimizer):
         check_not_capturable(group)
         amsgrad = group["amsgrad"]
         params, grads, states = [], [], []
-        for param in group["params"]:
-            grad = param.grad
-            if grad is not None:
-                params.append(param)
-                grads.append(grad)
-                states.append(self._state_of(param, amsgrad))
-        if not group["differentiable"] and _C.adam_steps(
+        for param, grad in self._graded(group):
+            params.append(param)
+            grads.append(grad)
+            states.append(self._state_of(param, grad, group))
+        if not (group["differentiable"] or _C.is_grad_enabled()) and _C.adam_steps(
             params,
             grads,
             [state["exp_avg"] for state in states],
@@ -167,3 +168,15 @@ def _step(param, grad, state, group):
 
 def _is_zero(decay):
     return not isinstance(decay, Tensor) and decay == 0
+
+
+adam, _single_tensor_adam, _multi_tensor_adam, _fused_adam = functional(
+    Adam,
+    "adam",
+    "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
+    "foreach=None capturable=False differentiable=False fused=None grad_scale=None found_inf=None "
+    "has_complex=False decoupled_weight_decay=False * amsgrad beta1 beta2 lr weight_decay eps maximize",
+    "grad_scale found_inf * amsgrad has_complex beta1 beta2 lr weight_decay eps maximize capturable "
+    "differentiable decoupled_weight_decay",
+    ("single_tensor", "multi_tensor", "fused"),
+)

@@ -1,6 +1,7 @@
 """Adamax: Adam with the largest gradient in place of the mean square."""
 
 import rushlight
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -21,6 +22,8 @@ class Adamax(GroupOptimizer):
     """Adam under the infinity norm (Kingma and Ba 2015)."""
 
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    _listed = ("exp_avg", "exp_inf", "step")
 
     def __init__(
         self,
@@ -45,16 +48,20 @@ class Adamax(GroupOptimizer):
         check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["exp_avg"] = zeros_for(param)
+            state["exp_inf"] = zeros_for(param)
+        return state
+
     def _update(self, group):
         check_not_capturable(group)
         beta1, beta2 = group["betas"]
         lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["exp_avg"] = zeros_for(param)
-                state["exp_inf"] = zeros_for(param)
+            state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()
             if weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
@@ -63,3 +70,13 @@ class Adamax(GroupOptimizer):
             mean.lerp_(grad, 1 - beta1)
             largest.copy_(rushlight.maximum(largest * beta2, grad.abs().add_(eps)))
             param.addcdiv_(mean, largest, value=-lr / (1 - beta1**step))
+
+
+adamax, _single_tensor_adamax, _multi_tensor_adamax = functional(
+    Adamax,
+    "adamax",
+    "exp_avgs=exp_avg exp_infs=exp_inf state_steps=step",
+    "foreach=None maximize=False differentiable=False capturable=False has_complex=False "
+    "* eps beta1 beta2 lr weight_decay",
+    "* eps beta1 beta2 lr weight_decay maximize differentiable capturable has_complex",
+)

@@ -1,5 +1,6 @@
 """Adam with weight decay that does not go through the gradient."""
 
+from rushlight.optim._forms import functional
 from rushlight.optim.adam import Adam
 
 __all__ = ["AdamW"]
@@ -47,3 +48,15 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
+
+
+(adamw,) = functional(
+    AdamW,
+    "adamw",
+    "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
+    "foreach=None capturable=False differentiable=False fused=None grad_scale=None found_inf=None "
+    "has_complex=False * amsgrad beta1 beta2 lr weight_decay eps maximize",
+    "",
+    (),
+    decoupled_weight_decay=True,
+)

@@ -1,5 +1,6 @@
 """Averaged stochastic gradient descent."""
 
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -20,6 +21,8 @@ class ASGD(GroupOptimizer):
 
     _numbers = ("step", "eta", "mu")
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    _listed = ("mu", "ax", "eta", "step")
 
     def __init__(
         self,
@@ -42,16 +45,20 @@ class ASGD(GroupOptimizer):
         check_at_least_zero(lr=lr, weight_decay=weight_decay)
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["eta"] = new_step_count().fill_(as_number(group["lr"]))
+            state["mu"] = new_step_count().fill_(1.0)
+            state["ax"] = zeros_for(param)
+        return state
+
     def _update(self, group):
         check_not_capturable(group, "params, mus, etas, and state_steps")
         lr, lambd, weight_decay = as_number(group["lr"]), group["lambd"], group["weight_decay"]
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["eta"] = new_step_count().fill_(lr)
-                state["mu"] = new_step_count().fill_(1.0)
-                state["ax"] = zeros_for(param)
+            state = self._state_of(param, grad, group)
             param, grad, average = real_view(param), real_view(grad), real_view(state["ax"])
             step = state["step"].add_(1).item()
             rate, share = state["eta"].item(), state["mu"].item()
@@ -65,3 +72,13 @@ class ASGD(GroupOptimizer):
                 average.add_((param - average).mul_(share))
             state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
             state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
+asgd, _single_tensor_asgd, _multi_tensor_asgd = functional(
+    ASGD,
+    "asgd",
+    "axs=ax mus=mu etas=eta state_steps=step",
+    "foreach=None maximize=False differentiable=False capturable=False has_complex=False "
+    "* lambd lr t0 alpha weight_decay",
+    "* lambd lr t0 alpha weight_decay maximize differentiable capturable has_complex",
+)

@@ -10,7 +10,12 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
-from rushlight.optim._lr_base import LRScheduler, _LRScheduler, set_option  # noqa: F401
+from rushlight.optim._lr_base import (  # noqa: F401
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _LRScheduler,
+    set_option,
+)
 from rushlight.optim._lr_cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, ReduceLROnPlateau
 
 __all__ = [

@@ -1,5 +1,6 @@
 """NAdam: Adam with Nesterov momentum."""
 
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -28,6 +29,8 @@ class NAdam(GroupOptimizer):
         "decoupled_weight_decay": False,
     }
 
+    _listed = ("exp_avg", "exp_avg_sq", "mu_product", "step")
+
     def __init__(
         self,
         params,
@@ -54,18 +57,22 @@ class NAdam(GroupOptimizer):
         check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["mu_product"] = new_step_count().fill_(1.0)
+            state["exp_avg"] = zeros_for(param)
+            state["exp_avg_sq"] = zeros_for(param)
+        return state
+
     def _update(self, group):
         check_not_capturable(group, "params, mu_products and state_steps")
         beta1, beta2 = group["betas"]
         lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
         momentum_decay = group["momentum_decay"]
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["mu_product"] = new_step_count().fill_(1.0)
-                state["exp_avg"] = zeros_for(param)
-                state["exp_avg_sq"] = zeros_for(param)
+            state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()
             param, grad = real_view(param), real_view(grad)
             if weight_decay:
@@ -92,3 +99,14 @@ class NAdam(GroupOptimizer):
             product = product.item()
             param.addcdiv_(grad, divisor, value=-lr * (1.0 - momentum) / (1.0 - product))
             param.addcdiv_(mean, divisor, value=-lr * momentum_next / (1.0 - product * momentum_next))
+
+
+nadam, _single_tensor_nadam, _multi_tensor_nadam = functional(
+    NAdam,
+    "nadam",
+    "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq mu_products=mu_product state_steps=step",
+    "decoupled_weight_decay=False foreach=None capturable=False differentiable=False has_complex=False "
+    "maximize=False * beta1 beta2 lr weight_decay momentum_decay eps",
+    "* beta1 beta2 lr weight_decay momentum_decay eps decoupled_weight_decay maximize capturable "
+    "differentiable has_complex",
+)

@@ -441,6 +441,8 @@ class GroupOptimizer(Optimizer):
                 raise RuntimeError("`fused` does not support `differentiable`")
             if self.defaults.get("foreach"):
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+            # Tells GradScaler to hand over its scale instead of dividing the gradients itself.
+            self._step_supports_amp_scaling = True
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -464,6 +466,8 @@ class GroupOptimizer(Optimizer):
         recorded = _C.set_grad_enabled(self.defaults.get("differentiable", False))
         try:
             for group in self.param_groups:
+                if group.get("fused") and not self._unscaled(group):
+                    continue
                 self._update(group)
         finally:
             _C.set_grad_enabled(recorded)
@@ -472,8 +476,46 @@ class GroupOptimizer(Optimizer):
     def _moving(self, group):
         """The parameters of the group with a gradient, each with it: negated if the group maximizes."""
         if group["maximize"]:
-            return [(param, -grad) for param in group["params"] if (grad := param.grad) is not None]
+            return [(param, -grad) for param, grad in self._graded(group)]
+        return self._graded(group)
+
+    def _graded(self, group):
+        """The parameters of the group that have a gradient, each with it."""
         return [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
+
+    def _state_of(self, param, grad, group):
+        """The state of the parameter, made at its first step."""
+        return self.state[param]
+
+    def _unscaled(self, group):
+        """Apply what a GradScaler left for a fused step; False if there is nothing to move by."""
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if scale is None and found is None:
+            return True
+        pairs = self._graded(group)
+        moves = take_scale([grad for _, grad in pairs], scale, found)
+        if not moves:
+            for param, grad in pairs:
+                self._state_of(param, grad, group)
+        return moves
+
+    def _init_group(self, group, params_with_grad, grads, *state_lists):
+        """Fill the lists that a functional form takes, making state where there is none."""
+        for param, grad in self._graded(group):
+            params_with_grad.append(param)
+            grads.append(grad)
+            state = self._state_of(param, grad, group)
+            for key, values in zip(self._listed, state_lists, strict=True):
+                if key in state or self._lists_none(key, group):
+                    values.append(state.get(key))
+        return any(param.is_complex() for param in params_with_grad)
+
+    # The state that ``_init_group`` hands out, in its order.
+    _listed: tuple[str, ...] = ()
+
+    def _lists_none(self, key, group):
+        """Whether a state that does not exist takes its place in the list as None."""
+        return False
 
 
 def options_of(arguments, names):
@@ -527,6 +569,16 @@ def check_fused(params):
     """``fused`` is for real floating-point parameters, as in torch."""
     for param in params:
         _device_dtype_check_for_fused(param)
+
+
+def take_scale(grads, grad_scale, found_inf):
+    """Divide the gradients by a GradScaler's scale; False, and nothing done, if some are not finite."""
+    if found_inf is not None and as_number(found_inf) == 1:
+        return False
+    if grad_scale is not None:
+        for grad in grads:
+            grad.div_(grad_scale)
+    return True
 
 
 def new_step_count():

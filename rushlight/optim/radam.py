@@ -1,5 +1,6 @@
 """RAdam: Adam that waits until its variance estimate can be trusted."""
 
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -28,6 +29,8 @@ class RAdam(GroupOptimizer):
         "capturable": False,
     }
 
+    _listed = ("exp_avg", "exp_avg_sq", "step")
+
     def __init__(
         self,
         params,
@@ -52,17 +55,21 @@ class RAdam(GroupOptimizer):
         check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["exp_avg"] = zeros_for(param)
+            state["exp_avg_sq"] = zeros_for(param)
+        return state
+
     def _update(self, group):
         check_not_capturable(group)
         beta1, beta2 = group["betas"]
         lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
         limit = 2 / (1 - beta2) - 1
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["exp_avg"] = zeros_for(param)
-                state["exp_avg_sq"] = zeros_for(param)
+            state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()
             param, grad = real_view(param), real_view(grad)
             if weight_decay:
@@ -84,3 +91,13 @@ class RAdam(GroupOptimizer):
                 divisor = root_plus(square, eps, group["differentiable"])
                 update = update * (correction**0.5 / divisor) * rectified
             param.add_(update, alpha=-1.0)
+
+
+radam, _single_tensor_radam, _multi_tensor_radam = functional(
+    RAdam,
+    "radam",
+    "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq state_steps=step",
+    "decoupled_weight_decay=False foreach=None differentiable=False capturable=False has_complex=False "
+    "maximize=False * beta1 beta2 lr weight_decay eps",
+    "* beta1 beta2 lr weight_decay eps decoupled_weight_decay differentiable maximize capturable has_complex",
+)

@@ -1,5 +1,6 @@
 """RMSprop: gradients over the root of the running mean of their squares."""
 
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -28,6 +29,8 @@ class RMSprop(GroupOptimizer):
         "capturable": False,
     }
 
+    _listed = ("square_avg", "momentum_buffer", "grad_avg", "step")
+
     def __init__(
         self,
         params,
@@ -50,7 +53,7 @@ class RMSprop(GroupOptimizer):
         check_at_least_zero(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, defaults)
 
-    def _state_of(self, param, group):
+    def _state_of(self, param, grad, group):
         state = self.state[param]
         if not state:
             state["step"] = new_step_count()
@@ -66,7 +69,7 @@ class RMSprop(GroupOptimizer):
         lr, alpha, eps = as_number(group["lr"]), group["alpha"], group["eps"]
         weight_decay, momentum = group["weight_decay"], group["momentum"]
         for param, grad in self._moving(group):
-            state = self._state_of(param, group)
+            state = self._state_of(param, grad, group)
             state["step"].add_(1)
             if weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
@@ -82,3 +85,13 @@ class RMSprop(GroupOptimizer):
                 param.add_(buffer, alpha=-lr)
             else:
                 param.addcdiv_(grad, divisor, value=-lr)
+
+
+rmsprop, _single_tensor_rmsprop, _multi_tensor_rmsprop = functional(
+    RMSprop,
+    "rmsprop",
+    "square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer state_steps=step",
+    "foreach=None maximize=False differentiable=False capturable=False has_complex=False "
+    "* lr alpha eps weight_decay momentum centered",
+    "* lr alpha eps weight_decay momentum centered maximize differentiable capturable has_complex",
+)

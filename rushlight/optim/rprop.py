@@ -1,6 +1,7 @@
 """Rprop: step sizes that grow while the gradient keeps its sign and shrink when it turns."""
 
 import rushlight
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -21,6 +22,8 @@ class Rprop(GroupOptimizer):
 
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
+    _listed = ("prev", "step_size", "step")
+
     def __init__(
         self,
         params,
@@ -40,17 +43,21 @@ class Rprop(GroupOptimizer):
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, defaults)
 
+    def _state_of(self, param, grad, group):
+        state = self.state[param]
+        if not state:
+            state["step"] = new_step_count()
+            state["prev"] = zeros_for(param)
+            lr = as_number(group["lr"])
+            state["step_size"] = rushlight.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
+        return state
+
     def _update(self, group):
         check_not_capturable(group)
         shrink, grow = group["etas"]
         smallest, largest = group["step_sizes"]
-        lr = as_number(group["lr"])
         for param, grad in self._moving(group):
-            state = self.state[param]
-            if not state:
-                state["step"] = new_step_count()
-                state["prev"] = zeros_for(param)
-                state["step_size"] = rushlight.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
+            state = self._state_of(param, grad, group)
             state["step"].add_(1)
             param, grad = real_view(param), real_view(grad)
             previous, size = real_view(state["prev"]), real_view(state["step_size"])
@@ -62,3 +69,13 @@ class Rprop(GroupOptimizer):
             grad = grad.masked_fill(turned, 0.0)
             param.addcmul_(grad.sign(), size.clone() if group["differentiable"] else size, value=-1)
             previous.copy_(grad)
+
+
+rprop, _single_tensor_rprop, _multi_tensor_rprop = functional(
+    Rprop,
+    "rprop",
+    "prevs=prev step_sizes=step_size state_steps=step",
+    "foreach=None capturable=False maximize=False differentiable=False has_complex=False "
+    "* step_size_min step_size_max etaminus etaplus",
+    "* step_size_min step_size_max etaminus etaplus maximize capturable differentiable has_complex",
+)

@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
@@ -38,6 +39,8 @@ class SGD(GroupOptimizer):
         "fused": False,
     }
 
+    _listed = ("momentum_buffer",)
+
     def __init__(
         self,
         params,
@@ -62,10 +65,18 @@ class SGD(GroupOptimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
 
+    def _lists_none(self, key, group):
+        return group["momentum"] != 0
+
+    def _init_group(self, group, *lists):
+        """Fill the lists that ``sgd`` takes; whether a gradient is sparse, which none is."""
+        super()._init_group(group, *lists)
+        return False
+
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])
-        if not group["differentiable"] and self._all_at_once(group):
+        if not (group["differentiable"] or _C.is_grad_enabled()) and self._all_at_once(group):
             return
         lr, weight_decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
         if isinstance(lr, Tensor) and not lr.requires_grad:
@@ -88,10 +99,7 @@ class SGD(GroupOptimizer):
         """The step of the whole group in native code; False if it has tensors that are not plain ones."""
         params, grads, buffers, fresh = [], [], [], []
         momentum = group["momentum"]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
+        for param, grad in self._graded(group):
             params.append(param)
             grads.append(grad)
             if momentum:
@@ -126,3 +134,15 @@ class SGD(GroupOptimizer):
         else:
             buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
         return grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+
+
+sgd, _single_tensor_sgd, _multi_tensor_sgd, _fused_sgd = functional(
+    SGD,
+    "sgd",
+    "momentum_buffer_list=momentum_buffer",
+    "has_sparse_grad=False foreach=None fused=None grad_scale=None found_inf=None * weight_decay momentum lr "
+    "dampening nesterov maximize",
+    "grad_scale found_inf * weight_decay momentum lr dampening nesterov maximize has_sparse_grad",
+    ("single_tensor", "multi_tensor", "fused"),
+    grads="d_p_list",
+)

@@ -39,6 +39,9 @@ from rushlight.nn.functional.activation import (
     threshold_,
 )
 from rushlight.nn.functional.attention import (
+    _canonical_mask,
+    _mha_shape_check,
+    _none_or_dtype,
     multi_head_attention_forward,
     scaled_dot_product_attention,
 )

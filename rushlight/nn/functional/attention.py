@@ -101,6 +101,8 @@ def scaled_dot_product_attention(
     tensor([[2.]])
     """
     _check_attention(query, key, value, attn_mask)
+    if _restricted:
+        _fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa=enable_gqa)
     dtype = query.dtype
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
@@ -118,6 +120,101 @@ def scaled_dot_product_attention(
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
     return result.to(dtype) if half else result
+
+
+# Not empty while nn.attention.sdpa_kernel or the switches of backends.cuda forbid one of torch's kernels.
+_restricted: set[str] = set()
+
+
+def _fused_sdp_choice(
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    *,
+    scale=None,
+    enable_gqa=False,
+):
+    """The number of the kernel that torch would take on the CPU: 1 flash attention, 0 matrix products.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(1, 1, 2, 2)
+    >>> torch._fused_sdp_choice(x, x, x), torch._fused_sdp_choice(x, x, x, dropout_p=0.5)
+    (1, 0)
+    """
+    flash, composed = "flash" not in _restricted, "math" not in _restricted
+    if not (flash or composed):
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
+            "both the math kernel and the fused kernels."
+        )
+    reason = _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
+    if flash and reason is None:
+        return 1
+    if composed:
+        return 0
+    warn("Flash attention kernel not used because:")
+    warn(reason)
+    raise RuntimeError("No available kernel.  Aborting execution.")
+
+
+def _scaled_dot_product_attention_math(
+    query,
+    key,
+    value,
+    attn_mask=None,
+    dropout_p=0.0,
+    is_causal=False,
+    dropout_mask=None,
+    *,
+    scale=None,
+    enable_gqa=False,
+):
+    """Attention in matrix products, and its weights.
+
+    >>> import rushlight as torch
+    >>> x = torch.zeros(1, 1, 2, 2)
+    >>> torch._scaled_dot_product_attention_math(x, x, x)[1]
+    tensor([[[[0.5000, 0.5000],
+              [0.5000, 0.5000]]]])
+    """
+    _check_attention(query, key, value, attn_mask)
+    if enable_gqa:
+        key, value = _share_heads(query, key, value)
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
+    weights = _weights(query, key, attn_mask, is_causal, scale)
+    if dropout_mask is not None:
+        weights = weights.masked_fill(dropout_mask.logical_not(), 0.0)
+        return rushlight.matmul(weights, value * (1.0 / (1.0 - dropout_p))), weights
+    weights = dropout(weights, dropout_p) if dropout_p > 0 else weights
+    return rushlight.matmul(weights, value), weights
+
+
+def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
+    """Why torch's flash attention on the CPU does not take these arguments, or None."""
+    if query.dtype not in (rushlight.float64, rushlight.float32, rushlight.float16, rushlight.bfloat16):
+        return "Expected query, key and value to all be of dtype: {Double, Float, Half, BFloat16}."
+    if not query.dim() == key.dim() == value.dim() == 4:
+        return (
+            f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
+            f"{query.dim()}, Key dim: {key.dim()}, Value dim: {value.dim()} instead."
+        )
+    if dropout_p > 0:
+        return "Both fused kernels do not support non-zero dropout."
+    if attn_mask is not None and attn_mask.requires_grad:
+        return "Both fused kernels do not support attn_mask requiring gradients."
+    if not query.size(-1) == key.size(-1) == value.size(-1):
+        return "Both fused kernels require q, k and v to have the same last dimension."
+    if query.size(0) != key.size(0) or key.size(0) != value.size(0):
+        return "Both fused kernels require query, key and value to have the same batch_size."
+    if key.size(1) != value.size(1) or (query.size(1) != key.size(1) and not enable_gqa):
+        return "Both fused kernels require query, key and value to have the same num_heads."
+    if 0 in (query.size(-2), key.size(-2)):
+        return "Both fused kernels do not support zero seq_len_q or seq_len_kv."
+    return None
 
 
 # Weights of up to this many elements are kept for the gradient: computing them anew takes 1.5 times as long.
@@ -145,16 +242,20 @@ def _is_plain(query, key, value, mask, is_causal):
 
 def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
     """Attention in differentiable operations."""
+    weights = _weights(query, key, attn_mask, is_causal, scale)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p)
+    return rushlight.matmul(weights, value)
+
+
+def _weights(query, key, attn_mask, is_causal, scale):
+    """How much each query takes from each value."""
     scores = rushlight.matmul(query * scale, key.mT)
     added, nowhere = _added_mask(query, key, attn_mask, is_causal)
     if added is not None:
         scores = scores + added
     weights = rushlight.softmax(scores, -1)
-    if nowhere is not None:
-        weights = weights.masked_fill(nowhere, 0.0)
-    if dropout_p > 0:
-        weights = dropout(weights, dropout_p)
-    return rushlight.matmul(weights, value)
+    return weights if nowhere is None else weights.masked_fill(nowhere, 0.0)
 
 
 def _share_heads(query, key, value):

@@ -8,6 +8,7 @@ and ends the older one.
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -19,6 +20,10 @@ __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"]
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
+
+
+# Steps from data frames to something else: what they make is not treated as if it were one frame.
+UNTRACABLE_DATAFRAME_PIPES = ["batch", "groupby", "_dataframes_as_tuples", "trace_as_dataframe"]
 
 
 class _SnapshotState(Enum):
@@ -58,7 +63,11 @@ class _Pipe:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
 
         def make(source: Any, *args: Any, **kwargs: Any) -> Any:
-            return cls_to_register(source, *args, **kwargs)
+            made = cls_to_register(source, *args, **kwargs)
+            frames = enable_df_api_tracing or isinstance(source, DFIterDataPipe)
+            if frames and function_name not in UNTRACABLE_DATAFRAME_PIPES:
+                return made.trace_as_dataframe()
+            return made
 
         functools.update_wrapper(make, cls_to_register, assigned=("__doc__",), updated=())
         cls.functions[function_name] = make
@@ -117,12 +126,17 @@ class IterDataPipe(_Pipe, IterableDataset[_T_co]):
     _valid_iterator_id: int | None = None
     _number_of_samples_yielded = 0
     _snapshot_state = _SnapshotState.NotStarted
-    _restored = False
+    _fast_forward_iterator: Iterator | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__iter__" in cls.__dict__:
             cls.__iter__ = _one_at_a_time(cls.__dict__["__iter__"])
+        if "__next__" in cls.__dict__:
+            cls.__next__ = _counted(cls.__dict__["__next__"])
+
+    def __iter__(self) -> Iterator[_T_co]:
+        return self  # type: ignore[return-value]
 
     def reset(self) -> None:
         """Called when a new iterator starts: a step with a state begins anew here."""
@@ -139,17 +153,70 @@ class DFIterDataPipe(IterDataPipe):
 
 
 def _one_at_a_time(function: Callable) -> Callable:
-    @functools.wraps(function)
-    def iterate(self: Any) -> Iterator:
-        return _stream(self, function)
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def iterate(self: Any) -> Iterator:
+            return _stream(self, function)
+
+    else:
+
+        @functools.wraps(function)
+        def iterate(self: Any) -> Iterator:
+            made = function(self)
+            if self._fast_forward_iterator is not None:
+                return _rest(self)
+            return IteratorDecorator(made, self, _start(self))
 
     return iterate
 
 
+def _counted(function: Callable) -> Callable:
+    """A pipe's own ``__next__``, which counts what it gives."""
+
+    @functools.wraps(function)
+    def give(self: Any) -> Any:
+        item = function(self)
+        self._number_of_samples_yielded += 1
+        return item
+
+    return give
+
+
+class IteratorDecorator:
+    """What ``iter(pipe)`` is where the pipe's ``__iter__`` returns an iterator, perhaps the pipe itself."""
+
+    def __init__(self, iterator: Any, datapipe: Any, iterator_id: int) -> None:
+        self.iterator, self.datapipe, self.iterator_id = iterator, datapipe, iterator_id
+
+    def __iter__(self) -> IteratorDecorator:
+        return self
+
+    def __next__(self) -> Any:
+        _check_valid(self.datapipe, self.iterator_id)
+        item = next(self.iterator)
+        if self.iterator is not self.datapipe:  # which counts itself
+            self.datapipe._number_of_samples_yielded += 1
+        return item
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.iterator, name)
+
+
+def _rest(pipe: Any) -> Iterator:
+    """What a restored snapshot has left of an iterator."""
+    rest, pipe._fast_forward_iterator = pipe._fast_forward_iterator, None
+    pipe._snapshot_state = _SnapshotState.Iterating
+    return rest
+
+
 def _stream(pipe: Any, function: Callable) -> Iterator:
+    if pipe._fast_forward_iterator is not None:
+        yield from _rest(pipe)
+        return
     own = _start(pipe)
     try:
-        iterator = iter(function(pipe))
+        iterator = function(pipe)
         while True:
             try:
                 item = next(iterator)
@@ -177,40 +244,47 @@ def _start(pipe: Any) -> int:
     return own
 
 
+_FEEDBACK = (
+    "\nFor feedback regarding this single iterator per IterDataPipe constraint, feel free to comment on this "
+    "issue: https://github.com/pytorch/data/issues/45."
+)
+
+
 def _check_valid(pipe: Any, own: int) -> None:
     if pipe._is_child_datapipe():
         if not pipe._check_valid_iterator_id(own):
             raise RuntimeError(
                 "This iterator has been invalidated, because a new iterator has been created from one of the "
-                f"ChildDataPipes of {_signature(pipe.main_datapipe)}."
+                f"ChildDataPipes of {_signature(pipe.main_datapipe)}.{_FEEDBACK}"
             )
     elif own != pipe._valid_iterator_id:
         raise RuntimeError(
             "This iterator has been invalidated because another iterator has been created from the same "
             f"IterDataPipe: {_signature(pipe)}\nThis may be caused by multiple references to the same "
-            "IterDataPipe. We recommend using `.fork()` if that is necessary."
+            f"IterDataPipe. We recommend using `.fork()` if that is necessary.{_FEEDBACK}"
         )
 
 
 def _signature(pipe: Any) -> str:
-    """The step with its arguments, short."""
+    """The step with those of its arguments that it keeps."""
+    kept = sorted(set(inspect.signature(type(pipe).__init__).parameters) & set(vars(pipe)))
     shown = []
-    for name, value in sorted(vars(pipe).items()):
-        if name.startswith("_"):
-            continue
-        text = getattr(value, "__name__", None) or repr(value)
-        shown.append(f"{name}={text if len(text) <= 40 else '...'}")
-    return f"{type(pipe).__qualname__}({', '.join(shown)})"
+    for name in kept:
+        value = getattr(pipe, name)
+        shown.append(f"{name}={getattr(value, '__name__', None) or repr(value)}")
+    return f"{type(pipe).__name__}({', '.join(shown)})"
 
 
 def _explain(pipe: Any, error: Exception) -> None:
     """Adds to an error which step it came from."""
     note = "This exception is thrown by __iter__ of"
-    if error.args and isinstance(error.args[0], str) and not any(note in str(each) for each in error.args):
-        if "has been invalidated" not in error.args[0]:
-            error.args = (f"{error.args[0]}\n{note} {_signature(pipe)}", *error.args[1:])
-    elif not error.args:
-        error.args = (f"{note} {_signature(pipe)}",)
+    first = error.args[0] if error.args else ""
+    said = any(note in str(each) or "has been invalidated" in str(each) for each in error.args)
+    if not said:
+        error.args = (
+            f"{first if isinstance(first, str) else ''}\n{note} {_signature(pipe)}",
+            *error.args[1:],
+        )
 
 
 class MapDataPipe(_Pipe, Dataset[_T_co]):

@@ -15,12 +15,13 @@ from rushlight.utils.data.datapipes.iter.files import StreamReaderIterDataPipe a
 from rushlight.utils.data.datapipes.iter.grouping import BatcherIterDataPipe as Batcher
 from rushlight.utils.data.datapipes.iter.grouping import GrouperIterDataPipe as Grouper
 from rushlight.utils.data.datapipes.iter.grouping import UnBatcherIterDataPipe as UnBatcher
+from rushlight.utils.data.datapipes.iter.routeddecoder import RoutedDecoderIterDataPipe as RoutedDecoder
 from rushlight.utils.data.datapipes.iter.selecting import FilterIterDataPipe as Filter
 from rushlight.utils.data.datapipes.iter.sharding import ShardingFilterIterDataPipe as ShardingFilter
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe as IterableWrapper
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker",
-    "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter", "Shuffler",
+    "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter", "Shuffler",
     "StreamReader", "UnBatcher", "Zipper",
 ]  # fmt: skip

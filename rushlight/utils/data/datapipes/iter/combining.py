@@ -81,8 +81,8 @@ class ForkerIterDataPipe(IterDataPipe):
         _check_count(num_instances)
         if num_instances == 1:
             return datapipe
-        main = _Fork(datapipe, num_instances, buffer_size, copy)
-        return [_Child(main, i) for i in range(num_instances)]
+        main = _ForkerIterDataPipe(datapipe, num_instances, buffer_size, copy)
+        return [_ChildDataPipe(main, i) for i in range(num_instances)]
 
 
 class DemultiplexerIterDataPipe(IterDataPipe):
@@ -98,8 +98,8 @@ class DemultiplexerIterDataPipe(IterDataPipe):
     ) -> Any:
         _check_count(num_instances)
         _check_unpickable_fn(classifier_fn)
-        main = _Demux(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
-        return [_Child(main, i) for i in range(num_instances)]
+        main = _DemultiplexerIterDataPipe(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
+        return [_ChildDataPipe(main, i) for i in range(num_instances)]
 
 
 def _check_count(num_instances: int) -> None:
@@ -127,10 +127,10 @@ class _Shared(IterDataPipe):
         self._clear()
 
     def _clear(self) -> None:
-        self.queues: list[deque] = [deque() for _ in range(self.num_instances)]
-        self.iterator: Iterator | None = None
-        self.started = [False] * self.num_instances
-        self.ended = False
+        self._queues: list[deque] = [deque() for _ in range(self.num_instances)]
+        self._iterator: Iterator | None = None
+        self._started = [False] * self.num_instances
+        self._ended = False
 
     def _distribute(self, item: Any) -> None:
         raise NotImplementedError
@@ -139,7 +139,7 @@ class _Shared(IterDataPipe):
         raise TypeError(f"{type(self).__name__} is read through its children")
 
     def __getstate__(self) -> Any:  # queues and iterators stay here
-        return {name: value for name, value in self.__dict__.items() if name not in ("queues", "iterator")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_queues", "_iterator")}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -147,8 +147,8 @@ class _Shared(IterDataPipe):
 
     def begin(self, child: int) -> int:
         """A child starts over: if it has been started since the source was, all do."""
-        if self.started[child] or self.generation == 0:
-            if any(self.queues) or (self.iterator is not None and not self.ended):
+        if self._started[child] or self.generation == 0:
+            if any(self._queues) or (self._iterator is not None and not self._ended):
                 warnings.warn(
                     "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the "
                     "buffer and each child DataPipe will read from the start again.",
@@ -157,31 +157,31 @@ class _Shared(IterDataPipe):
                 )
             self._clear()
             self.generation += 1
-        self.started[child] = True
+        self._started[child] = True
         return self.generation
 
     def read(self, child: int) -> Iterator:
         """The samples of a child."""
-        queue, generation = self.queues[child], self.generation
+        queue, generation = self._queues[child], self.generation
         while generation == self.generation:
             if queue:
                 yield queue.popleft()
                 continue
-            if self.ended:
+            if self._ended:
                 return
-            if self.iterator is None:
-                self.iterator = iter(self.main_datapipe)
+            if self._iterator is None:
+                self._iterator = iter(self.main_datapipe)
             try:
-                item = next(self.iterator)
+                item = next(self._iterator)
             except StopIteration:
-                self.ended = True
+                self._ended = True
                 continue
             self._distribute(item)
-            if self.buffer_size >= 0 and max(map(len, self.queues)) > self.buffer_size:
+            if self.buffer_size >= 0 and max(map(len, self._queues)) > self.buffer_size:
                 raise BufferError(f"{self.overflow}buffer size {self.buffer_size} is insufficient.")
 
 
-class _Fork(_Shared):
+class _ForkerIterDataPipe(_Shared):
     overflow = "ForkerIterDataPipe buffer overflow,"
 
     def __init__(self, datapipe: Any, num_instances: int, buffer_size: int, copying: str | None) -> None:
@@ -190,18 +190,20 @@ class _Fork(_Shared):
             None: lambda item: item, "shallow": copy.copy, "deep": copy.deepcopy,
         }  # fmt: skip
         if copying not in copiers:
-            raise ValueError(f"Unknown copy method `{copying}`, choose one of None, `shallow` or `deep`.")
-        self.copying = copying
+            raise ValueError(
+                f"Unknown copy method `{copying}` requested, choose one of None, `shallow` or `deep`."
+            )
+        self._copying = copying
 
     def _distribute(self, item: Any) -> None:
-        for queue in self.queues:
-            if self.copying == "shallow":
+        for queue in self._queues:
+            if self._copying == "shallow":
                 queue.append(copy.copy(item))
             else:
-                queue.append(copy.deepcopy(item) if self.copying == "deep" else item)
+                queue.append(copy.deepcopy(item) if self._copying == "deep" else item)
 
 
-class _Demux(_Shared):
+class _DemultiplexerIterDataPipe(_Shared):
     overflow = "DemultiplexerIterDataPipe buffer overflow, "
 
     def __init__(
@@ -219,19 +221,19 @@ class _Demux(_Shared):
                 f"Output of the classification fn should be between 0 and {self.num_instances - 1}. {number} "
                 "is returned."
             )
-        self.queues[number].append(item)
+        self._queues[number].append(item)
 
 
-class _Child(IterDataPipe):
+class _ChildDataPipe(IterDataPipe):
     def __init__(self, main_datapipe: _Shared, instance_id: int) -> None:
         self.main_datapipe, self.instance_id = main_datapipe, instance_id
 
     def __iter__(self) -> Iterator:
-        yield from self.main_datapipe.read(self.instance_id)
+        return self.main_datapipe.read(self.instance_id)
 
     def __len__(self) -> int:
-        if isinstance(self.main_datapipe, _Demux):
-            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
+        if isinstance(self.main_datapipe, _DemultiplexerIterDataPipe):
+            raise TypeError
         return len(self.main_datapipe.main_datapipe)
 
     def _is_child_datapipe(self) -> bool:

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from io import IOBase
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = [
     "StreamWrapper",
@@ -127,23 +127,79 @@ def validate_pathname_binary_tuple(data: Any) -> None:
 
 
 class StreamWrapper:
-    """A stream that closes itself when nobody holds it any more."""
+    """A stream that closes itself when nobody holds it any more, and its parent after the last of its children.
+
+    >>> import io
+    >>> with StreamWrapper(io.BytesIO(b"abc")) as stream:
+    ...     stream.read()
+    b'abc'
+    """
+
+    session_streams: ClassVar[dict[Any, int]] = {}
+    debug_unclosed_streams: ClassVar[bool] = False
 
     def __init__(self, file_obj: Any, parent_stream: Any = None, name: str | None = None) -> None:
         self.file_obj, self.parent_stream, self.name = file_obj, parent_stream, name
+        self.child_counter = 0
+        self.close_on_last_child = False
+        if parent_stream is not None:
+            if not isinstance(parent_stream, StreamWrapper):
+                raise RuntimeError(f"Parent stream should be StreamWrapper, {type(parent_stream)} was given")
+            parent_stream.child_counter += 1
+        if StreamWrapper.debug_unclosed_streams:
+            StreamWrapper.session_streams[self] = 1
         self.closed = False
+
+    @classmethod
+    def close_streams(cls, v: Any, depth: int = 0) -> None:
+        """Closes the streams in nested lists, tuples and dictionaries, once nobody reads from them."""
+        if depth > 10:
+            return
+        if isinstance(v, StreamWrapper):
+            v.close()
+        elif isinstance(v, dict):
+            for entry in v.values():
+                cls.close_streams(entry, depth + 1)
+        elif isinstance(v, (list, tuple)):
+            for entry in v:
+                cls.close_streams(entry, depth + 1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["file_obj"], name)
 
-    def close(self) -> None:
+    def close(self, *args: Any, **kwargs: Any) -> None:
         """Closes the stream."""
+        if self.closed:
+            return
+        if StreamWrapper.debug_unclosed_streams:
+            StreamWrapper.session_streams.pop(self, None)
+        parent = self.__dict__.get("parent_stream")
+        if parent is not None:
+            parent.child_counter -= 1
+            if not parent.child_counter and parent.close_on_last_child:
+                parent.close()
+        self.file_obj.close(*args, **kwargs)
         self.closed = True
-        self.file_obj.close()
+
+    def autoclose(self) -> None:
+        """Closes the stream if no other reads from it, or else with the last one that does."""
+        self.close_on_last_child = True
+        if self.child_counter == 0:
+            self.close()
+
+    def __dir__(self) -> list[str]:
+        own = [*self.__dict__, *StreamWrapper.__dict__, "close"]
+        return sorted({*own, *dir(self.file_obj)})
 
     def __del__(self) -> None:
         if not self.__dict__.get("closed", True):
             self.close()
+
+    def __enter__(self) -> StreamWrapper:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator:
         yield from self.file_obj
@@ -152,7 +208,11 @@ class StreamWrapper:
         return next(self.file_obj)
 
     def __repr__(self) -> str:
-        return f"StreamWrapper<{self.name or self.file_obj!r}>"
+        return (
+            f"StreamWrapper<{self.file_obj!r}>"
+            if self.name is None
+            else f"StreamWrapper<{self.name},{self.file_obj!r}>"
+        )
 
     def __getstate__(self) -> Any:
         return self.file_obj
