@@ -83,12 +83,14 @@ from rushlight._private import _conj as _conj
 from rushlight._private import _conj_physical as _conj_physical
 from rushlight._private import _dim_arange as _dim_arange
 from rushlight._compile import _disable_dynamo as _disable_dynamo
+from rushlight.nn.functional.attention import _fused_sdp_choice as _fused_sdp_choice
 from rushlight._private import _is_all_true as _is_all_true
 from rushlight._private import _is_any_true as _is_any_true
 from rushlight._private import _is_zerotensor as _is_zerotensor
 from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight._private import _neg_view as _neg_view
+from rushlight.nn.functional.attention import _scaled_dot_product_attention_math as _scaled_dot_product_attention_math
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax

@@ -22,6 +22,6 @@ from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPip
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker",
-    "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter", "Shuffler",
-    "StreamReader", "UnBatcher", "Zipper",
+    "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter",
+    "Shuffler", "StreamReader", "UnBatcher", "Zipper",
 ]  # fmt: skip

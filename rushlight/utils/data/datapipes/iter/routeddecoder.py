@@ -24,8 +24,8 @@ class RoutedDecoderIterDataPipe(IterDataPipe):
         key_fn: Callable[[str], str] = extension_extract_fn,
     ) -> None:
         warn(
-            "`RoutedDecoderIterDataPipe()` and its functional API `.routed_decode()` are deprecated since 1.12 "
-            "and will be removed in 1.13.\nSee https://github.com/pytorch/data/issues/163 for details.",
+            "`RoutedDecoderIterDataPipe()` and its functional API `.routed_decode()` are deprecated since "
+            "1.12 and will be removed in 1.13.\nSee https://github.com/pytorch/data/issues/163 for details.",
             FutureWarning,
         )
         self.datapipe = datapipe

@@ -127,7 +127,7 @@ def validate_pathname_binary_tuple(data: Any) -> None:
 
 
 class StreamWrapper:
-    """A stream that closes itself when nobody holds it any more, and its parent after the last of its children.
+    """A stream that closes itself when nobody holds it any more, and its parent after the last child.
 
     >>> import io
     >>> with StreamWrapper(io.BytesIO(b"abc")) as stream:

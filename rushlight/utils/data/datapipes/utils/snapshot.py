@@ -20,8 +20,8 @@ def _simple_graph_snapshot_restoration(datapipe: IterDataPipe, n_iterations: int
     """
     if datapipe._snapshot_state == _SnapshotState.Restored:
         raise RuntimeError(
-            "Snapshot restoration cannot be applied. You can only restore simple snapshot to the graph if your "
-            "graph has not been restored."
+            "Snapshot restoration cannot be applied. You can only restore simple snapshot to the graph if "
+            "your graph has not been restored."
         )
     # What was read before counts for nothing: the pipe starts over.
     datapipe.reset()
@@ -32,7 +32,8 @@ def _simple_graph_snapshot_restoration(datapipe: IterDataPipe, n_iterations: int
             next(iterator)
         except StopIteration:
             raise RuntimeError(
-                f"Fast-forward {datapipe} by {n_iterations} iterations exceeds the number of samples available."
+                f"Fast-forward {datapipe} by {n_iterations} iterations exceeds the number of samples "
+                "available."
             ) from None
     datapipe._fast_forward_iterator = iterator
     datapipe._snapshot_state = _SnapshotState.Restored
