@@ -402,3 +402,28 @@ def test_gradient_of_a_transposed_right_side_has_its_layout(left, right):
     inputs = [a.detach(), b.detach()]
     gradcheck(rushlight, lambda a, b: a @ b.mT, inputs)
     gradgradcheck(rushlight, lambda a, b: a @ b.mT, inputs)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "rows, columns, terms",
+    [(16, 1030, 130), (33, 129, 399), (57, 300, 100), (300, 1100, 129), (2100, 150, 256), (17, 1025, 321)],
+)
+def test_products_packed_by_ourselves(rows, columns, terms, threads):
+    # Every layout, with and without what was there before; 1e-6 of the size a sum of such terms has.
+    before = rushlight.get_num_threads()
+    rushlight.set_num_threads(threads)
+    try:
+        rng = np.random.default_rng(rows)
+        a = rushlight.from_numpy(rng.standard_normal((rows, terms), dtype="float32"))
+        b = rushlight.from_numpy(rng.standard_normal((terms, columns), dtype="float32"))
+        c = rushlight.from_numpy(rng.standard_normal((rows, columns), dtype="float32"))
+        exact = a.double() @ b.double()
+        for left in (a, a.T.contiguous().T):
+            for right in (b, b.T.contiguous().T):
+                assert (left @ right - exact).abs().max() < 4e-6 * terms**0.5
+                for alpha, beta in ((1, 1), (2.5, -0.5)):
+                    error = c.addmm(left, right, alpha=alpha, beta=beta) - (alpha * exact + beta * c.double())
+                    assert error.abs().max() < 1e-5 * terms**0.5
+    finally:
+        rushlight.set_num_threads(before)

@@ -306,3 +306,33 @@ def test_products_of_eight_bit_numbers_say_what_is_missing():
     for multiply in (F.scaled_mm, F.scaled_grouped_mm):
         with pytest.raises(NotImplementedError, match="8-bit"):
             multiply(torch.ones(1, 1), torch.ones(1, 1))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("batch, hidden", [(4, 33), (15, 80), (32, 330)])
+def test_recurrent_layers_whose_weights_are_packed_once(kind, batch, hidden, threads):
+    # Single precision, forward and backward, against double.
+    torch.manual_seed(0)
+    layer = getattr(nn, kind)(20, hidden)
+    double = copy.deepcopy(layer).double()
+    x = torch.randn(12, batch, 20, requires_grad=True)
+    y = x.detach().double().requires_grad_()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        if batch == 15:  # packed sequences: fewer rows at every step
+            lengths = [12] * 10 + [8, 6, 4, 2, 1]
+            got, exact = (
+                m(nn.utils.rnn.pack_padded_sequence(i, lengths))[0].data for m, i in ((layer, x), (double, y))
+            )
+        else:
+            got, exact = layer(x)[0], double(y)[0]
+        assert (got - exact).abs().max() < 2e-6
+        got.square().sum().backward()
+        exact.square().sum().backward()
+    finally:
+        torch.set_num_threads(before)
+    assert (x.grad - y.grad).abs().max() < 1e-5 * y.grad.abs().max()
+    for p, q in zip(layer.parameters(), double.parameters(), strict=True):
+        assert (p.grad - q.grad).abs().max() < 1e-5 * q.grad.abs().max()

@@ -34,54 +34,102 @@ void visit_numbers(DType dtype, F&& f) {
   }
 }
 
-template <class T>
-struct Coefficient {
-  compute_t<T> zero = compute_t<T>(0), one = compute_t<T>(1);
+// Most of what follows moves elements, and has one form for each size of them.
+template <int BYTES>
+struct alignas(BYTES < 8 ? BYTES : 8) Word {
+  char bytes[BYTES];
 };
 
-template <class T>
-Matrix matrix(const T* data, int64_t rows, int64_t cols, int64_t ld) {
-  return {const_cast<T*>(data), rows, cols, ld, 1};
+template <class F>
+void visit_words(DType dtype, F&& f) {
+  switch (dtype_size(dtype)) {
+    case 1: return f(TypeTag<Word<1>>{});
+    case 2: return f(TypeTag<Word<2>>{});
+    case 4: return f(TypeTag<Word<4>>{});
+    case 8: return f(TypeTag<Word<8>>{});
+    default: return f(TypeTag<Word<16>>{});
+  }
 }
 
-// Output pixels whose columns are held at a time.
-template <class T>
-int64_t pixels_at_a_time(const ConvShape& s) {
-  int64_t fit = COLUMN_BYTES / int64_t(sizeof(T)) / std::max<int64_t>(1, s.terms());
-  return std::min(s.pixels(), std::max<int64_t>(64, fit / 16 * 16));
-}
+// 0 and 1 as gemm takes them.
+struct Coefficients {
+  alignas(16) char zero[16] = {}, one[16] = {};
+  explicit Coefficients(DType dtype) {
+    visit_numbers(dtype, [&](auto tag) {
+      typename decltype(tag)::type value(1);
+      std::memcpy(one, &value, sizeof value);
+    });
+  }
+};
 
-template <class T>
-void fill_rows(T* y, int64_t rows, int64_t pixels, int64_t ld, const T* values) {
-  for (int64_t i = 0; i < rows; i++) std::fill_n(y + i * ld, pixels, values[i]);
-}
+// Operands as bytes; `item` is the size of an element.
+struct Operands {
+  DType dtype;
+  int64_t item = dtype_size(dtype);
+  Coefficients factor{dtype};
 
-template <class T>
-void forward(DType dtype, const ConvShape& s, T* y, const T* x, const T* w, const T* bias) {
-  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+  Matrix matrix(const char* data, int64_t rows, int64_t cols, int64_t ld) const {
+    return {const_cast<char*>(data), rows, cols, ld, 1};
+  }
+  // Output pixels whose columns are held at a time.
+  int64_t pixels_at_a_time(const ConvShape& s) const {
+    int64_t fit = COLUMN_BYTES / item / std::max<int64_t>(1, s.terms());
+    return std::min(s.pixels(), std::max<int64_t>(64, fit / 16 * 16));
+  }
+  void fill_rows(char* y, int64_t rows, int64_t pixels, int64_t ld, const char* values) const {
+    visit_words(dtype, [&](auto tag) {
+      using W = typename decltype(tag)::type;
+      for (int64_t i = 0; i < rows; i++)
+        std::fill_n(reinterpret_cast<W*>(y) + i * ld, pixels, reinterpret_cast<const W*>(values)[i]);
+    });
+  }
+  void to_columns(const ConvShape& s, int64_t channels, const char* x, char* columns, int64_t p0,
+                  int64_t p1) const {
+    visit_words(dtype, [&](auto tag) {
+      using W = typename decltype(tag)::type;
+      image_to_columns(s, channels, reinterpret_cast<const W*>(x), reinterpret_cast<W*>(columns), p1 - p0, p0,
+                       p1);
+    });
+  }
+  void to_image(const ConvShape& s, int64_t channels, char* x, const char* columns, int64_t p0,
+                int64_t p1) const {
+    visit_numbers(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      columns_to_image(s, channels, reinterpret_cast<T*>(x), reinterpret_cast<const T*>(columns), p1 - p0, p0,
+                       p1);
+    });
+  }
+};
+
+const float* floats(const char* p) { return reinterpret_cast<const float*>(p); }
+float* floats(char* p) { return reinterpret_cast<float*>(p); }
+
+void forward(const Operands& of, const ConvShape& s, char* y, const char* x, const char* w,
+             const char* bias) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   bool direct = s.pointwise();
-  if constexpr (std::is_same_v<T, float>)
-    if (!direct && s.work() > TINY && conv_has_avx512(s)) return conv_forward_avx512(s, y, x, w, bias);
-  int64_t width = direct && s.batch * s.groups >= num_threads() ? pixels : pixels_at_a_time<T>(s);
+  if (of.dtype == DType::f32 && !direct && s.work() > TINY && conv_has_avx512(s))
+    return conv_forward_avx512(s, floats(y), floats(x), floats(w), floats(bias));
+  int64_t width = direct && s.batch * s.groups >= num_threads() ? pixels : of.pixels_at_a_time(s);
   int64_t parts = (pixels + width - 1) / std::max<int64_t>(1, width);
-  Coefficient<T> c;
-  Workspaces spaces(num_threads(), direct ? 0 : terms * width * int64_t(sizeof(T)));
+  Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
   divide(s.work(), s.batch * s.groups * parts, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
     for (int64_t task = begin; task < end; task++) {
       int64_t image = task / parts, group = image % s.groups;
       int64_t p0 = task % parts * width, p1 = std::min(pixels, p0 + width), n = p1 - p0;
-      const T* from = x + image * gin * s.in_pixels();
-      T* to = y + image * gout * pixels + p0;
-      if (bias) fill_rows(to, gout, n, pixels, bias + group * gout);
-      Matrix columns = matrix(from + p0, terms, n, pixels);
+      const char* from = x + image * gin * s.in_pixels() * item;
+      char* to = y + (image * gout * pixels + p0) * item;
+      if (bias) of.fill_rows(to, gout, n, pixels, bias + group * gout * item);
+      Matrix columns = of.matrix(from + p0 * item, terms, n, pixels);
       if (!direct) {
-        T* scratch = lease.as<T>();
-        image_to_columns(s, gin, from, scratch, n, p0, p1);
-        columns = matrix(scratch, terms, n, n);
+        char* scratch = lease.as<char>();
+        of.to_columns(s, gin, from, scratch, p0, p1);
+        columns = of.matrix(scratch, terms, n, n);
       }
-      gemm(dtype, matrix(to, gout, n, pixels), matrix(w + group * gout * terms, gout, terms, terms), columns,
-           &c.one, bias ? &c.one : &c.zero);
+      gemm(of.dtype, of.matrix(to, gout, n, pixels),
+           of.matrix(w + group * gout * terms * item, gout, terms, terms), columns, of.factor.one,
+           bias ? of.factor.one : of.factor.zero);
     }
   });
 }
@@ -107,8 +155,8 @@ ConvShape turned_round(const ConvShape& s) {
 }
 
 // (group, out, in, kernel) to (group, in, out, kernel reversed).
-template <class T>
-void turn_weights(const ConvShape& s, T* to, const T* w) {
+template <class W>
+void turn_weights(const ConvShape& s, W* to, const W* w) {
   int64_t size = s.kernel_size(), gin = s.group_in(), gout = s.group_out();
   for (int64_t g = 0; g < s.groups; g++)
     for (int64_t i = 0; i < gin; i++)
@@ -116,119 +164,116 @@ void turn_weights(const ConvShape& s, T* to, const T* w) {
         for (int64_t k = 0; k < size; k++) *to++ = w[((g * gout + o) * gin + i) * size + size - 1 - k];
 }
 
-template <class T>
-void input_gradient(DType dtype, const ConvShape& s, T* gx, const T* gy, const T* w, const T* bias) {
-  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
+                    const char* bias) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t in_pixels = s.in_pixels();
   if (turns_round(s)) {
-    if constexpr (std::is_same_v<T, float>) {
-      ConvShape other = turned_round(s);
-      if (s.work() > TINY && conv_has_avx512(other)) return conv_forward_avx512(other, gx, gy, w, bias, true);
-    }
-    std::unique_ptr<T[]> turned(new T[size_t(s.out_channels * terms)]);
-    turn_weights(s, turned.get(), w);
-    return conv_forward(dtype, turned_round(s), gx, gy, turned.get(), bias);
+    ConvShape other = turned_round(s);
+    if (of.dtype == DType::f32 && s.work() > TINY && conv_has_avx512(other))
+      return conv_forward_avx512(other, floats(gx), floats(gy), floats(w), floats(bias), true);
+    Workspaces room(1, s.out_channels * terms * item);
+    Workspaces::Lease turned(room);
+    visit_words(of.dtype, [&](auto tag) {
+      using W = typename decltype(tag)::type;
+      turn_weights(s, turned.as<W>(), reinterpret_cast<const W*>(w));
+    });
+    return forward(of, other, gx, gy, turned.as<char>(), bias);
   }
   bool direct = s.pointwise();
-  int64_t width = direct ? pixels : pixels_at_a_time<T>(s);
-  Coefficient<T> c;
-  Workspaces spaces(num_threads(), direct ? 0 : terms * width * int64_t(sizeof(T)));
+  int64_t width = direct ? pixels : of.pixels_at_a_time(s);
+  Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
   divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
     for (int64_t image = begin; image < end; image++) {
       int64_t group = image % s.groups;
-      T* to = gx + image * gin * in_pixels;
-      const T* from = gy + image * gout * pixels;
-      Matrix weights = matrix(w + group * gout * terms, gout, terms, terms).transposed();
-      if (bias) fill_rows(to, gin, in_pixels, in_pixels, bias + group * gin);
+      char* to = gx + image * gin * in_pixels * item;
+      const char* from = gy + image * gout * pixels * item;
+      Matrix weights = of.matrix(w + group * gout * terms * item, gout, terms, terms).transposed();
+      if (bias) of.fill_rows(to, gin, in_pixels, in_pixels, bias + group * gin * item);
       if (direct) {
-        gemm(dtype, matrix(to, gin, pixels, pixels), weights, matrix(from, gout, pixels, pixels), &c.one,
-             bias ? &c.one : &c.zero);
+        gemm(of.dtype, of.matrix(to, gin, pixels, pixels), weights, of.matrix(from, gout, pixels, pixels),
+             of.factor.one, bias ? of.factor.one : of.factor.zero);
         continue;
       }
-      if (!bias) std::fill_n(to, gin * in_pixels, T(0));
+      if (!bias) std::memset(to, 0, size_t(gin * in_pixels * item));
       for (int64_t p0 = 0; p0 < pixels; p0 += width) {
         int64_t n = std::min(width, pixels - p0);
-        T* columns = lease.as<T>();
-        gemm(dtype, matrix(columns, terms, n, n), weights, matrix(from + p0, gout, n, pixels), &c.one,
-             &c.zero);
-        columns_to_image(s, gin, to, columns, n, p0, p0 + n);
+        char* columns = lease.as<char>();
+        gemm(of.dtype, of.matrix(columns, terms, n, n), weights, of.matrix(from + p0 * item, gout, n, pixels),
+             of.factor.one, of.factor.zero);
+        of.to_image(s, gin, to, columns, p0, p0 + n);
       }
     }
   });
 }
 
-template <class T>
-void weight_gradient(DType dtype, const ConvShape& s, T* gw, const T* gy, const T* x) {
-  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+void weight_gradient(const Operands& of, const ConvShape& s, char* gw, const char* gy, const char* x) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t weights = s.out_channels * terms;
   bool direct = s.pointwise();
-  int64_t width = direct ? pixels : pixels_at_a_time<T>(s);
+  int64_t width = direct ? pixels : of.pixels_at_a_time(s);
   // A sum for each range of images; a range is never shorter than one image.
   int64_t ranges = s.work() < THREADED ? 1 : std::min<int64_t>(s.batch, num_threads());
-  if (s.batch == 0 || pixels == 0) return std::fill_n(gw, weights, T(0)), void();
-  if constexpr (std::is_same_v<T, float>)
-    if (!direct && s.work() > TINY && conv_has_avx512(s)) return conv_weight_gradient_avx512(s, gw, gy, x);
-  Coefficient<T> c;
-  std::unique_ptr<T[]> sums(ranges > 1 ? new T[size_t((ranges - 1) * weights)] : nullptr);
-  Workspaces spaces(num_threads(), direct ? 0 : terms * width * int64_t(sizeof(T)));
+  if (s.batch == 0 || pixels == 0) return std::memset(gw, 0, size_t(weights * item)), void();
+  if (of.dtype == DType::f32 && !direct && s.work() > TINY && conv_has_avx512(s))
+    return conv_weight_gradient_avx512(s, floats(gw), floats(gy), floats(x));
+  Workspaces sums(1, (ranges - 1) * weights * item);
+  Workspaces::Lease others(sums);
+  Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
   auto run = [&](int64_t range) {
     Workspaces::Lease lease(spaces);
-    T* sum = range == 0 ? gw : sums.get() + (range - 1) * weights;
+    char* sum = range == 0 ? gw : others.as<char>() + (range - 1) * weights * item;
     int64_t first = s.batch * range / ranges, last = s.batch * (range + 1) / ranges;
     for (int64_t image = first; image < last; image++)
       for (int64_t group = 0; group < s.groups; group++)
         for (int64_t p0 = 0; p0 < pixels; p0 += width) {
           int64_t n = std::min(width, pixels - p0), at = image * s.groups + group;
-          const T* from = x + at * gin * s.in_pixels();
-          Matrix columns = matrix(from + p0, terms, n, pixels);
+          const char* from = x + at * gin * s.in_pixels() * item;
+          Matrix columns = of.matrix(from + p0 * item, terms, n, pixels);
           if (!direct) {
-            image_to_columns(s, gin, from, lease.as<T>(), n, p0, p0 + n);
-            columns = matrix(lease.as<T>(), terms, n, n);
+            of.to_columns(s, gin, from, lease.as<char>(), p0, p0 + n);
+            columns = of.matrix(lease.as<char>(), terms, n, n);
           }
-          gemm(dtype, matrix(sum + group * gout * terms, gout, terms, terms),
-               matrix(gy + at * gout * pixels + p0, gout, n, pixels), columns.transposed(), &c.one,
-               image == first && p0 == 0 ? &c.zero : &c.one);
+          gemm(of.dtype, of.matrix(sum + group * gout * terms * item, gout, terms, terms),
+               of.matrix(gy + (at * gout * pixels + p0) * item, gout, n, pixels), columns.transposed(),
+               of.factor.one, image == first && p0 == 0 ? of.factor.zero : of.factor.one);
         }
   };
   divide(s.work(), ranges, [&](int64_t begin, int64_t end) {
     for (int64_t range = begin; range < end; range++) run(range);
   });
-  for (int64_t range = 1; range < ranges; range++) {
-    const T* sum = sums.get() + (range - 1) * weights;
-    for (int64_t i = 0; i < weights; i++) gw[i] = T(gw[i] + sum[i]);
-  }
+  visit_numbers(of.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* total = reinterpret_cast<T*>(gw);
+    for (int64_t range = 1; range < ranges; range++) {
+      const T* sum = others.as<T>() + (range - 1) * weights;
+      for (int64_t i = 0; i < weights; i++) total[i] = T(total[i] + sum[i]);
+    }
+  });
 }
 
 }  // namespace
 
 void conv_forward(DType dtype, const ConvShape& shape, void* y, const void* x, const void* w,
                   const void* bias) {
-  visit_numbers(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    forward(dtype, shape, static_cast<T*>(y), static_cast<const T*>(x), static_cast<const T*>(w),
-            static_cast<const T*>(bias));
-  });
+  forward({dtype}, shape, static_cast<char*>(y), static_cast<const char*>(x), static_cast<const char*>(w),
+          static_cast<const char*>(bias));
 }
 
 void conv_input_gradient(DType dtype, const ConvShape& shape, void* gx, const void* gy, const void* w,
                          const void* bias) {
-  visit_numbers(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    input_gradient(dtype, shape, static_cast<T*>(gx), static_cast<const T*>(gy), static_cast<const T*>(w),
-                   static_cast<const T*>(bias));
-  });
+  input_gradient({dtype}, shape, static_cast<char*>(gx), static_cast<const char*>(gy),
+                 static_cast<const char*>(w), static_cast<const char*>(bias));
 }
 
 void conv_weight_gradient(DType dtype, const ConvShape& shape, void* gw, const void* gy, const void* x) {
-  visit_numbers(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    weight_gradient(dtype, shape, static_cast<T*>(gw), static_cast<const T*>(gy), static_cast<const T*>(x));
-  });
+  weight_gradient({dtype}, shape, static_cast<char*>(gw), static_cast<const char*>(gy),
+                  static_cast<const char*>(x));
 }
 
 void unfold_patches(DType dtype, const ConvShape& s, void* columns, const void* x) {
-  visit(dtype, [&](auto tag) {
+  visit_words(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t image = s.in_channels * s.in_pixels(), block = s.in_channels * s.kernel_size() * s.pixels();
     divide(double(s.batch) * double(block), s.batch, [&](int64_t begin, int64_t end) {

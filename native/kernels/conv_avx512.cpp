@@ -3,7 +3,7 @@
 // A product of the weights with the patches, as in conv.cpp, but the patches are never written out as a
 // matrix: panels of 32 output pixels are packed straight from the image (padded by a copy, so that no patch
 // leaves it) into the order in which the inner loop reads them, and OpenBLAS, which would pack them again, is
-// not asked. The inner loop holds up to 14 output channels by 32 pixels in registers. The gradient of the
+// not asked. The inner loop (tile_avx512.h) holds up to 14 output channels by 32 pixels. The gradient of the
 // weights is a product over pixels: both factors are read along them, in tiles of 6 channels by 4 patch rows.
 // Depthwise convolutions have no sum over channels and run along the rows of the image.
 #include "conv_avx512.h"
@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "simd/families.h"
+#include "tile_avx512.h"
 #include "workspace.h"
 
 namespace rl {
 namespace {
 
-constexpr int64_t WIDTH = 32;          // pixels of a panel: two vectors
+constexpr int64_t WIDTH = TILE_WIDTH;  // pixels of a panel
 constexpr int64_t DEPTH = 256;         // terms packed at a time: a panel of them fits the first-level cache
 constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in the second-level cache
-constexpr int64_t MOST_ROWS = 14;      // output channels of a tile: 28 of the 32 registers
 constexpr int64_t GRAD_PIXELS = 2048;  // pixels of a block of the weights' gradient
 constexpr int64_t GRAD_TERMS = 64;
 
@@ -117,98 +117,6 @@ inline __m512 read(const Lanes& lanes, const float* image) {
   return v;
 }
 
-// One tile: c (rows x 32) = bias + a b, or c + a b. a has ROWS numbers per term, b has 32.
-template <int ROWS>
-void tile(int64_t terms, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, __mmask16 left,
-          __mmask16 right, const float* bias, bool first) {
-  __m512 sum[ROWS][2];
-#pragma GCC unroll 14
-  for (int r = 0; r < ROWS; r++) {
-    if (first) {
-      sum[r][0] = sum[r][1] = _mm512_set1_ps(bias && r < rows ? bias[r] : 0.0f);
-    } else if (r < rows) {
-      sum[r][0] = _mm512_maskz_loadu_ps(left, c + r * ldc);
-      sum[r][1] = _mm512_maskz_loadu_ps(right, c + r * ldc + 16);
-    } else {
-      sum[r][0] = sum[r][1] = _mm512_setzero_ps();
-    }
-  }
-  for (int64_t k = 0; k < terms; k++, a += ROWS, b += WIDTH) {
-    __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
-#pragma GCC unroll 14
-    for (int r = 0; r < ROWS; r++) {
-      __m512 factor = _mm512_set1_ps(a[r]);
-      sum[r][0] = _mm512_fmadd_ps(factor, b0, sum[r][0]);
-      sum[r][1] = _mm512_fmadd_ps(factor, b1, sum[r][1]);
-    }
-  }
-#pragma GCC unroll 14
-  for (int r = 0; r < ROWS; r++) {
-    if (r >= rows) continue;
-    _mm512_mask_storeu_ps(c + r * ldc, left, sum[r][0]);
-    _mm512_mask_storeu_ps(c + r * ldc + 16, right, sum[r][1]);
-  }
-}
-
-using Tile = decltype(&tile<1>);
-constexpr Tile TILES[] = {nullptr, tile<1>, tile<2>,  tile<3>,  tile<4>,  tile<5>,  tile<6>, tile<7>,
-                          tile<8>, tile<9>, tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
-
-// Pairs of floats from the halves of each lane. Not lambdas: those would not be compiled for AVX-512.
-inline __m512 low(__m512 a, __m512 b) {
-  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-}
-inline __m512 high(__m512 a, __m512 b) {
-  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-}
-
-inline void transpose_16x16(__m512 (&r)[16]) {
-  __m512 t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = low(t[i], t[i + 2]);
-    r[i + 1] = high(t[i], t[i + 2]);
-    r[i + 2] = low(t[i + 1], t[i + 3]);
-    r[i + 3] = high(t[i + 1], t[i + 3]);
-  }
-  // r[4 i + j] now holds columns j, 4 + j, 8 + j, 12 + j of rows 4 i to 4 i + 3.
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; j++) {
-    __m512 a = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd);
-    __m512 c = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88);
-    __m512 d = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd);
-    t[j] = _mm512_shuffle_f32x4(a, c, 0x88);
-    t[8 + j] = _mm512_shuffle_f32x4(a, c, 0xdd);
-    t[4 + j] = _mm512_shuffle_f32x4(b, d, 0x88);
-    t[12 + j] = _mm512_shuffle_f32x4(b, d, 0xdd);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i++) r[i] = t[i];
-}
-
-// to[j * rows + r] = from[r * step + j] for j < n, with j counted from the end if `backwards`; zeros from row
-// `count` on. rows <= 16.
-void pack_rows(const float* from, int64_t step, int64_t count, int64_t n, int64_t rows, bool backwards,
-               float* to) {
-  for (int64_t j = 0; j < n; j += 16) {
-    __m512 v[16];
-    __mmask16 mask = first_lanes(n - j);
-#pragma GCC unroll 16
-    for (int r = 0; r < 16; r++)
-      v[r] = r < count ? _mm512_maskz_loadu_ps(mask, from + r * step + j) : _mm512_setzero_ps();
-    transpose_16x16(v);
-    for (int64_t i = 0; i < std::min<int64_t>(16, n - j); i++) {
-      int64_t at = backwards ? n - 1 - (j + i) : j + i;
-      _mm512_mask_storeu_ps(to + at * rows, first_lanes(rows), v[i]);
-    }
-  }
-}
-
 // The weights of each group in tiles of `rows` channels: [tile][term][row], zeros where there is no channel.
 void pack_weights(const ConvShape& s, bool turned, const float* w, int64_t rows, int64_t tiles, float* to) {
   int64_t gin = s.group_in(), gout = s.group_out(), size = s.kernel_size(), terms = s.terms();
@@ -216,7 +124,7 @@ void pack_weights(const ConvShape& s, bool turned, const float* w, int64_t rows,
     for (int64_t t = 0; t < tiles; t++, to += terms * rows) {
       int64_t first = t * rows, count = std::min(rows, gout - first);
       if (!turned) {
-        pack_rows(w + first * terms, terms, count, terms, rows, false, to);
+        avx512_pack_rows(w + first * terms, terms, count, terms, rows, rows, false, to);
         continue;
       }
       // Those of the convolution whose input gradient is computed: channels change roles, positions run
@@ -225,7 +133,7 @@ void pack_weights(const ConvShape& s, bool turned, const float* w, int64_t rows,
         const float* from = w + (c * gout + first) * size;
         float* into = to + c * size * rows;
         if (size > 1) {
-          pack_rows(from, size, count, size, rows, true, into);
+          avx512_pack_rows(from, size, count, size, rows, rows, true, into);
         } else {
           std::memcpy(into, from, size_t(count) * sizeof(float));
           std::fill(into + count, into + rows, 0.0f);
@@ -241,7 +149,7 @@ struct Blocking {
   int64_t image_step;       // from one image of a block to the next, in what the panels are read from
 
   Blocking(const ConvShape& s, const Padded& padded) {
-    tiles = (s.group_out() + MOST_ROWS - 1) / MOST_ROWS;
+    tiles = (s.group_out() + TILE_ROWS - 1) / TILE_ROWS;
     rows = (s.group_out() + tiles - 1) / tiles;
     int64_t images = s.batch * s.groups, threads = num_threads(), panels = (s.pixels() + WIDTH - 1) / WIDTH;
     int64_t fit = PANELS * WIDTH / s.pixels(), least = std::max<int64_t>(1, images / threads);
@@ -277,7 +185,7 @@ void forward(const ConvShape& s, float* y, const float* x, const float* w, const
   Workspaces weights(1, s.groups * tiles * terms * rows * int64_t(sizeof(float)));
   Workspaces::Lease packed_weights(weights);
   pack_weights(s, turned, w, rows, tiles, packed_weights.as<float>());
-  Tile run = TILES[rows];
+  Tile run = avx512_tile(rows);
   int64_t blocks = (s.batch + together - 1) / together, rest = s.batch - (blocks - 1) * together;
   std::vector<Lanes> full = panel_lanes(padded, blocking, together), partial;
   if (rest != together) partial = panel_lanes(padded, blocking, rest);
@@ -323,7 +231,7 @@ void forward(const ConvShape& s, float* y, const float* x, const float* w, const
             for (int64_t panel = start; panel < stop; panel++) {
               int64_t at = panel * WIDTH;
               run(depth, tile_weights, packed + (panel - start) * DEPTH * WIDTH, to + channel * ld + at, ld,
-                  std::min(rows, gout - channel), first_lanes(used - at), first_lanes(used - at - 16),
+                  std::min(rows, gout - channel), std::min(WIDTH, used - at),
                   bias ? bias + group * gout + channel : nullptr, k0 == 0);
             }
           }

@@ -54,8 +54,8 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* x, T* colum
   for_segments(s, channels, p0, p1,
                [&](int64_t row, int64_t column, int64_t pixel, Inside inside, int64_t begin, int64_t end) {
                  T* to = columns + row * ld + column - begin;
-                 std::fill(to + begin, to + inside.first, T(0));
-                 std::fill(to + inside.last, to + end, T(0));
+                 std::fill(to + begin, to + inside.first, T{});
+                 std::fill(to + inside.last, to + end, T{});
                  if (inside.first >= inside.last) return;
                  if (step == 1) {
                    std::memcpy(static_cast<void*>(to + inside.first), x + pixel + inside.first,

@@ -109,37 +109,62 @@ void write_all(const IndexWalk& walk, char* self, const char* src, const Indexed
   });
 }
 
+// How one operation combines elements of one type: a row of them, or one.
+struct Combiner {
+  void (*row)(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n);
+  void (*one)(char* to, const char* from);
+};
+
 template <template <class> class Op, class T>
-void combine(const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed, int64_t low,
-             int64_t high) {
-  auto one = [](char* to, const char* from) {
-    T* at = reinterpret_cast<T*>(to);
-    *at = Op<T>::apply(*at, *reinterpret_cast<const T*>(from));
-  };
-  auto row = [](char* to_bytes, int64_t to_step, const char* from_bytes, int64_t from_step, int64_t n) {
-    T* to = reinterpret_cast<T*>(to_bytes);
-    const T* from = reinterpret_cast<const T*>(from_bytes);
-    if (to_step == 1 && from_step == 1) {
-      for (int64_t i = 0; i < n; i++) to[i] = Op<T>::apply(to[i], from[i]);
-    } else {
-      for (int64_t i = 0; i < n; i++) to[i * to_step] = Op<T>::apply(to[i * to_step], from[i * from_step]);
-    }
-  };
-  write_all<sizeof(T)>(walk, self, src, indexed, low, high, row, one);
+inline void combine_one(char* to, const char* from) {
+  T* at = reinterpret_cast<T*>(to);
+  *at = Op<T>::apply(*at, *reinterpret_cast<const T*>(from));
 }
 
-template <class T>
-void combine_by(IndexOp op, const IndexWalk& walk, char* self, const char* src, const IndexedDim* indexed,
-                int64_t low, int64_t high) {
-  switch (op) {
-    case IndexOp::add: return combine<Add, T>(walk, self, src, indexed, low, high);
-    case IndexOp::mul: return combine<Mul, T>(walk, self, src, indexed, low, high);
-    default:
-      if constexpr (!is_complex_v<T>) {  // complex numbers have no order; the caller has refused them
-        if (op == IndexOp::max) combine<Max, T>(walk, self, src, indexed, low, high);
-        else combine<Min, T>(walk, self, src, indexed, low, high);
-      }
+template <template <class> class Op, class T>
+inline void combine_row(char* to_bytes, int64_t to_step, const char* from_bytes, int64_t from_step,
+                        int64_t n) {
+  T* to = reinterpret_cast<T*>(to_bytes);
+  const T* from = reinterpret_cast<const T*>(from_bytes);
+  if (to_step == 1 && from_step == 1) {
+    for (int64_t i = 0; i < n; i++) to[i] = Op<T>::apply(to[i], from[i]);
+  } else {
+    for (int64_t i = 0; i < n; i++) to[i * to_step] = Op<T>::apply(to[i * to_step], from[i * from_step]);
   }
+}
+
+template <template <class> class Op, class T>
+constexpr Combiner combiner = {combine_row<Op, T>, combine_one<Op, T>};
+
+// Complex numbers have no order; the caller has refused them.
+template <class T>
+Combiner combiner_of(IndexOp op) {
+  if (op == IndexOp::add) return combiner<Add, T>;
+  if (op == IndexOp::mul) return combiner<Mul, T>;
+  if constexpr (is_complex_v<T>) return {};
+  else return op == IndexOp::max ? combiner<Max, T> : combiner<Min, T>;
+}
+
+// Sums of the usual types have loops of their own; what is rarer is called through pointers, once per element
+// at worst, or each operation and type would have four loops of its own.
+void combine(IndexOp op, DType dtype, const IndexWalk& walk, char* self, const char* src,
+             const IndexedDim* indexed, int64_t low, int64_t high) {
+  auto add = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    write_all<sizeof(T)>(
+        walk, self, src, indexed, low, high, [](auto... row) { combine_row<Add, T>(row...); },
+        [](char* to, const char* from) { combine_one<Add, T>(to, from); });
+  };
+  if (op == IndexOp::add) {
+    if (dtype == DType::f32) return add(TypeTag<float>{});
+    if (dtype == DType::f64) return add(TypeTag<double>{});
+    if (dtype == DType::i64) return add(TypeTag<int64_t>{});
+  }
+  Combiner by{};
+  visit(dtype, [&](auto tag) { by = combiner_of<typename decltype(tag)::type>(op); });
+  visit_size(dtype, [&](auto size) {
+    write_all<size.value>(walk, self, src, indexed, low, high, by.row, by.one);
+  });
 }
 
 // The value that a reduction starts from, written over the elements that will be hit.
@@ -229,9 +254,7 @@ void index_write(void* self, const int64_t* self_strides, Span src, const Indexe
                               move_element<size.value>);
       });
     } else {
-      visit(src.dtype, [&](auto tag) {
-        combine_by<typename decltype(tag)::type>(op, part, at, source, indexed, low, high);
-      });
+      combine(op, src.dtype, part, at, source, indexed, low, high);
     }
   };
   split_writes(walk, to, from, dtype_size(src.dtype), indexed, part);

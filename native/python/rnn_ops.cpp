@@ -7,11 +7,14 @@
 // same size. Backwards in time the sizes grow, and rows of the initial state join. rushlight/ops/rnn.py has
 // the rule and the slow, general form.
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "../kernels/elementwise.h"
+#include "../kernels/gemm_avx512.h"
 #include "../kernels/matmul.h"
 #include "../kernels/rnn.h"
+#include "../kernels/simd/families.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
 
@@ -92,13 +95,39 @@ struct One {
   const void* of(DType dtype) const { return dtype == DType::f64 ? static_cast<const void*>(&d) : &f; }
 };
 
-// c (rows x cols) = a @ b + beta c, all dense.
-void product(const Sequence& s, char* c, int64_t rows, int64_t cols, const char* a, int64_t k,
-             const Matrix& b, bool accumulate) {
-  One one, zero{0, 0};
-  gemm(s.dtype, {c, rows, cols, cols, 1}, {const_cast<char*>(a), rows, k, k, 1}, b, one.of(s.dtype),
-       (accumulate ? one : zero).of(s.dtype));
-}
+// The product with the weights that every step repeats: packed once where that helps.
+class StepProduct {
+  const Sequence& s;
+  Matrix b;
+  std::optional<PackedRight> packed;
+  TensorRef turned;
+
+ public:
+  // b is `weight`, dense, or its transpose.
+  StepProduct(const Sequence& sequence, Tensor* weight, bool transposed) : s(sequence) {
+    int64_t rows = weight->size(0), cols = weight->size(1);
+    b = {weight->data(), rows, cols, cols, 1};
+    if (transposed) b = b.transposed();
+    bool repeated = s.total >= 8 * s.B && s.B >= 4 && b.rows >= 16 && b.cols >= 32;
+    if (s.dtype == DType::f32 && repeated && avx512_chosen()) {
+      packed.emplace(b);
+    } else if (transposed) {  // transposed once, the weights need no transposing at every step
+      int64_t flipped[] = {1, cols}, sizes[] = {cols, rows};
+      turned = contiguous(new_alias(weight, sizes, flipped, weight->offset).get());
+      b = {turned->data(), cols, rows, rows, 1};
+    }
+  }
+  // c (so many rows) = a @ b + c, or without c; all dense.
+  void run(char* c, int64_t rows, const char* a, bool accumulate) const {
+    if (packed && rows > 1) {
+      return packed->multiply(reinterpret_cast<float*>(c), rows, reinterpret_cast<const float*>(a),
+                              !accumulate);
+    }
+    One one, zero{0, 0};
+    gemm(s.dtype, {c, rows, b.cols, b.cols, 1}, {const_cast<char*>(a), rows, b.rows, b.rows, 1}, b,
+         one.of(s.dtype), (accumulate ? one : zero).of(s.dtype));
+  }
+};
 
 Tensor* optional(PyObject* o) { return o == Py_None ? nullptr : tensor_argument(NAME, o); }
 
@@ -131,10 +160,7 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
   TensorRef kept = fresh(s, s.simple() ? 0 : s.total, 4 * s.H), cells = fresh(s, lstm ? s.total : 0, s.H);
   int64_t item = s.itemsize(), H = s.H;
   std::vector<char> gh(gru ? size_t(s.B * 3 * H * item) : 0);
-  // Transposed once, the weights need no transposing at every step.
-  int64_t columns = s.gates * H, flipped[] = {1, H}, sizes[] = {H, columns};
-  TensorRef turned = contiguous(new_alias(weight.get(), sizes, flipped, weight->offset).get());
-  Matrix wt = {turned->data(), H, columns, columns, 1};
+  StepProduct product(s, weight.get(), true);
   const RnnLoops& loops = rnn_loops();
   {
     MaybeNoGil released(is_long_product(double(s.total) * double(H) * double(H) * s.gates) ? INT64_MAX : 0);
@@ -146,18 +172,18 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
       if (lstm) {
         char *sums = kept->data() + at * 4 * H * item, *c = cells->data() + at * H * item;
         std::memcpy(sums, in, size_t(rows * 4 * H * item));
-        product(s, sums, rows, 4 * H, hn->data(), H, wt, true);
+        product.run(sums, rows, hn->data(), true);
         loops.lstm(s.dtype, rows, H, sums, cn->data(), c, h);
         std::memcpy(cn->data(), c, size_t(rows * H * item));
       } else if (gru) {
         for (int64_t r = 0; b && r < rows; r++) {
           std::memcpy(gh.data() + r * 3 * H * item, bias->data(), size_t(3 * H * item));
         }
-        product(s, gh.data(), rows, 3 * H, hn->data(), H, wt, b);
+        product.run(gh.data(), rows, hn->data(), b);
         loops.gru(s.dtype, rows, H, in, gh.data(), hn->data(), kept->data() + at * 4 * H * item, h);
       } else {
         std::memcpy(h, in, size_t(rows * H * item));
-        product(s, h, rows, H, hn->data(), H, wt, true);
+        product.run(h, rows, hn->data(), true);
         loops.simple(s.dtype, s.mode == RnnMode::relu, rows * H, h);
       }
       std::memcpy(hn->data(), h, size_t(rows * H * item));
@@ -229,7 +255,7 @@ PyObject* rnn_sequence_backward_forward(const Primitive&, PyObject* const* args,
   TensorRef dw = fresh(s, G, H);
   int64_t bias_size[] = {biased ? G : 0};
   TensorRef db = zeros(bias_size, s.dtype), step = fresh(s, s.B, H);
-  Matrix wm = {weight->data(), G, H, H, 1};
+  StepProduct product(s, weight.get(), false);
   const RnnLoops& loops = rnn_loops();
   {
     MaybeNoGil released(is_long_product(double(s.total) * double(H) * double(H) * s.gates) ? INT64_MAX : 0);
@@ -251,7 +277,7 @@ PyObject* rnn_sequence_backward_forward(const Primitive&, PyObject* const* args,
         loops.simple_backward(s.dtype, s.mode == RnnMode::relu, rows * H, results->data() + at * H * item,
                               now, d);
       }
-      product(s, dh->data(), rows, H, d, G, wm, gru);
+      product.run(dh->data(), rows, d, gru);
     }
     One one, zero{0, 0};
     gemm(s.dtype, {dw->data(), G, H, H, 1}, Matrix{dgh->data(), s.total, G, G, 1}.transposed(),

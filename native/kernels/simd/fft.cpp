@@ -7,6 +7,9 @@
 #define RL_JOINED(a, b) a##b
 #define RL_JOIN(a, b) RL_JOINED(a, b)
 #define pocketfft RL_JOIN(pocketfft_, RL_ISA)
+#if defined(RL_HAVE_AVX2) && !defined(__AVX2__)
+#define POCKETFFT_NO_VECTORS  // the fallback of old processors: half the code
+#endif
 #define POCKETFFT_CACHE_SIZE 16  // plans of recent lengths are kept
 #include "../../third_party/pocketfft/pocketfft_hdronly.h"
 

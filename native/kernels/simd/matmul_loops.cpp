@@ -36,8 +36,8 @@ struct Product {
   using A = acc_t<T>;
   using V = Vec<A>;
   static constexpr bool COMPLEX = is_complex_v<T>;
-  // int32 and int64 are laid out like their accumulators, so they too can be read and written in place.
-  static constexpr bool SAME_LAYOUT = !COMPLEX && !is_reduced_v<T> && sizeof(T) == sizeof(A);
+  // Read and written in place.
+  static constexpr bool SAME_LAYOUT = std::is_same_v<T, float> || std::is_same_v<T, double>;
   static constexpr int L = LANES<A>;
   static constexpr int PANEL = COMPLEX ? L : 2 * L;  // columns of c
 
@@ -143,12 +143,17 @@ struct Product {
   void rows(int64_t begin, int64_t end, int64_t j, int cols) const {
     int64_t i = begin;
     for (; i + ROWS <= end; i += ROWS) tile<ROWS, N, MASKED>(i, j, cols);
-    switch (end - i) {
-      case 1: return tile<1, N, MASKED>(i, j, cols);
-      case 2: return tile<2, N, MASKED>(i, j, cols);
-      case 3: return tile<3, N, MASKED>(i, j, cols);
-      case 4: return tile<4, N, MASKED>(i, j, cols);
-      case 5: return tile<5, N, MASKED>(i, j, cols);
+    if constexpr (!SAME_LAYOUT) {  // rarer types, fewer tiles
+      if (i + 3 <= end) tile<3, N, MASKED>(i, j, cols), i += 3;
+      for (; i < end; i++) tile<1, N, MASKED>(i, j, cols);
+    } else {
+      switch (end - i) {
+        case 1: return tile<1, N, MASKED>(i, j, cols);
+        case 2: return tile<2, N, MASKED>(i, j, cols);
+        case 3: return tile<3, N, MASKED>(i, j, cols);
+        case 4: return tile<4, N, MASKED>(i, j, cols);
+        case 5: return tile<5, N, MASKED>(i, j, cols);
+      }
     }
   }
 

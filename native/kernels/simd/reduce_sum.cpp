@@ -81,6 +81,7 @@ struct SumAccumulator<double> {
 
 template <class T>
 struct Sum {
+  using Loops = ReduceLoops<Sum, T>;
   using C = typename SumType<T>::type;
   using A = typename SumAccumulator<C>::type;
   static constexpr bool integral = std::is_same_v<A, WrappingSum>;
@@ -106,6 +107,7 @@ struct Sum {
   static auto result(const A& acc, const ReduceParams&) { return acc.value(); }
 };
 
+// The loops are those of Sum: only the end differs.
 template <class T>
 struct Mean : Sum<T> {
   static double result(const typename Sum<T>::A& acc, const ReduceParams& params) {
@@ -115,6 +117,7 @@ struct Mean : Sum<T> {
 
 template <class T>
 struct NanSum : Sum<T> {
+  using Loops = ReduceLoops<NanSum, T>;
   template <class V>
   static V step(V acc, V x, const ReduceParams&) {
     return acc + (x == x ? x : V{});
@@ -128,6 +131,7 @@ inline V magnitude(V x) {
 
 template <class T>
 struct Norm1 : Sum<T> {
+  using Loops = ReduceLoops<Norm1, T>;
   template <class V>
   static V step(V acc, V x, const ReduceParams&) {
     return acc + magnitude(x);
@@ -136,6 +140,7 @@ struct Norm1 : Sum<T> {
 
 template <class T>
 struct Norm2 : Sum<T> {
+  using Loops = ReduceLoops<Norm2, T>;
   template <class V>
   static V step(V acc, V x, const ReduceParams&) {
     return acc + x * x;
@@ -145,6 +150,7 @@ struct Norm2 : Sum<T> {
 
 template <class T>
 struct NormP : Sum<T> {
+  using Loops = ReduceLoops<NormP, T>;
   using C = typename Sum<T>::C;
   static C step(C acc, C x, const ReduceParams& params) { return acc + std::pow(std::fabs(x), C(params.p)); }
   static Vec<C> step(Vec<C> acc, Vec<C> x, const ReduceParams& params) {
@@ -159,6 +165,7 @@ struct NormP : Sum<T> {
 // Counts in the element's own register type (exact up to CHUNK), then in int64.
 template <class T>
 struct CountNonzero : Sum<T> {
+  using Loops = ReduceLoops<CountNonzero, T>;
   using C = std::conditional_t<std::is_same_v<T, int32_t>, int32_t, typename Sum<T>::C>;
   using A = WrappingSum;
   template <class V>
@@ -176,6 +183,7 @@ struct CountNonzero : Sum<T> {
 // a sum.
 template <class T>
 struct Prod {
+  using Loops = ReduceLoops<Prod, T>;
   static constexpr bool integral = std::is_integral_v<T>;
   using C = std::conditional_t<integral, uint64_t, double>;
   using A = C;
@@ -201,23 +209,33 @@ struct Prod {
   }
 };
 
+template <class Value>
+[[gnu::noinline]] void write_results(const Value* values, int64_t n, void* out, DType out_dtype,
+                                     int64_t stride) {
+  auto write = [&](auto tag) {
+    using R = typename decltype(tag)::type;
+    for (int64_t i = 0; i < n; i++) ((R*)out)[i * stride] = convert<R>(values[i]);
+  };
+  if (std::is_same_v<Value, int64_t> && !is_floating(out_dtype)) visit_integral(out_dtype, write);
+  else visit_floating(out_dtype, write);
+}
+
 template <class Op>
 void finish(const void* acc, int64_t n, void* out, DType out_dtype, int64_t stride, void*, int64_t,
             const ReduceParams& params) {
-  auto write = [&](auto tag) {
-    using R = typename decltype(tag)::type;
-    for (int64_t i = 0; i < n; i++) {
-      ((R*)out)[i * stride] = convert<R>(Op::result(((const typename Op::A*)acc)[i], params));
-    }
-  };
-  using Result = decltype(Op::result(std::declval<typename Op::A>(), params));
-  if (std::is_same_v<Result, int64_t> && !is_floating(out_dtype)) visit_integral(out_dtype, write);
-  else visit_floating(out_dtype, write);
+  constexpr int64_t ROOM = 64;
+  decltype(Op::result(std::declval<typename Op::A>(), params)) values[ROOM];
+  int64_t size = dtype_size(to_real(out_dtype));  // complex sums arrive as their parts
+  for (int64_t i = 0; i < n; i += ROOM) {
+    int64_t count = smaller(ROOM, n - i);
+    for (int64_t k = 0; k < count; k++) values[k] = Op::result(((const typename Op::A*)acc)[i + k], params);
+    write_results(values, count, (char*)out + i * stride * size, out_dtype, stride);
+  }
 }
 
 template <template <class> class Op, class T>
 constexpr ReduceKernel kernel_of() {
-  using Loops = ReduceLoops<Op<T>, T>;
+  using Loops = typename Op<T>::Loops;
   return {int(sizeof(typename Op<T>::A)),
           false,
           Loops::init,
