@@ -473,7 +473,7 @@ def _cast_method(name: str, dtype: _C.dtype) -> None:
         return made if memory_format is None else arranged(made, memory_format)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"This tensor as {dtype}."
+    cast.__doc__ = f"This tensor as {dtype}.\n\n    >>> rushlight.ones(2).{name}().dtype\n    {dtype}\n    "
     method(cast)
 
 
@@ -542,7 +542,11 @@ def resize_(self, *size, memory_format=None):
 
 @public
 def resize_as_(self, other, memory_format=None):
-    """Changes the sizes to those of another tensor in place."""
+    """Changes the sizes to those of another tensor in place.
+
+    >>> rushlight.ones(6).resize_as_(rushlight.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
     _check_row_major(memory_format)
     return _resize(self, other.shape)
 
@@ -618,8 +622,17 @@ attribute(
 attribute("is_cuda", lambda self: self.device.type == "cuda", doc="Whether this tensor is on a GPU.")
 attribute("is_cpu", lambda self: self.device.type == "cpu", doc="Whether this tensor is in main memory.")
 attribute("layout", lambda self: _strided(), doc="How the elements are stored.")
-attribute("H", _conjugate_transpose, doc="The conjugate transpose of a matrix.")
-attribute("mH", _batch_transpose, doc="The conjugate transpose of the last two dimensions.")
+_EXAMPLE = """
+
+    >>> rushlight.tensor([[1j, 2]]).{}.tolist()
+    [[-1j], [(2-0j)]]
+    """
+attribute("H", _conjugate_transpose, doc="The conjugate transpose of a matrix." + _EXAMPLE.format("H"))
+attribute(
+    "mH",
+    _batch_transpose,
+    doc="The conjugate transpose of the last two dimensions." + _EXAMPLE.format("mH"),
+)
 attribute("name", lambda self: None)
 attribute("__cuda_array_interface__", _cuda_array_interface)
 attribute("volatile", _volatile)

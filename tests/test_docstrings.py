@@ -21,15 +21,15 @@ SPACES = {
     "special": vars(rushlight.special),
     "nn.functional": vars(rushlight.nn.functional),
 }
-# Copies of views are made of the function that makes the view, and say so.
-MADE = ("_copy", "_with_indices")
+# They are made of the function without indices, and say so.
+MADE = ("_with_indices",)
 # Methods that say something about the tensor or convert it: one line tells all.
 NAMES = """
-as_subclass bfloat16 bool byte cdouble cfloat char coalesce const_data_ptr cuda data_ptr dense_dim dim double
-element_size float half indices int is_coalesced is_inference is_pinned is_set_to is_shared long ndimension
-nelement pin_memory reinforce resize resize_as retain_grad register_hook sparse_dim storage short size
-register_post_accumulate_grad_hook storage_offset stride values get_device is_distributed hardshrink prelu
-item numpy chalf from_numpy crow_indices col_indices ccol_indices row_indices
+as_subclass coalesce const_data_ptr cuda data_ptr dense_dim dim element_size indices is_coalesced
+is_inference is_pinned is_set_to is_shared ndimension nelement pin_memory reinforce resize resize_as
+retain_grad register_hook sparse_dim storage size register_post_accumulate_grad_hook storage_offset stride
+values get_device is_distributed hardshrink prelu item numpy chalf from_numpy crow_indices col_indices
+ccol_indices row_indices
 """
 PLAIN = set(NAMES.split())
 

@@ -151,7 +151,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 @dataclasses.dataclass
 class LinearCrossEntropyOptions:
     """How linear_cross_entropy divides its work: batch_chunk_size rows at a time, so that the scores of all
-    rows are never in memory at once. The accumulation is always accurate here, whatever acc_policy says.
+    rows are never in memory at once; with acc_dtype=torch.float32 halves are computed with in that dtype.
+    acc_policy weighs memory against accuracy: every one of them is as accurate as "accurate" here.
 
     >>> import rushlight as torch
     >>> torch.nn.LinearCrossEntropyOptions().acc_policy
@@ -170,6 +171,12 @@ class LinearCrossEntropyOptions:
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size}")
         if self.acc_policy not in ("accurate", "balanced", "compact", "auto"):
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        kinds = ("float16", "bfloat16", "float32", "float64")
+        if self.acc_dtype not in (None, *(getattr(rushlight, kind) for kind in kinds)):
+            raise ValueError(
+                "acc_dtype must be one of {None, torch.float16, torch.bfloat16, torch.float32, torch.float64}"
+                f", got {self.acc_dtype}. Pass acc_dtype=None to let the op pick"
+            )
         method = self.chunking_method
         if method is not None and method != "auto" and not method.startswith("aspect_ratio"):
             raise ValueError(f"invalid chunking_method: {method!r}")

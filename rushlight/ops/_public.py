@@ -130,7 +130,7 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
         warn_resized(out, result)
         out.resize_(result.shape)
     frame = sys._getframe(1)
-    if frame.f_globals["__name__"] in _ELEMENTWISE:
+    if frame.f_globals["__name__"] in _ELEMENTWISE or frame.f_code.co_name in _APART:
         for value in frame.f_locals.values():
             if isinstance(value, Tensor) and value is not out and _C.overlap(value, out) == "partial":
                 raise RuntimeError(OVERLAP)
@@ -151,6 +151,8 @@ def warn_resized(out: Tensor, result: Tensor) -> None:
 
 # Whose functions read the elements one by one, where an `out=` may be an input but not a part of one.
 _ELEMENTWISE = {"rushlight.ops.math", "rushlight.ops.special", "rushlight.special", "rushlight.ops.scaling"}
+# Others that refuse an out= which shares part of its memory with the input.
+_APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm"}
 OVERLAP = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
     "memory location. Please clone() the tensor before performing the operation."

@@ -260,8 +260,7 @@ def _absent(name, lacking):
 
 for _each in ("to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
               "to_sparse_csr", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_",
-              "resize_as_sparse_", "smm",
-              "sspaddmm"):  # fmt: skip
+              "resize_as_sparse_", "smm", "sspaddmm", "_indices", "_values"):  # fmt: skip
     _absent(_each, "sparse tensors")
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip

@@ -528,7 +528,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 # ---- copies of views
 
 
-def _copy_of(name, view_name=None):
+def _copy_of(name, args, shown, view_name=None):
+    """Makes `<name>_copy`; with these arguments it turns [[1, 2]] into what is shown."""
     view = FUNCTIONS.get(view_name or name) or getattr(Tensor, view_name or name)
 
     def copy(input, *args, out=None, **kwargs):
@@ -548,15 +549,36 @@ def _copy_of(name, view_name=None):
         return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
-    copy.__doc__ = f"A copy of what {name} shows as a view."
+    given = (
+        "[[1.0, 2.0]]" if name.startswith("view_as_c") else "[[1j]]" if name.endswith("real") else "[[1, 2]]"
+    )
+    copy.__doc__ = f"""A copy of what {name} shows as a view.
+
+    >>> rushlight.{name}_copy(rushlight.tensor({given}){args})
+    {shown}
+    """
     function(copy)
 
 
-_copy_of("view", "reshape")  # a copy needs no compatible strides
-for _view in ("expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "select", "diagonal",
-              "unfold", "as_strided", "split", "unbind", "view_as_real", "view_as_complex",
-              "split_with_sizes"):  # fmt: skip
-    _copy_of(_view)
+_copy_of("view", ", (2,)", "tensor([1, 2])", "reshape")  # a copy needs no compatible strides
+for _view, _args, _shown in (
+    ("expand", ", (2, 2)", "tensor([[1, 2],\n            [1, 2]])"),
+    ("permute", ", (1, 0)", "tensor([[1],\n            [2]])"),
+    ("transpose", ", 0, 1", "tensor([[1],\n            [2]])"),
+    ("t", "", "tensor([[1],\n            [2]])"),
+    ("unsqueeze", ", 0", "tensor([[[1, 2]]])"),
+    ("squeeze", "", "tensor([1, 2])"),
+    ("select", ", 1, 0", "tensor([1])"),
+    ("diagonal", "", "tensor([1])"),
+    ("unfold", ", 1, 1, 1", "tensor([[[1],\n             [2]]])"),
+    ("as_strided", ", (2, 1), (1, 1)", "tensor([[1],\n            [2]])"),
+    ("split", ", 1, 1", "(tensor([[1]]), tensor([[2]]))"),
+    ("unbind", ", 1", "(tensor([1]), tensor([2]))"),
+    ("view_as_real", "", "tensor([[[0., 1.]]])"),
+    ("view_as_complex", "", "tensor([1.+2.j])"),
+    ("split_with_sizes", ", (1, 1), 1", "(tensor([[1]]), tensor([[2]]))"),
+):
+    _copy_of(_view, _args, _shown)
 
 
 @function

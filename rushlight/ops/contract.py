@@ -145,7 +145,8 @@ def multi_dot(tensors, *, out=None):
 
     Example::
 
-        >>> multi_dot([rushlight.ones(10, 100), rushlight.ones(100, 5), rushlight.ones(5, 50)]).shape
+        >>> chain = [rushlight.ones(10, 100), rushlight.ones(100, 5), rushlight.ones(5, 50)]
+        >>> rushlight.linalg.multi_dot(chain).shape
         torch.Size([10, 50])
     """
     tensors = list(tensors)
@@ -246,7 +247,7 @@ def linalg_cross(input, other, *, dim=-1, out=None):
 
     Example::
 
-        >>> linalg_cross(rushlight.tensor([1, 0, 0]), rushlight.tensor([0, 1, 0]))
+        >>> rushlight.linalg.cross(rushlight.tensor([1, 0, 0]), rushlight.tensor([0, 1, 0]))
         tensor([0, 0, 1])
     """
     return finish(ops.linalg_cross(input, other, dim), out)

@@ -8,6 +8,7 @@ native/python/subscript.cpp.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._warn import warn
 from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
@@ -436,7 +437,30 @@ def index_fill(input, dim, index, value):
 @method
 def index_fill_(self, dim, index, value):
     """In-place version of :meth:`index_fill`."""
-    return write_in_place(ops.index_fill, self, index, value, dim)
+    once = _each_place_once(self, "index_fill_", "mask] = scalar")
+    if once is None:
+        return write_in_place(ops.index_fill, self, index, value, dim)
+    if once.shape[dim] == self.shape[dim]:
+        once.index_fill_(dim, index, value)
+    elif index.numel():  # the slices of this dimension are one
+        once.index_fill_(dim, index.new_zeros((1,)), value)
+    return self
+
+
+def _each_place_once(tensor, name, form):
+    """The part of an expanded tensor that holds every element of its memory once; else None."""
+    if 0 not in tensor.stride():
+        return None
+    shared = [d for d, n in enumerate(tensor.stride()) if n == 0 and tensor.size(d) > 1]
+    if not shared or not tensor.numel():
+        return None
+    warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+        f"operation. This also applies to advanced indexing e.g. tensor[{form}"
+    )
+    for d in shared:
+        tensor = tensor.narrow(d, 0, 1)
+    return tensor
 
 
 def _check_reducible(input):
@@ -499,6 +523,7 @@ def index_put(input, indices, values, accumulate=False):
 def index_put_(self, indices, values, accumulate=False):
     """In-place version of :meth:`index_put`."""
     indices = _checked_indices(indices, values, "index_put_")
+    _each_place_once(self, "index_put_", "indices] = tensor")
     return write_in_place(ops.index_put, self, indices, values, bool(accumulate))
 
 
@@ -573,7 +598,15 @@ def masked_fill(input, mask, value):
 @method
 def masked_fill_(self, mask, value):
     """In-place version of :meth:`masked_fill`."""
-    return _in_place(ops.masked_fill, self, mask, value)
+    try:
+        return _in_place(ops.masked_fill, self, mask, value)
+    except RuntimeError:
+        once = _each_place_once(self, "masked_fill_", "mask] = scalar")
+        if once is None:
+            raise
+    shared = [d for d in range(self.dim()) if once.size(d) != self.size(d)]
+    once.masked_fill_(mask.expand(self.shape).any(shared, keepdim=True), value)
+    return self
 
 
 @public
@@ -643,7 +676,7 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 def one_hot(tensor, num_classes=-1):
     """Zeros with a one at each class, in a new last dimension (torch.nn.functional.one_hot).
 
-    >>> one_hot(rushlight.tensor([0, 2]))
+    >>> rushlight.nn.functional.one_hot(rushlight.tensor([0, 2]))
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """

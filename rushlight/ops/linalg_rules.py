@@ -167,8 +167,16 @@ def _inverse_adjoint(A):
 
 
 def _det(g_result, A, result):
-    if A.is_meta or bool(ops.all(ops.ne(result, 0), None, False)):
+    if A.shape[-1] == 1:  # the element itself
+        return g_result.unsqueeze(-1).unsqueeze(-1)
+    regular = ops.ne(result, 0)
+    if A.is_meta or bool(ops.all(regular, None, False)):
         return (g_result * _conj(result)).unsqueeze(-1).unsqueeze(-1) * _inverse_adjoint(A)
+    if A.ndim > 2 and bool(ops.any(regular, None, False)):  # the singular ones must not spoil the others
+        gradient = A.new_zeros(A.shape)
+        for part in (regular, ops.logical_not(regular)):
+            gradient = gradient.index_put((part,), _det(g_result[part], A[part], result[part]))
+        return gradient
     # At a singular matrix the gradient is still the adjugate: det(U Vh) U diag(products of the others) Vh.
     U, S, Vh = ops.linalg_svd(A, False, True)
     phase = g_result * _conj(ops.linalg_det(U)[0] * ops.linalg_det(Vh)[0])

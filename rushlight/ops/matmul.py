@@ -251,7 +251,8 @@ def linear(input, weight, bias=None, *, out=None):
 
     Example::
 
-        >>> linear(rushlight.ones(2, 3), rushlight.ones(4, 3), rushlight.zeros(4)).shape
+        >>> x, weight = rushlight.ones(2, 3), rushlight.ones(4, 3)
+        >>> rushlight.nn.functional.linear(x, weight, rushlight.zeros(4)).shape
         torch.Size([2, 4])
     """
     if out is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
-from rushlight.ops._public import Tensor, function, method, public, type_name
+from rushlight.ops._public import OVERLAP, Tensor, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _size
 from rushlight.ops.shape import preserve_format
@@ -412,6 +412,8 @@ def random_(self, *bounds, generator=None, **named):
 def bernoulli_(self, p=0.5, *, generator=None):
     """Fills with ones with probability p (a number, or a tensor with one for each element), and zeros."""
     if isinstance(p, Tensor):
+        if _C.overlap(p, self) == "partial":
+            raise RuntimeError(OVERLAP)
         return _in_place(ops.bernoulli_tensor, self, p, generator)
     if isinstance(p, str):
         raise _wrong_arguments("bernoulli_", (p,))

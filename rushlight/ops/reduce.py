@@ -12,6 +12,7 @@ from rushlight import _C, return_types
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
+    OVERLAP,
     SAME_DTYPE,
     function,
     invalid_combination,
@@ -282,14 +283,17 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # ---- extremes
 
 
-def _pair(kind, result, out):
-    """Wraps the results of an operation with several outputs, writing them to the tensors of `out` first."""
+def _pair(kind, result, out, apart=None):
+    """Wraps the results of an operation with several outputs, writing them to the tensors of `out` first,
+    which may not share part of the memory of the tensor `apart`."""
     if out is None:
         return getattr(return_types, kind)(result)
     if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    if apart is not None and "partial" in [_C.overlap(apart, place) for place in out]:
+        raise RuntimeError(OVERLAP)
     whole = [SAME_DTYPE if r.dtype == _C.int64 else "" for r in result]  # positions are not converted
     if not result[0].dtype.is_floating_point:
         whole[0] = ""
@@ -380,7 +384,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     for place in () if out is None else out:
         if place.dtype != input.dtype:
             raise RuntimeError(SAME_DTYPE.format(result_c=C_NAMES[input.dtype], out_c=C_NAMES[place.dtype]))
-    return _pair("aminmax", result, out)
+    return _pair("aminmax", result, out, None if dim is None else input)
 
 
 @public

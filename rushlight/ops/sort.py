@@ -41,7 +41,7 @@ def sort(input, dim=-1, descending=False, *, stable=False, out=None):
     """
     if not isinstance(stable, (bool, type(None))):
         raise TypeError(f"sort(): argument 'stable' must be bool, not {type(stable).__name__}")
-    return _pair("sort", ops.sort(input, dim, descending), out)
+    return _pair("sort", ops.sort(input, dim, descending), out, input)
 
 
 @public
@@ -76,7 +76,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """
     if not isinstance(sorted, bool):
         raise TypeError(f"topk(): argument 'sorted' must be bool, not {type(sorted).__name__}")
-    return _pair("topk", ops.topk(input, k, dim, largest), out)
+    return _pair("topk", ops.topk(input, k, dim, largest), out, input)
 
 
 @public
@@ -100,7 +100,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
     """
     if dim is None:
         return ops.median(input)
-    return _pair("median", ops.median_dim(input, dim, keepdim), out)
+    return _pair("median", ops.median_dim(input, dim, keepdim), out, input)
 
 
 @public
@@ -112,7 +112,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """
     if dim is None:
         return ops.nanmedian(input)
-    return _pair("nanmedian", ops.nanmedian_dim(input, dim, keepdim), out)
+    return _pair("nanmedian", ops.nanmedian_dim(input, dim, keepdim), out, input)
 
 
 @public
@@ -122,4 +122,4 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     >>> rushlight.tensor([1, 2, 2, 3]).mode().values
     tensor(2)
     """
-    return _pair("mode", ops.mode(input, dim, keepdim), out)
+    return _pair("mode", ops.mode(input, dim, keepdim), out, input)

@@ -20,6 +20,8 @@ def shown(t): return (str(t.dtype), tuple(t.shape), t.stride(), round(t.double()
 both, no = (False, True), [0, 0]
 kinds = [(k, a) for k in ('bilinear', 'bicubic') for a in both]
 q, p = L.view(1, 1, 1, 2)[..., :1], torch.empty(5, 2, 4, device='meta')
+C = torch.nn.LinearCrossEntropyOptions
+v, y = torch.rand(8), torch.rand(3, 4).bfloat16()
 def shape(t): return str(t.dtype), tuple(t.shape), str(t.device)
 def slope(f, d):
     x = o(3, dtype=d, requires_grad=True)
@@ -58,6 +60,15 @@ A._upsample_bilinear2d_aa(x[0], [2, 2], False)
 A._upsample_bilinear2d_aa(x, [2, 2, 2], False)
 A.upsample_nearest2d(x, None, None)
 A.upsample_bicubic2d(x, [0, 2], False)
+torch.cumsum(v[:3], 0, out=v[1:4])
+torch.logcumsumexp(v[:3], 0, out=v[1:4])
+torch.sort(v[:3], out=(v[1:4], o(3).long()))
+torch.topk(v[:3], 3, out=(v[1:4], o(3).long()))
+torch.median(v[:3], 0, out=(v[1], o(()).long()))
+torch.aminmax(v[:3], dim=0, out=(v[1], v[2]))
+torch.msort(v[:3], out=v[1:4])
+v[:3].bernoulli_(v[1:4])
+F.linear_cross_entropy(v.view(2, 4), o(3, 4), L, options=C(acc_dtype=torch.float64))
 """
 
 GIVEN = """
@@ -82,6 +93,13 @@ shape(F.ctc_loss(p, p[:2, :, 0].T.long(), (5, 5), (2, 2), reduction='none'))
 [shown(getattr(A, f'upsample_{k}2d')(x, [4, 9], align_corners=a)) for k, a in kinds]
 [shown(f(x, [4, 9])) for f in (A._upsample_nearest_exact2d, torch._C._nn.upsample_nearest2d)]
 [shown(A.upsample_bilinear2d_backward(x, [7, 6], [2, 3, 4, 4], a)) for a in both]
+torch.zeros(3, 1).expand(3, 2).masked_fill_(o(3, 2).cumsum(0) > 1, 1)
+torch.zeros(3).expand(2, 3).masked_fill_(torch.tensor([True, False, True]), 2.0)
+torch.zeros(1).expand(3).index_fill_(0, L, 1)
+torch.zeros(3, 1).expand(3, 2).index_fill_(0, L, 1)
+torch.zeros(1).expand(3).index_put_((L,), o(2))
+slope(lambda x: torch.linalg.det(torch.stack([torch.diag(x), o(3, 3) * 0 * x])), torch.float64)
+F.linear_cross_entropy(v.view(2, 4).bfloat16(), y, L, options=C(2, acc_dtype=torch.float32))
 shown(A._upsample_bilinear2d_aa_backward(x, [7, 6], [2, 3, 9, 9], False, None, None))
 """
 

@@ -301,6 +301,26 @@ def linear_cross_entropy(
         )
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if options is not None and options.acc_dtype not in (None, input.dtype):
+        wide, narrow = options.acc_dtype, input.dtype
+        if wide != rushlight.float32 or narrow not in (rushlight.float16, rushlight.bfloat16):
+            raise RuntimeError(
+                "linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but got "
+                f"{wide} acc_dtype and {narrow} inputs."
+            )
+        linear_bias, weight = (None if x is None else x.to(wide) for x in (linear_bias, weight))
+        loss = linear_cross_entropy(
+            input.to(wide),
+            linear_weight.to(wide),
+            target.to(wide) if target.is_floating_point() else target,
+            linear_bias=linear_bias,
+            weight=weight,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            options=options,
+        )
+        return loss.to(narrow)
     if options is not None and input.dim() == 2 and linear_weight.dim() == 2:
         rows = options.batch_chunk_size or max(input.size(1), 1)
         if rows < input.size(0):
