@@ -7,7 +7,7 @@ import weakref
 from typing import Any, NoReturn
 
 import rushlight
-from rushlight import _C, overrides
+from rushlight import _C, _autograd_fallback, overrides
 from rushlight._absent import absent_class
 from rushlight.backends import cuda
 
@@ -243,6 +243,8 @@ NAMES |= {
     )
 }
 NAMES |= {
+    "_get_autograd_fallback_mode": _autograd_fallback._get_autograd_fallback_mode,
+    "_set_autograd_fallback_mode": _autograd_fallback._set_autograd_fallback_mode,
     "DisableTorchFunctionSubclass": overrides.DisableTorchFunctionSubclass,
     "DisableTorchFunction": overrides.DisableTorchFunction,
     "TensorBase": _C.Tensor, "_TensorBase": _C.Tensor,

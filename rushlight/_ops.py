@@ -175,12 +175,12 @@ class _OpNamespace(types.ModuleType):
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
 
 
-_namespaces: dict[str, _OpNamespace] = {}
+namespaces: dict[str, _OpNamespace] = {}
 
 
 def namespace(name: str) -> _OpNamespace:
     """`torch.ops.<name>`; an unknown one is empty."""
-    return _namespaces.setdefault(name, _OpNamespace(name))
+    return namespaces.setdefault(name, _OpNamespace(name))
 
 
 def _find(name: str, op_name: str, overload: str | None = None) -> Any:

@@ -6,12 +6,13 @@ tracers (`register_fake`, `register_vmap`) returns its function.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight import Tensor, _autograd_fallback
 from rushlight._ops import OpOverload, OpOverloadPacket, namespace
 
 __all__ = [
@@ -37,6 +38,7 @@ class CustomOpDef:
         self._backward: Callable | None = None
         self._setup_context: Callable | None = None
         self._autograd_kernel: Callable | None = None
+        self._schema = ""  # of an operation of a Library, which says nothing about its gradient
         self._opoverload = OpOverloadPacket(self._namespace, self._name, self, ["default"]).default
         setattr(namespace(self._namespace), self._name, self._opoverload.overloadpacket)
         _definitions[name] = self
@@ -51,7 +53,8 @@ class CustomOpDef:
             kinds = (device_types,) if device_types is None or isinstance(device_types, str) else device_types
             if None in kinds or any(kind in _HERE for kind in kinds):
                 self._kernel = fn
-                self._signature = self._signature or inspect.signature(fn)
+                if self._signature is None and not inspect.isbuiltin(fn):  # as Function.apply is
+                    self._signature = inspect.signature(fn)
             return fn
 
         return register if fn is None else register(fn)
@@ -71,6 +74,8 @@ class CustomOpDef:
             return self._autograd_kernel(*args, **kwargs)
         if self._kernel is None:
             raise NotImplementedError(f"{self._qualname} has no kernel for the CPU")
+        if self._schema and self._backward is None:
+            return _autograd_fallback.call(self._qualname, self._kernel, self._schema, args, kwargs)
         if self._signature is not None:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
@@ -213,12 +218,24 @@ class Library:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError("Unsupported kind: ", kind)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self.m: list[str] = []  # what it has defined
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declares an operation: "name(Tensor x, int n) -> Tensor"."""
         name = schema.partition("(")[0].strip()
-        CustomOpDef(f"{self.ns}::{name}", None)
+        CustomOpDef(f"{self.ns}::{name}", None)._schema = schema
+        self.m.append(name)
         return name
+
+    def _destroy(self) -> None:
+        """Takes the operations that it has defined away again."""
+        for name in self.m:
+            _definitions.pop(f"{self.ns}::{name}", None)
+            vars(namespace(self.ns)).pop(name, None)
+        self.m.clear()
 
     def impl(
         self,
@@ -237,13 +254,26 @@ class Library:
         key = dispatch_key or self.dispatch_key
         if key.startswith("Autograd"):
             op._autograd_kernel = fn
+        elif key == "CompositeImplicitAutograd":
+            op._autograd_kernel = fn  # made of operations that autograd sees
+            op.register_kernel(key, fn)
         else:
             op.register_kernel(key, fn)
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
     """Declares the operation `namespace::name` with the schema "(Tensor x) -> Tensor"."""
-    CustomOpDef(qualname, None)
+    CustomOpDef(qualname, None)._schema = schema
+
+
+@contextlib.contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A Library whose operations are gone after the block."""
+    lib = Library(*args, **kwargs)
+    try:
+        yield lib
+    finally:
+        lib._destroy()
 
 
 def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:

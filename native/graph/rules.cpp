@@ -117,7 +117,11 @@ int slot_of_out(const Node* node, int out) {
          bit_count(node->want_outs & ((1 << out) - 1));
 }
 
-TensorRef zeros_for(const OutputInfo& info) { return zeros(info.shape(), info.dtype, info.device); }
+TensorRef zeros_for(const OutputInfo& info) {
+  // Of a wrapper around other tensors only those know where the data are: they take zeros from main memory.
+  bool wrapped = dispatching_classes && info.device.type == DeviceType::meta;
+  return zeros(info.shape(), info.dtype, wrapped ? Device{} : info.device);
+}
 
 // Calls one rule; `needs` is only built for joint rules.
 Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyObject* needs) {

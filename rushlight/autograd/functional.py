@@ -253,6 +253,19 @@ def hvp(
     return output, _plain(result, several)
 
 
+def _construct_standard_basis_for(tensors: tuple, tensor_numels: tuple) -> tuple:
+    """The unit vectors of all elements together, cut into one matrix per tensor, in its dtype."""
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise RuntimeError(f"expected as many numbers of elements as tensors, got {len(tensor_numels)}")
+    total, first, chunks = sum(tensor_numels), 0, []
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        chunk = tensor.new_zeros(total, count)
+        chunk.diagonal(-first).fill_(1)
+        chunks.append(chunk)
+        first += count
+    return tuple(chunks)
+
+
 def _jacobian_rows(output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int) -> list:
     """Per input: the derivative of every element of the output."""
     rows: list[list] = [[] for _ in inputs]

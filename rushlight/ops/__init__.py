@@ -58,8 +58,9 @@ def load_library(path):
 
 
 def __getattr__(name):  # without types: mypy meets it before it knows any
-    if name.startswith("_"):
-        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
-    from rushlight._ops import namespace
+    from rushlight._ops import namespace, namespaces
 
+    if name.startswith("_") and name not in namespaces:
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    globals()[name] = namespace(name)  # a program may delete it; asked for again, it is there again
     return namespace(name)
