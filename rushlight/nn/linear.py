@@ -70,8 +70,18 @@ class Linear(Module):
 
     def _bind_backward_hook(self, hook, result):
         bound = super()._bind_backward_hook(hook, result)
+
+        def call_on_view(grad_input, grad_output):
+            # In torch the last node is the view of a product of matrices: its input is all the hook sees.
+            rows = tuple(g if g is None else g.reshape(-1, g.shape[-1]) for g in grad_output)
+            if bound(rows, grad_output) is not None:
+                raise NotImplementedError(
+                    "a backward hook on Linear that replaces gradients of an input that is no matrix: use "
+                    "register_full_backward_hook"
+                )
+
         if result.dim() != 2:
-            return bound
+            return functools.update_wrapper(call_on_view, hook)
 
         def call(grad_input, grad_output):
             # In torch the node multiplies by weight.t(): that is whose gradient the hook sees and replaces.
