@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
@@ -64,7 +65,79 @@ def _convolution(input, weight, bias, stride, padding, dilation, transposed, out
     return getattr(functional, name)(input, weight, bias, stride, padding, dilation, groups)
 
 
+def _loss(name, *names):
+    """A loss whose reduction is a number: 0 none, 1 the mean, 2 the sum. `names`: its other arguments, in the
+    order of torch.ops.aten, `reduction` among them."""
+
+    def run(self, target, *args, **kwargs):
+        given = dict(zip(names, args), **kwargs)
+        given["reduction"] = ("none", "mean", "sum")[given.get("reduction", 1)]
+        return getattr(rushlight.nn.functional, name)(self, target, **given)
+
+    return run
+
+
+def _elu(self, alpha=1, scale=1, input_scale=1):
+    return _C.ops.elu(self, alpha * scale, scale, input_scale)
+
+
+def _elu_(self, alpha=1, scale=1, input_scale=1):
+    return _C.in_place(_C.ops.elu, self, alpha * scale, scale, input_scale)
+
+
+def _unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    """The values, where each element is among them, and how often each came; empty if not asked for."""
+    values, inverse, counts = rushlight.unique_consecutive(self, True, True, dim)
+    nothing = self.new_empty(0, dtype=rushlight.int64)
+    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+def _with_indices(name):
+    def run(self, output_size):
+        return getattr(rushlight.nn.functional, name)(self, output_size, return_indices=True)
+
+    return run
+
+
+def _fractional(name):
+    def run(self, kernel_size, output_size, random_samples):
+        return getattr(rushlight.nn.functional, name)(
+            self, kernel_size, output_size, return_indices=True, _random_samples=random_samples
+        )
+
+    return run
+
+
+def _padded(mode):
+    return lambda self, padding: rushlight.nn.functional.pad(self, padding, mode)
+
+
 FUNCTIONS = {
+    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "l1_loss": _loss("l1_loss", "reduction"),
+    "mse_loss": _loss("mse_loss", "reduction"),
+    "smooth_l1_loss": _loss("smooth_l1_loss", "reduction", "beta"),
+    "huber_loss": _loss("huber_loss", "reduction", "delta"),
+    "binary_cross_entropy": _loss("binary_cross_entropy", "weight", "reduction"),
+    "nll_loss": _loss("nll_loss", "weight", "reduction", "ignore_index"),
+    "nll_loss2d": _loss("nll_loss", "weight", "reduction", "ignore_index"),
+    "nll_loss_nd": _loss("nll_loss", "weight", "reduction", "ignore_index"),
+    "cross_entropy_loss": _loss("cross_entropy", "weight", "reduction", "ignore_index", "label_smoothing"),
+    "soft_margin_loss": _loss("soft_margin_loss", "reduction"),
+    "multilabel_margin_loss": _loss("multilabel_margin_loss", "reduction"),
+    "multi_margin_loss": _loss("multi_margin_loss", "p", "margin", "weight", "reduction"),
+    "elu": _elu,
+    "unique_consecutive": _unique_consecutive,
+    "elu_": _elu_,
+    "adaptive_max_pool2d": _with_indices("adaptive_max_pool2d"),
+    "adaptive_max_pool3d": _with_indices("adaptive_max_pool3d"),
+    "fractional_max_pool2d": _fractional("fractional_max_pool2d"),
+    "fractional_max_pool3d": _fractional("fractional_max_pool3d"),
+    "max_unpool2d": lambda self, indices, output_size: _C.ops.max_unpool(self, indices, tuple(output_size)),
+    "max_unpool3d": lambda self, indices, output_size, stride, padding: _C.ops.max_unpool(
+        self, indices, tuple(output_size)
+    ),
     "_to_copy": _to_copy,
     "_local_scalar_dense": lambda self: self.item(),
     "lift_fresh": lambda self: self,
@@ -77,9 +150,9 @@ FUNCTIONS = {
     "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "_softmax": lambda self, dim, half_to_float: self.softmax(dim),
     "_log_softmax": lambda self, dim, half_to_float: self.log_softmax(dim),
-    "sigmoid_backward": lambda grad_output, output: rushlight._C.ops.sigmoid_backward(grad_output, output),
-    "tanh_backward": lambda grad_output, output: rushlight._C.ops.tanh_backward(grad_output, output),
-    "threshold_backward": lambda grad_output, self, threshold: rushlight._C.ops.threshold_backward(
+    "sigmoid_backward": lambda grad_output, output: _C.ops.sigmoid_backward(grad_output, output),
+    "tanh_backward": lambda grad_output, output: _C.ops.tanh_backward(grad_output, output),
+    "threshold_backward": lambda grad_output, self, threshold: _C.ops.threshold_backward(
         grad_output, self, threshold
     ),
     "nll_loss_forward": _nll_loss_forward,

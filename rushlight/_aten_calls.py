@@ -41,7 +41,6 @@ contiguous_copy clone.default x
 constant_pad_nd constant_pad_nd.default x pad[] value=0
 copy copy.default x source
 diagonal diagonal.default x offset=0 dim1=0 dim2=1
-elu elu.default x s t=1 u=1
 embedding embedding.default weight index padding_idx=-1 scale=False
 expand expand.default x size[]
 flip flip.default x dims[]
@@ -64,7 +63,6 @@ mode mode.default x dim=-1 keepdim=False
 kthvalue kthvalue.default x k dim=-1 keepdim=False
 mean mean.default x * dtype=None
 mean_dim mean.dim x dim[] keepdim=False * dtype=None
-mse_loss mse_loss.default x target reduction=1
 native_layer_norm native_layer_norm.default x normalized_shape[] weight bias eps
 nan_to_num nan_to_num.default x s=None t=None u=None
 normal normal.default x mean=0 std=1 * generator=None
@@ -75,7 +73,6 @@ prod prod.default x * dtype=None
 prod_dim prod.dim_int x dim keepdim=False * dtype=None
 repeat repeat.default x repeats[]
 roll roll.default x shifts[] dims[]=[]
-round_decimals round.decimals x * s:decimals
 scatter scatter.src x dim index src
 scatter_add scatter_add.default x dim index src
 scatter_reduce scatter_reduce.two x dim index src reduce * include_self=True
@@ -254,13 +251,30 @@ def _conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, 
     return "convolution.default", args, {}
 
 
+def _from_the_end(name: str) -> Callable:
+    def run(x, dim, dtype, reverse):
+        if not reverse:
+            return NotImplemented
+        return getattr(x.flip(dim), name)(dim, dtype=dtype).flip(dim)
+
+    return run
+
+
 def _cumulative(name: str) -> Callable:
     def show(x, dim, dtype, reverse):
-        if reverse:
-            return None
         return f"{name}.default", (x, dim), {} if dtype in (None, x.dtype) else {"dtype": dtype}
 
     return show
+
+
+def _elu(x, s, t, u):
+    args = (x, s / t, t, u)
+    return "elu.default", args if u != 1 else args[:3] if t != 1 else args[:2], {}
+
+
+def _mse_loss(x, target, reduction):
+    number = ("none", "mean", "sum").index(reduction)
+    return "mse_loss.default", (x, target) if number == 1 else (x, target, number), {}
 
 
 def _as_strided(x, size, stride, offset, layout, start):
@@ -306,6 +320,7 @@ SHOWN: dict[str, Callable] = {
     "log_softmax_backward": lambda g, result, dim: (
         "_log_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
     "view": lambda x, size: ("view.default", (x, _known(x, size)), {}),
+    "mse_loss": _mse_loss, "elu": _elu,
     "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
     "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,
     **{name: _spread(name) for name in ("std", "var", "std_mean", "var_mean")}, "where": _where,
@@ -342,6 +357,10 @@ def _linear_unbiased(x, weight):
 
 
 def _matmul_nd(a, b):
+    if a.dim() == 1:
+        return _matmul_nd(a.unsqueeze(0), b).squeeze(-2)
+    if b.dim() == 1:
+        return _matmul_nd(a, b.unsqueeze(-1)).squeeze(-1)
     if a.dim() == 2 and b.dim() == 2:
         return ops.mm(a, b)
     if b.dim() == 2 and a.dim() > 2:
@@ -396,6 +415,8 @@ COMPOSED: dict[str, Callable] = {
     "max_pool2d": lambda *args: ops.max_pool2d_with_indices(*args)[0],
     "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
     "isfinite": _isfinite,
+    "cumsum": _from_the_end("cumsum"),
+    "cumprod": _from_the_end("cumprod"),
 }
 
 

@@ -83,7 +83,9 @@ def handle(primitive: Any, args: tuple, out: Any) -> Any:
 
     name = primitive.__name__
     if out is None and name in _aten_calls.COMPOSED:
-        return _aten_calls.COMPOSED[name](*args)
+        result = _aten_calls.COMPOSED[name](*args)
+        if result is not NotImplemented:
+            return result
     if name == "div" and out is None and not isinstance(args[0], Tensor):
         return args[1].reciprocal() * args[0]
     shown = _aten_calls.shown(primitive, args, out is not None)
@@ -122,6 +124,12 @@ def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
             return out.copy_(function(*args, **kwargs))
         ask(packet.out, args, {**kwargs, "out": out})
     return _C.note_write(out)
+
+
+def is_tensor_constructor(func: Any) -> bool:
+    """Whether an operation makes tensors out of nothing."""
+    name = func.__name__.partition(".")[0]
+    return name in _SHOWN and not name.endswith(("_like", "equal")) and not name.startswith("new_")
 
 
 # ---- functions that are not made of primitives

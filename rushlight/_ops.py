@@ -117,6 +117,13 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
         _C.set_grad_enabled(before)
 
 
+# What returns as many tensors as it likes.
+_LISTS = {
+    "split", "split_with_sizes", "unbind", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "meshgrid",
+    "broadcast_tensors", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "where",
+}  # fmt: skip
+
+
 class OpOverloadPacket:
     """All overloads of an operation: `torch.ops.aten.mm`."""
 
@@ -141,7 +148,10 @@ class OpOverloadPacket:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self.op is None:
             raise NotImplementedError(f"torch.ops.{self} is not implemented: it is known by name only")
-        return self.op(*args, **kwargs)
+        result = self.op(*args, **kwargs)
+        if isinstance(result, tuple) and self._namespace == "aten":  # tuples have no names there
+            return list(result) if self.__name__ in _LISTS else tuple(result)
+        return result
 
     def __dir__(self) -> list[str]:
         return [*self._overload_names, *super().__dir__()]
@@ -217,7 +227,9 @@ def _public_function(name: str) -> Any:
     for spec in SPECS.values():
         if spec.overload.partition(".")[0] == name:
             return lambda *args, **kwargs: spec.primitive(*spec.taken(args, kwargs))
-    return getattr(_C.ops, name, None)
+    primitive = getattr(_C.ops, name, None)
+    # Attributes are in an order of their own.
+    return primitive if primitive is not None and primitive.input_count == len(primitive.args) else None
 
 
 def _packet(space: str, name: str) -> OpOverloadPacket | None:

@@ -209,6 +209,14 @@ def _deepcopy(self, memo):
     with_grad = self.requires_grad
     if _C.dispatches(self) and self.data_ptr() == 0:
         return _deepcopy_wrapper(self, memo)
+    if _C.dispatches(self) and type(self.new_empty([])) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass "
+            "types that implement new_empty() and for which that function returns another instance of the "
+            "same subclass. You should either properly implement new_empty() for your subclass or override "
+            "__deepcopy__() if it is intended behavior for new_empty() to return an instance of a different "
+            "type."
+        )
     plain = _C.as_subclass(self.detach(), Tensor)
     if plain.is_meta:
         copy = _C.empty_strided(tuple(plain.shape), plain.stride(), plain.dtype, plain.device)
@@ -238,12 +246,16 @@ def _deepcopy(self, memo):
 
 def _deepcopy_wrapper(self, memo):
     """A wrapper has no memory to copy: its class clones it."""
-    copy = self.detach().clone()
+    before = _C.set_grad_enabled(False)
+    try:
+        copy = self.clone()
+    finally:
+        _C.set_grad_enabled(before)
     if type(copy) is not type(self):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass "
-            "types that properly implement clone() and for which cloning returns another instance of the "
-            "same subclass. You should either properly implement clone() for your subclass or override "
+            "types that implement clone() and for which cloning returns another instance of the same "
+            "subclass. You should either properly implement clone() for your subclass or override "
             "__deepcopy__() if it is intended behavior for clone() to return an instance of a different type."
         )
     if self.requires_grad:
@@ -262,8 +274,9 @@ def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, at
         device=device,
         requires_grad=requires_grad,
     )
-    made.__dict__.update(attributes)
-    return made
+    from rushlight._utils import _set_state
+
+    return _set_state(made, attributes)
 
 
 def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
@@ -283,7 +296,9 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
 def _reduce_ex(self, protocol):
     if _C.dispatches(self) and self.data_ptr() == 0:
         place = tuple(self.shape), self.stride(), self.storage_offset(), self.dtype, self.device
-        return _rebuild_wrapper, (type(self), *place, self.requires_grad, dict(self.__dict__))
+        from rushlight._utils import _get_obj_state
+
+        return _rebuild_wrapper, (type(self), *place, self.requires_grad, _get_obj_state(self))
     plain = _C.as_subclass(self.detach(), Tensor)
     # The elements as they lie in memory, so that the strides stay what they are.
     length = sum((n - 1) * step for n, step in zip(plain.shape, plain.stride())) + 1 if plain.numel() else 0

@@ -78,6 +78,18 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks
     return _set_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
+def _get_obj_state(obj: Any) -> Any:
+    """The attributes of an object: a dict, or a dict and the values of slots."""
+    import copyreg
+
+    slots = {
+        name: getattr(obj, name)
+        for name in copyreg._slotnames(type(obj))  # type: ignore[attr-defined]
+        if name not in ("__dict__", "__weakref__") and hasattr(obj, name)
+    }
+    return (dict(obj.__dict__), slots) if slots else dict(obj.__dict__)
+
+
 def _set_state(obj: Any, state: Any) -> Any:
     """Gives an object the attributes it was saved with: a dict, or a dict and the values of slots."""
     if isinstance(state, tuple):
@@ -115,6 +127,17 @@ def _get_available_device_type() -> str | None:
     return None
 
 
+def _rebuild_wrapper_subclass(
+    cls: type, dtype: Any, size: Any, stride: Any, storage_offset: int, layout: Any, device: Any,
+    requires_grad: bool,
+) -> _C.Tensor:  # fmt: skip
+    """A wrapper of the given sizes; what it wraps comes with its attributes."""
+    return _C.Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, storage_offset=storage_offset, layout=layout, device=device, dtype=dtype,
+        requires_grad=requires_grad,
+    )  # fmt: skip
+
+
 def is_compiling() -> bool:
     """Whether this code is being compiled: never."""
     return False
@@ -127,6 +150,10 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
 
     warn_if_has_hooks(tensor)
     grad = tensor.requires_grad
+    if _C.dispatches(tensor) and tensor.data_ptr() == 0:
+        place = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+        given = (type(tensor), *place, tensor.layout, tensor.device, grad)
+        return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, type(tensor), given, _get_obj_state(tensor))
     if tensor.device.type == "meta":
         call: tuple = _rebuild_meta_tensor_no_storage, (
             tensor.dtype, tuple(tensor.shape), tensor.stride(), grad,

@@ -120,6 +120,8 @@ def find_name(module: str, name: str) -> Any:
     candidates = [ours]
     if module.startswith("torch.nn."):
         candidates.append("rushlight.nn")
+    if module in sys.modules:  # somebody else's, that a program has put beside ours
+        candidates.append(module)
     for candidate in candidates:
         try:
             found: Any = importlib.import_module(candidate)

@@ -207,3 +207,43 @@ def test_writes_under_a_mode_are_counted_once():
         v.mul_(2)
         y.sum().backward()
     assert y._version == 1 and x.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_operations_of_torch_ops_take_torchs_arguments():
+    aten = torch.ops.aten
+    x, y = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 1.0])
+    assert [aten.mse_loss(x, y, k).tolist() for k in (0, 1, 2)] == [[1.0, 4.0], 2.5, 5.0]
+    assert aten.smooth_l1_loss(x, y, 2, 0.5).item() == 2.5
+    assert torch.allclose(aten.elu(-x, 2.0, 3.0, 0.5), 6 * torch.expm1(-x / 2))
+    assert type(aten.max.dim(x, 0)) is tuple and type(aten.split.Tensor(x, 1)) is list
+    assert aten.unique_consecutive(x)[1].numel() == 0
+    assert aten.reflection_pad1d(x[None], [1, 1]).tolist() == [[3.0, 1.0, 3.0, 1.0]]
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_wrappers(reduction):
+    x = pair(1.0, 2.0)
+    loss = torch.nn.functional.mse_loss(x, torch.zeros(2), reduction=reduction)
+    assert torch.equal(
+        loss.detach().b, torch.nn.functional.mse_loss(x.b, torch.zeros(2), reduction=reduction)
+    )
+
+
+def test_missing_gradients_among_wrappers_are_zeros():
+    for first in (
+        lambda x: x.unbind()[0],
+        lambda x: x.chunk(2)[0],
+        lambda x: x.cumsum(0),
+        lambda x: x.ceil(),
+    ):
+        x = pair(1.0, 2.0)
+        first(x).sum().backward()
+        plain = x.a.clone().requires_grad_()
+        first(plain).sum().backward()
+        assert type(x.grad) is Pair and torch.equal(x.grad.a, plain.grad)
+
+
+def test_wrappers_are_saved(tmp_path):
+    x = pair(1.0, 2.0)
+    torch.save(x.detach(), tmp_path / "wrapper.pt")
+    assert repr(torch.load(tmp_path / "wrapper.pt", weights_only=False)) == repr(x)

@@ -117,10 +117,14 @@ int slot_of_out(const Node* node, int out) {
          bit_count(node->want_outs & ((1 << out) - 1));
 }
 
-TensorRef zeros_for(const OutputInfo& info) {
-  // Of a wrapper around other tensors only those know where the data are: they take zeros from main memory.
-  bool wrapped = dispatching_classes && info.device.type == DeviceType::meta;
-  return zeros(info.shape(), info.dtype, wrapped ? Device{} : info.device);
+// `beside`: the gradients of the other outputs. Among wrappers, which have no data where they say, the zeros
+// are where these say.
+TensorRef zeros_for(const OutputInfo& info, Tensor* const* beside, uint32_t count) {
+  Device device = info.device;
+  for (uint32_t i = 0; dispatching_classes && i < count; i++) {
+    if (beside[i] && dispatches(beside[i])) device = claimed_device(beside[i]->storage);
+  }
+  return zeros(info.shape(), info.dtype, device);
 }
 
 // Calls one rule; `needs` is only built for joint rules.
@@ -135,7 +139,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
   auto grad_of = [&](uint32_t nr) -> Ref<PyObject> {
     if (grads[nr]) return share(grads[nr]->object());
     if (rule.takes_undefined) return share(Py_None);
-    return Ref<PyObject>(zeros_for(node->outputs[nr]).release_object());
+    return Ref<PyObject>(zeros_for(node->outputs[nr], grads, node->output_count).release_object());
   };
   for (const RuleParam& param : rule.params) {
     Ref<PyObject> value;

@@ -46,6 +46,14 @@ bool is_argument(const Primitive& op, PyObject* const* args, PyObject* o) {
   failf(PyExc_RuntimeError, "Unable to cast %s to Tensor", shown ? shown : "?");
 }
 
+// Two wrappers of the same memory count writes together, on the record that one has.
+void count_together(Tensor* t, Tensor* other) {
+  if (!t->is_meta() || !other->is_meta() || t->storage == other->storage) return;
+  incref(t->storage);
+  decref(other->storage);
+  other->storage = t->storage;
+}
+
 // The result of a view operation is a view, whoever made it.
 void make_view(Tensor* of, Tensor* t) {
   Extra* extra = extra_of(t);
@@ -55,12 +63,7 @@ void make_view(Tensor* of, Tensor* t) {
   Py_INCREF(base->object());
   Py_XSETREF(extra->base, base);
   extra->differentiable_view = true;
-  if (t->is_meta() && base->is_meta() &&
-      t->storage != base->storage) {  // wrappers: they count writes together
-    incref(base->storage);
-    decref(t->storage);
-    t->storage = base->storage;
-  }
+  count_together(base, t);
   extra->view_version = t->storage->version;
   if (!PyObject_GC_IsTracked(t->object()) && dispatches(t)) PyObject_GC_Track(t->object());
 }
@@ -148,7 +151,9 @@ TensorRef dispatched_detach(Tensor* t) {
   GradMode no_grad(false);
   Ref<PyObject> result = checked(PyObject_CallOneArg(detacher, t->object()));
   if (!is_tensor(result.get())) fail_cast(result.get());
-  return TensorRef(as_tensor(result.release()));
+  TensorRef detached(as_tensor(result.release()));
+  if (detached.get() != t) count_together(t, detached.get());
+  return detached;
 }
 
 TensorRef dispatched_copy(Tensor* grad, Tensor* leaf) {

@@ -1,5 +1,6 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
 // the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+#include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
@@ -210,11 +211,22 @@ TensorRef filled_like(Tensor* t, int64_t value) {
   fill(result.get(), element);
   return result;
 }
+// The public function of that name, where __torch_dispatch__ is asked about it.
+PyObject* asked_like(const char* name, PyObject* o) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight"));
+  return PyObject_CallMethod(module.get(), name, "O", o);
+}
 PyObject* py_ones_like(PyObject*, PyObject* o) {
-  return guarded([&] { return filled_like(input(o), 1).release_object(); });
+  return guarded([&]() -> PyObject* {
+    Tensor* t = input(o);
+    return asks_dispatch(t) ? asked_like("ones_like", o) : filled_like(t, 1).release_object();
+  });
 }
 PyObject* py_zeros_like(PyObject*, PyObject* o) {
-  return guarded([&] { return filled_like(input(o), 0).release_object(); });
+  return guarded([&]() -> PyObject* {
+    Tensor* t = input(o);
+    return asks_dispatch(t) ? asked_like("zeros_like", o) : filled_like(t, 0).release_object();
+  });
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL

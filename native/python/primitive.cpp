@@ -101,11 +101,6 @@ Saved save_tensor(Tensor* t, bool keep_history) {
     return {Py_NewRef(t->object()), t->storage->version, t->storage->silent_version};
   bool asked = !keep_history && asks_dispatch(t);
   TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);
-  if (asked && alias->is_meta() && t->is_meta() && alias->storage != t->storage) {  // they count writes together
-    incref(t->storage);
-    decref(alias->storage);
-    alias->storage = t->storage;
-  }
   if (modes.forward) share_tangent(t, alias.get());
   if (keep_history) {
     alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
