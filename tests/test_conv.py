@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -182,3 +183,26 @@ def test_what_lies_outside_the_image_is_not_read():
     assert F.grid_sample(image, far, align_corners=False).tolist() == [[[[0.0]]]]
     nowhere = torch.full((1, 1, 1, 2), float("nan"))
     assert F.grid_sample(image, nowhere, align_corners=False).tolist() == [[[[0.0]]]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_max_pool_takes_the_first_maximum_and_the_last_nan(dtype):
+    # Few values, so that windows have ties; against windows searched one by one.
+    rng = np.random.default_rng(0)
+    for kernel, stride, padding, dilation in ((3, 2, 1, 1), (2, 1, 1, 2), (4, 3, 2, 1), (3, 1, 0, 2)):
+        x = rng.integers(-2, 3, (2, 11, 9)).astype(dtype)
+        x[rng.random(x.shape) < 0.05] = np.nan
+        y, index = torch.nn.functional.max_pool2d(
+            torch.from_numpy(x), kernel, stride, padding, dilation, return_indices=True
+        )
+        for plane in range(2):
+            for i, j in np.ndindex(*y.shape[1:]):
+                best, at = -np.inf, None
+                for a, b in np.ndindex(kernel, kernel):
+                    r, c = i * stride - padding + a * dilation, j * stride - padding + b * dilation
+                    if not (0 <= r < 11 and 0 <= c < 9):
+                        continue
+                    if at is None or x[plane, r, c] > best or np.isnan(x[plane, r, c]):
+                        best, at = x[plane, r, c], r * 9 + c
+                assert index[plane, i, j] == at
+                assert y[plane, i, j].item() == best or np.isnan(best)

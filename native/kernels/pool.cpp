@@ -1,7 +1,8 @@
 // Pooling by maxima, plane by plane. Start at `max_pool`.
 //
 // Values alone are separable: first the maximum over the rows of a window, which runs along the width in
-// vectors (simd/pool_rows.cpp), then over its columns. Indices need the windows one by one.
+// vectors (simd/pool_rows.cpp), then over its columns. Indices of float and double are found the same way,
+// of other types window by window.
 #include "pool.h"
 
 #include <algorithm>
@@ -39,6 +40,9 @@ void visit_real(DType dtype, F&& f) {
   }
 }
 
+template <class T>
+using same_width_t = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
 template <class C>
 constexpr C lowest() {
   return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
@@ -68,6 +72,64 @@ inline void for_windows(const Windows& w, const T* x, F&& body) {
           }
         body(position, at, T(best));
       }
+}
+
+// The same for float and double in less than half the time: first the maximum of every column of a line of
+// windows, along the width in vectors, and the row it is in; then the best of a window's few columns. Of
+// equal maxima the one in the first row counts, of several NaN the last.
+template <class T, class F>
+inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T* best,
+                                   same_width_t<T>* best_row, F&& body) {
+  using I = same_width_t<T>;
+  const int64_t *begin = w.begin[2].data(), *end = w.end[2].data(), step = w.step[2], width = w.in[2];
+  auto larger_in_row = dtype == DType::f32 ? rows().larger_in_row[0] : rows().larger_in_row[1];
+  int64_t position = 0;
+  for (int64_t od = 0; od < w.out[0]; od++)
+    for (int64_t oh = 0; oh < w.out[1]; oh++) {
+      int64_t z0 = w.begin[0][size_t(od)], z1 = w.end[0][size_t(od)], y0 = w.begin[1][size_t(oh)],
+              y1 = w.end[1][size_t(oh)];
+      I nearest = I(std::min(z0, w.in[0] - 1) * w.in[1] + std::min(y0, w.in[1] - 1));
+      std::fill_n(best, width, lowest<T>());
+      std::fill_n(best_row, width, nearest);
+      for (int64_t z = z0; z < z1; z += w.step[0])
+        for (int64_t y = y0; y < y1; y += w.step[1])
+          larger_in_row(best, best_row, x + (z * w.in[1] + y) * width, width, z * w.in[1] + y);
+      for (int64_t ow = 0; ow < w.out[2]; ow++, position++) {
+        int64_t column = std::min(begin[ow], width - 1);
+        T value = lowest<T>();
+        I row = nearest;
+        if (begin[ow] < end[ow]) value = best[column], row = best_row[column];
+        for (int64_t i = begin[ow] + step; i < end[ow]; i += step) {
+          T other = best[i];
+          I other_row = best_row[i];
+          bool better = (other > value) | ((other == value) & (other_row < row)) |
+                        ((other != other) & ((value == value) | (other_row >= row)));
+          value = better ? other : value;
+          row = better ? other_row : row;
+          column = better ? i : column;
+        }
+        body(position, row * width + column, value);
+      }
+    }
+}
+
+// Calls body(output position, index, maximum) for every window of a plane; one lease per thread.
+template <class T, class F>
+inline void for_all_windows(DType dtype, const Windows& w, const T* x, const Workspaces::Lease& lease,
+                            F&& body) {
+  if constexpr (std::is_floating_point_v<T>) {
+    T* best = lease.as<T>();
+    if (w.in[0] * w.in[1] < INT32_MAX)
+      return for_windows_by_columns(dtype, w, x, best, reinterpret_cast<same_width_t<T>*>(best + w.in[2]),
+                                    body);
+  }
+  for_windows(w, x, body);
+}
+
+// What it needs of memory, for each thread.
+template <class T>
+Workspaces columns_of(const Windows& w) {
+  return {num_threads(), std::is_floating_point_v<T> ? 2 * w.in[2] * int64_t(sizeof(T)) : 0};
 }
 
 }  // namespace
@@ -104,12 +166,14 @@ void max_pool_indices(DType dtype, const Windows& w, int64_t planes, void* y, in
                       const void* x) {
   visit_real(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    Workspaces spaces = columns_of<T>(w);
     divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
       for (int64_t plane = begin; plane < end; plane++) {
         T* to = static_cast<T*>(y) + plane * w.out_size();
         int64_t* places = indices + plane * w.out_size();
-        for_windows(
-            w, static_cast<const T*>(x) + plane * w.in_size(),
+        for_all_windows(
+            dtype, w, static_cast<const T*>(x) + plane * w.in_size(), lease,
             [&](int64_t position, int64_t at, T best) { to[position] = best, places[position] = at; });
       }
     });
@@ -120,7 +184,9 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
                        const void* x) {
   visit_real(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    Workspaces spaces = columns_of<T>(w);
     divide(double(planes) * double(w.in_size()), planes, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
       for (int64_t plane = begin; plane < end; plane++) {
         T* to = static_cast<T*>(gx) + plane * w.in_size();
         const T *g = static_cast<const T*>(gy) + plane * w.out_size(),
@@ -131,7 +197,7 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
           rows().gradient_2x2[int(dtype)](to, g, from, w);
           continue;
         }
-        for_windows(w, from, [&](int64_t position, int64_t at, T) {
+        for_all_windows(dtype, w, from, lease, [&](int64_t position, int64_t at, T) {
           to[at] = T(compute_t<T>(to[at]) + compute_t<T>(g[position]));
         });
       }

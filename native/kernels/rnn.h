@@ -11,8 +11,10 @@ namespace rl {
 enum class RnnMode : uint8_t { lstm, gru, tanh, relu };
 
 struct RnnLoops {
-  // gates: sums on entry, their nonlinear functions on return. c may be c_before.
-  void (*lstm)(DType dtype, int64_t rows, int64_t H, void* gates, const void* c_before, void* c, void* h);
+  // From the products of input (gx) and state (gates on entry), 4 H each; gates on return: the nonlinear
+  // functions of their sums. c may be c_before.
+  void (*lstm)(DType dtype, int64_t rows, int64_t H, const void* gx, void* gates, const void* c_before,
+               void* c, void* h);
   // dc: of c on entry, of c_before on return.
   void (*lstm_backward)(DType dtype, int64_t rows, int64_t H, const void* gates, const void* c_before,
                         const void* c, const void* dh, void* dc, void* dgates);
@@ -33,6 +35,9 @@ namespace baseline {
 extern const RnnLoops rnn_loops;
 }
 namespace avx2 {
+extern const RnnLoops rnn_loops;
+}
+namespace avx512 {
 extern const RnnLoops rnn_loops;
 }
 

@@ -24,6 +24,7 @@ namespace {
 const RnnLoops& rnn_loops() {
 #if defined(RL_HAVE_AVX2)
   static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
+  if (avx512_chosen()) return avx512::rnn_loops;
   if (has_avx2) return avx2::rnn_loops;
 #endif
   return baseline::rnn_loops;
@@ -171,9 +172,8 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
       const char* in = x->data() + at * s.gates * H * item;
       if (lstm) {
         char *sums = kept->data() + at * 4 * H * item, *c = cells->data() + at * H * item;
-        std::memcpy(sums, in, size_t(rows * 4 * H * item));
-        product.run(sums, rows, hn->data(), true);
-        loops.lstm(s.dtype, rows, H, sums, cn->data(), c, h);
+        product.run(sums, rows, hn->data(), false);
+        loops.lstm(s.dtype, rows, H, in, sums, cn->data(), c, h);
         std::memcpy(cn->data(), c, size_t(rows * H * item));
       } else if (gru) {
         for (int64_t r = 0; b && r < rows; r++) {

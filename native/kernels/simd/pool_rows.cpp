@@ -22,6 +22,19 @@ void larger_rows(void* to, const void* a, const void* b, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = T(larger(C(p[i]), C(q[i])));
 }
 
+template <class T, class I>
+void larger_in_row(void* best, void* rows, const void* row, int64_t n, int64_t number) {
+  T* top = static_cast<T*>(best);
+  I* at = static_cast<I*>(rows);
+  const T* x = static_cast<const T*>(row);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    bool better = (x[i] > top[i]) | (x[i] != x[i]);
+    top[i] = better ? x[i] : top[i];
+    at[i] = better ? I(number) : at[i];
+  }
+}
+
 template <class T>
 void along_row(void* to, const void* row, const Windows& w) {
   using C = compute_t<T>;
@@ -71,7 +84,10 @@ void gradient_2x2(void* to, const void* g, const void* x, const Windows& w) {
     f<uint8_t>, f<int8_t>, f<int16_t>, f<int32_t>, f<int64_t>, f<Half>, f<float>, f<double>, nullptr, \
         nullptr, nullptr, f<BFloat16>                                                                 \
   }
-extern const PoolRows pool_rows = {RL_REAL(larger_rows), RL_REAL(along_row), RL_REAL(gradient_2x2)};
+extern const PoolRows pool_rows = {RL_REAL(larger_rows),
+                                   RL_REAL(along_row),
+                                   RL_REAL(gradient_2x2),
+                                   {larger_in_row<float, int32_t>, larger_in_row<double, int64_t>}};
 #undef RL_REAL
 
 }  // namespace RL_ISA

@@ -39,12 +39,12 @@ inline void put(C* p, V v) {
 }
 
 template <class C>
-void lstm(int64_t rows, int64_t H, C* gates, const C* c_before, C* c, C* h) {
-  for (int64_t r = 0; r < rows; r++, gates += 4 * H, c_before += H, c += H, h += H) {
+void lstm(int64_t rows, int64_t H, const C* gx, C* gates, const C* c_before, C* c, C* h) {
+  for (int64_t r = 0; r < rows; r++, gx += 4 * H, gates += 4 * H, c_before += H, c += H, h += H) {
     each<C>(H, [&](int64_t j, auto kind) {
       using V = decltype(kind);
-      V in = sigmoid(get<V>(gates + j)), forget = sigmoid(get<V>(gates + H + j));
-      V cell = tanh(get<V>(gates + 2 * H + j)), out = sigmoid(get<V>(gates + 3 * H + j));
+      auto sum = [&](int gate) { return get<V>(gx + gate * H + j) + get<V>(gates + gate * H + j); };
+      V in = sigmoid(sum(0)), forget = sigmoid(sum(1)), cell = tanh(sum(2)), out = sigmoid(sum(3));
       V now = forget * get<V>(c_before + j) + in * cell;
       put(gates + j, in);
       put(gates + H + j, forget);
@@ -152,9 +152,11 @@ void add(int64_t n, C* to, const C* from) {
 
 extern const RnnLoops rnn_loops;
 const RnnLoops rnn_loops = {
-    [](DType dtype, int64_t rows, int64_t H, void* gates, const void* before, void* c, void* h) {
-      RL_SINGLE_OR_DOUBLE(lstm(rows, H, (float*)gates, (const float*)before, (float*)c, (float*)h),
-                          lstm(rows, H, (double*)gates, (const double*)before, (double*)c, (double*)h));
+    [](DType dtype, int64_t rows, int64_t H, const void* gx, void* gates, const void* before, void* c,
+       void* h) {
+      RL_SINGLE_OR_DOUBLE(
+          lstm(rows, H, (const float*)gx, (float*)gates, (const float*)before, (float*)c, (float*)h),
+          lstm(rows, H, (const double*)gx, (double*)gates, (const double*)before, (double*)c, (double*)h));
     },
     [](DType dtype, int64_t rows, int64_t H, const void* gates, const void* before, const void* c,
        const void* dh, void* dc, void* dgates) {
