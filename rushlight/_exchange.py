@@ -103,6 +103,8 @@ def numpy(self, *, force=False):
         )
     import numpy
 
+    if force:
+        self = self.detach().resolve_conj().resolve_neg()
     _C.hold_storage(self)  # the array must not be left behind by a storage that moves
     return numpy.asarray(_C.export_buffer(self.detach()))
 

@@ -37,7 +37,8 @@ _OF_PRIMITIVE = {
     "embedding_backward": "embedding_dense_backward.default", "random": "random.from",
     "conv_transpose": "convolution.default", "conv_input_gradient": "convolution_backward.default",
     "conv_weight_gradient": "convolution_backward.default", "random_to": "random.to",
-    "attention": "scaled_dot_product_attention.default",
+    "attention": "scaled_dot_product_attention.default", "conj": "conj_physical.default",
+    "conj_view": "_conj.default", "neg_view": "_neg_view.default",
 }  # fmt: skip
 _PUBLIC = {"_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view": "reshape"}
 

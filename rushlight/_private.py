@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 
 
 def _is_all_true(input):
@@ -93,15 +94,30 @@ has_lapack, has_spectral, has_openmp, has_mkl = True, True, False, False
 
 
 def _neg_view(input):
-    """The negative. It is computed at once, where torch makes a view that negates when it is read."""
-    return rushlight.neg(input)
+    """The negative, as a view that negates when it is read.
+
+    >>> x = rushlight.ones(2)
+    >>> rushlight._neg_view(x), rushlight._neg_view(x)._base is x
+    (tensor([-1., -1.]), True)
+    """
+    return _C.ops.neg_view(input)
+
+
+def _neg_view_copy(input, *, out=None):
+    """The negative, computed at once."""
+    return rushlight.neg(input, out=out)
 
 
 def _conj(input):
-    """The complex conjugate, as conj()."""
-    return rushlight.conj(input)
+    """The conjugate of a complex tensor, as a view that conjugates when it is read."""
+    return _C.ops.conj_view(input)
 
 
-def _conj_physical(input):
-    """The complex conjugate, as conj_physical()."""
-    return rushlight.conj_physical(input)
+def _conj_copy(input, *, out=None):
+    """The conjugate, computed at once."""
+    return rushlight.conj_physical(input, out=out)
+
+
+def _conj_physical(input, *, out=None):
+    """The conjugate, computed at once, as conj_physical()."""
+    return rushlight.conj_physical(input, out=out)

@@ -220,6 +220,8 @@ def _deepcopy(self, memo):
     plain = _C.as_subclass(self.detach(), Tensor)
     if plain.is_meta:
         copy = _C.empty_strided(tuple(plain.shape), plain.stride(), plain.dtype, plain.device)
+    elif plain.is_conj() or plain.is_neg():
+        copy = plain.clone()
     else:
         # The memory is copied once, however many tensors are on it.
         storage = plain.untyped_storage()
@@ -279,11 +281,13 @@ def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, at
     return _set_state(made, attributes)
 
 
-def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes):
+def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes, lazy=None):
     if values is None:
         t = _C.empty_strided(size, stride, dtype, "meta")
     else:
         t = _C.detach(_C.from_bytes(values, dtype).as_strided(size, stride, 0))
+    if lazy is not None:
+        _C.set_lazy(t, *lazy)
     if cls is not None:
         t = _C.as_subclass(t, cls)
     if requires_grad:
@@ -300,6 +304,8 @@ def _reduce_ex(self, protocol):
 
         return _rebuild_wrapper, (type(self), *place, self.requires_grad, _get_obj_state(self))
     plain = _C.as_subclass(self.detach(), Tensor)
+    lazy = (plain.is_conj(), plain.is_neg())
+    _C.set_lazy(plain, False, False)
     # The elements as they lie in memory, so that the strides stay what they are.
     length = sum((n - 1) * step for n, step in zip(plain.shape, plain.stride())) + 1 if plain.numel() else 0
     flat = plain.as_strided((length,), (1,), plain.storage_offset())
@@ -314,6 +320,7 @@ def _reduce_ex(self, protocol):
             plain.stride(),
             self.requires_grad,
             dict(self.__dict__),
+            *((lazy,) if any(lazy) else ()),
         ),
     )
 
@@ -580,7 +587,9 @@ def is_pinned(self, device=None):
 
 @method
 def is_set_to(self, tensor):
-    """Whether both tensors are the same view of the same memory."""
+    """Whether both tensors are the same view of the same memory, and read it as it is."""
+    if any(t.is_conj() or t.is_neg() for t in (self, tensor)):
+        return False
     same = self.data_ptr() == tensor.data_ptr() and self.storage_offset() == tensor.storage_offset()
     return same and self.shape == tensor.shape and self.stride() == tensor.stride()
 

@@ -27,15 +27,13 @@ def _rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: dict | None = None,
 ) -> _C.Tensor:
-    """The same with what autograd knows. Conjugated and negative views become plain tensors."""
+    """The same with what autograd knows, and how the elements are to be read."""
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
     for mark in metadata or {}:
-        if mark == "conj":
-            tensor = tensor.conj().resolve_conj()
-        elif mark == "neg":
-            tensor = -tensor
-        else:
+        if mark not in ("conj", "neg"):
             raise NotImplementedError(f"tensors with the mark {mark!r} are not supported")
+    if metadata:
+        _C.set_lazy(tensor, bool(metadata.get("conj")), bool(metadata.get("neg")))
     if requires_grad:
         _C.requires_grad_(tensor, True)
     if backward_hooks:
@@ -160,7 +158,9 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
         )  # fmt: skip
     else:
         geometry = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
-        call = _rebuild_tensor_v2, (data_of(tensor), *geometry, grad, OrderedDict())
+        marks = {name: True for name in ("conj", "neg") if getattr(tensor, f"is_{name}")()}
+        marked = (marks,) if marks else ()
+        call = _rebuild_tensor_v2, (data_of(tensor), *geometry, grad, OrderedDict(), *marked)
     state = dict(tensor.__dict__)
     if type(tensor) is _C.Tensor and not state:
         return call

@@ -8,7 +8,9 @@
 // next asked for: a view remembers the storage version its grad_fn is right for (Extra::view_version), and if
 // the base has been written since, its grad_fn becomes AsStrided of the base. Views are made on the base's
 // storage, so offset and strides of the view within the storage say all that is needed.
-#include "../python/primitive.h"
+#include <algorithm>
+
+#include "../python/lazy_views.h"
 #include "custom.h"
 #include "errors.h"
 #include "modes.h"
@@ -139,12 +141,15 @@ void refresh_view(Tensor* t) {
   static Primitive& as_strided = primitive("as_strided");
   static Primitive& as_real = primitive("view_as_real");
   static Primitive& as_complex = primitive("view_as_complex");
-  TensorRef whole = share(base);
-  if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, base);
-  if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, base);
+  // The base as its memory holds it, its parts or pairs, and last what this view makes of them when read.
+  TensorRef whole = flip_lazy(base, base->flags & Tensor::LAZY);
+  if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, whole.get());
+  if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, whole.get());
+  whole = flip_lazy(whole.get(), t->flags & Tensor::LAZY);
   bool converted = whole.get() != base;
   Ref<Node> before = share(t->grad_fn);
-  if (converted && same_sizes(whole.get(), t)) {
+  if (converted && same_sizes(whole.get(), t) && whole->offset == t->offset &&
+      std::ranges::equal(whole->strides(), t->strides())) {
     // Nothing but the conversion: that is the view's history, as torch has it.
     std::swap(t->grad_fn, whole->grad_fn);
     t->output_nr = whole->output_nr;
@@ -235,8 +240,9 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   set_outputs(copy.get(), 1);
   set_output(copy.get(), 0, base);
   NodeExtra* extra = extra_of(copy.get());
-  extra->geometry = Py_BuildValue("(NNNLIi)", int_tuple(layout), int_tuple(t->sizes()),
-                                  int_tuple(t->strides()), (long long)(t->offset - start), at, convert);
+  extra->geometry = Py_BuildValue("(NNNLIiHH)", int_tuple(layout), int_tuple(t->sizes()),
+                                  int_tuple(t->strides()), (long long)(t->offset - start), at, convert,
+                                  base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
   Ref<Node> before(std::exchange(base->grad_fn, copy.release()));

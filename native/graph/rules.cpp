@@ -1,6 +1,7 @@
 #include "rules.h"
 
 #include "../python/forward_mode.h"
+#include "../python/lazy_views.h"
 #include "../python/primitive.h"
 #include "custom.h"
 #include "dispatching.h"
@@ -35,6 +36,13 @@ std::string tensor_type_name(const Tensor* t) {
   return std::string("torch.") + dtype_class_name(t->dtype) + "Tensor";
 }
 
+// As torch names it where it says what kind of tensor: complex ones have no class of their own.
+std::string type_text(const Tensor* t) {
+  if (t->dtype == DType::c64) return "CPUComplexFloatType";
+  if (t->dtype == DType::c128) return "CPUComplexDoubleType";
+  return tensor_type_name(t);
+}
+
 [[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
   std::string which;
   // A tensor that was written by a recorded operation is that operation's output by now.
@@ -45,7 +53,9 @@ std::string tensor_type_name(const Tensor* t) {
     // A view whose base was written is cut out of it anew, see Note [views and in-place].
     bool view = out < 0 && producer && producer->kind == Node::operation &&
                 producer->op->options & Primitive::VIEW && (writer || through_view);
-    std::string name = view           ? "AsStrided"
+    bool lazy = view && (producer->op->name == "conj_view" || producer->op->name == "neg_view");
+    std::string name = view && !lazy  ? "AsStrided"
+                       : lazy         ? operation_name(producer)
                        : through_view ? "torch::autograd::CopySlices"
                        : writer       ? writer->node_name.substr(0, writer->node_name.find("Backward"))
                                       : operation_name(producer);
@@ -54,7 +64,7 @@ std::string tensor_type_name(const Tensor* t) {
   fail_at(
       PyExc_RuntimeError,
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
-          tensor_type_name(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
+          type_text(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
           std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
           " instead. " +
           (modes.anomaly
@@ -92,7 +102,8 @@ Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
   if (!modes.grad || !(alias->flags & Tensor::REQUIRES_GRAD)) return share(alias->object());
   auto leaf_behind = [&](uint32_t edge) -> Tensor* {
     Node* next = edge < node->edge_count ? node->edges[edge].node : nullptr;
-    bool found = next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage;
+    bool found = next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage &&
+                 (next->leaf()->flags & Tensor::LAZY) == (alias->flags & Tensor::LAZY);
     return found ? next->leaf() : nullptr;
   };
   if (!node->op->list_inputs) {
@@ -171,7 +182,7 @@ constexpr int64_t WORTH_LENDING = 4096;  // elements
 
 // The gradient that sum() passes on: one number 1, read over and over. A product with it is the other factor.
 bool is_all_ones(const Tensor* g) {
-  if (!g->numel || g->is_meta()) return false;
+  if ((g->numel == 0) | g->is_lazy() || g->is_meta()) return false;
   for (int d = 0; d < g->ndim; d++) {
     if (g->size(d) != 1 && g->stride(d) != 0) return false;
   }
@@ -350,7 +361,9 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   PyObject *layout, *sizes, *strides, *offset;
   unsigned at;  // which of the edges is the base's
   int convert;  // -1: the view is of the parts of a complex base, 1: of a real base as complex numbers
-  if (!PyArg_ParseTuple(extra->geometry, "OOOOIi", &layout, &sizes, &strides, &offset, &at, &convert))
+  uint16_t base_lazy, lazy;  // Note [lazy views]: conj and neg are their own adjoints
+  if (!PyArg_ParseTuple(extra->geometry, "OOOOIiHH", &layout, &sizes, &strides, &offset, &at, &convert,
+                        &base_lazy, &lazy))
     throw PythonError{};
   auto converted = [&](Tensor* t, bool to_real) {
     static Primitive& copy = primitive("contiguous_copy");
@@ -358,10 +371,12 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
     static Primitive& as_complex = primitive("view_as_complex");
     return call_on(to_real ? as_real : as_complex, call_on(copy, t).get());
   };
-  TensorRef whole = convert ? converted(grads[0], convert < 0) : share(grads[0]);
+  TensorRef whole = flipped(grads[0], base_lazy);
+  if (convert) whole = converted(whole.get(), convert < 0);
   PyObject* grad = whole->object();
   PyObject* pick_args[] = {grad, layout, sizes, strides, offset};
   TensorRef part(as_tensor(call(pick, pick_args)));
+  if (lazy) part = flipped(part.get(), lazy);
   std::vector<TensorRef> inner_results;
   std::vector<bool> inner_wanted(inner->edge_count, true);
   for (uint32_t i = 0; wanted && i < inner->edge_count; i++) inner_wanted[i] = i == at || (*wanted)[i];
@@ -373,9 +388,11 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   if (node->edges[at].node && (!wanted || (*wanted)[at])) {
     TensorRef view_grad = at < inner_results.size() ? inner_results[at] : TensorRef();
     if (!view_grad) view_grad = zeros(part->sizes(), part->dtype, part->device());
+    if (lazy) view_grad = flipped(view_grad.get(), lazy);
     PyObject* replace_args[] = {grad, view_grad->object(), layout, sizes, strides, offset};
     results[at] = TensorRef(as_tensor(call(replace, replace_args)));
     if (convert) results[at] = converted(results[at].get(), convert > 0);
+    results[at] = flipped(results[at].get(), base_lazy);
   }
 }
 
@@ -512,13 +529,6 @@ std::string hook_name(PyObject* hook) {
   return text ? text : "<unknown>";
 }
 
-// As torch names it there: complex tensors have no class of their own.
-std::string gradient_type_name(const Tensor* t) {
-  if (t->dtype == DType::c64) return "CPUComplexFloatType";
-  if (t->dtype == DType::c128) return "CPUComplexDoubleType";
-  return tensor_type_name(t);
-}
-
 // What a hook returned in the place of `before` (null: there was none).
 TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   if (answer == Py_None) return {};
@@ -529,7 +539,7 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   Tensor* changed = as_tensor(answer);
   if (changed->dtype != before->dtype || !(claimed_device(changed->storage) == claimed_device(before->storage))) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
-          hook_name(hook).c_str(), gradient_type_name(before).c_str(), gradient_type_name(changed).c_str());
+          hook_name(hook).c_str(), type_text(before).c_str(), type_text(changed).c_str());
   }
   if (!same_sizes(changed, before)) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the size of value", hook_name(hook).c_str());

@@ -6,7 +6,7 @@
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "functions.h"
-#include "primitive.h"
+#include "lazy_views.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -230,6 +230,7 @@ PyObject* py_forget_base(PyObject*, PyObject* o) {
       Py_CLEAR(t->extra->base);
       t->extra->origin = ViewOrigin::ordinary;
       t->extra->differentiable_view = false;
+      if (t->is_lazy()) set_lazy(t, t->flags & Tensor::LAZY);  // it needs one
     }
     return Py_NewRef(o);
   });
@@ -241,7 +242,7 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = tensor_argument(args[0], "as_subclass");
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);
-    TensorRef result = as_subclass(view.get(), reinterpret_cast<PyTypeObject*>(args[1]));
+    TensorRef result = as_subclass(raw_alias(view.get()).get(), reinterpret_cast<PyTypeObject*>(args[1]));
     result->grad_fn = std::exchange(view->grad_fn, nullptr);
     result->output_nr = view->output_nr;
     result->extra = std::exchange(view->extra, nullptr);
@@ -317,7 +318,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     check_inplace(t);
     announce_write(t);
     PyObject* list[] = {args[0], args[1]};
-    Ref<PyObject> done(copy.forward(copy, list, t));
+    Ref<PyObject> done(forward_resolved(copy, list, t));
     if (!done) throw PythonError{};
     note_write(t);
     Py_INCREF(result->grad_fn->object());

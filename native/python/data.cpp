@@ -371,7 +371,8 @@ PyObject* py_tolist(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    return nested_list(t, 0, t->data());
+    TensorRef values = resolved(t);
+    return nested_list(values.get(), 0, values->data());
   });
 }
 
@@ -471,7 +472,7 @@ PyObject* fact(PyObject* self, PyObject*) {
 FACT(numel, PyLong_FromLongLong(t->numel));
 FACT(dim, PyLong_FromLong(t->ndim));
 FACT(storage_offset, PyLong_FromLongLong(t->offset));
-FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->data()));
+FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->address()));
 FACT(element_size, PyLong_FromLong(t->itemsize()));
 FACT(is_floating_point, PyBool_FromLong(is_floating(t->dtype)));
 FACT(is_complex, PyBool_FromLong(is_complex(t->dtype)));
@@ -511,7 +512,9 @@ PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   return geometry_of(self, args, n, kwnames, true);
 }
 PyObject* m_is_contiguous(PyObject* self, PyObject*) {
-  return PyBool_FromLong(self_of(self)->is_contiguous());
+  Tensor* t = self_of(self);
+  bool lazy = t->is_lazy() && contiguous_geometry(t->sizes(), t->strides());
+  return PyBool_FromLong(t->is_contiguous() || lazy);
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL

@@ -8,6 +8,7 @@
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "forwards.h"
+#include "lazy_views.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -303,7 +304,7 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
         failf(PyExc_TypeError, "%s is not written in place there", op.name.c_str());
       out = as_tensor(args[2]);
     }
-    return checked(op.forward(op, values.data(), out)).release();
+    return checked(forward_resolved(op, values.data(), out)).release();
   });
 }
 

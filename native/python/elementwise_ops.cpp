@@ -112,7 +112,7 @@ bool ranges_meet(const Tensor* a, const Tensor* b) {
   auto range = [](const Tensor* t) {
     int64_t last = 0;
     for (int d = 0; d < t->ndim; d++) last += (t->size(d) - 1) * t->stride(d);
-    const char* start = t->data();
+    const char* start = t->address();
     return std::pair(start, start + (last + 1) * t->itemsize());
   };
   auto [a0, a1] = range(a);
@@ -313,6 +313,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     Operand& o = operands[k];
     if (is_tensor(args[k])) {
       o.tensor = as_tensor(args[k]);
+      if (o.tensor->is_lazy()) {  // called past `call`, by the engine
+        o.converted = resolved(o.tensor);
+        o.tensor = o.converted.get();
+      }
       if (!(conditional && k == 0)) promotion.add(o.tensor);
       Device mine = o.tensor->device();
       if (!any || (zero_dims && o.tensor->ndim)) {

@@ -155,6 +155,16 @@ PyObject* py_export(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "export_buffer(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (t->flags & Tensor::CONJ) {
+      fail(PyExc_RuntimeError,
+           "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "
+           "instead.");
+    }
+    if (t->flags & Tensor::NEG) {
+      fail(PyExc_RuntimeError,
+           "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() "
+           "instead.");
+    }
     if (!format_of(t->dtype)) {
       failf(PyExc_TypeError, "Got unsupported ScalarType %s", dtype_class_name(t->dtype));
     }
@@ -276,6 +286,8 @@ PyObject* py_to_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "to_dlpack(tensor, versioned) expected");
     Tensor* t = as_tensor(args[0]);
     if (t->is_meta()) fail(PyExc_BufferError, "Cannot pack tensors on meta");
+    if (t->flags & Tensor::CONJ) fail(PyExc_BufferError, "Can't export tensors with the conjugate bit set");
+    if (t->flags & Tensor::NEG) fail(PyExc_BufferError, "Can't export tensors with the negative bit set");
     return args[1] == Py_True ? export_dlpack<DLManagedTensorVersioned>(t)
                               : export_dlpack<DLManagedTensor>(t);
   });

@@ -97,6 +97,11 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "view_dtype(tensor, dtype) expected");
     Tensor* t = input(args[0]);
     DType dtype = dtype_from(args[1]);
+    if (t->is_lazy()) {
+      failf(PyExc_RuntimeError,
+            "torch.Tensor.view is not supported for %s when converting to a different dtype.",
+            t->flags & Tensor::CONJ ? "conjugate view tensors" : "tensors with negative bit set");
+    }
     int from = t->itemsize(), to = dtype_size(dtype);
     Shape sizes, strides;
     sizes.assign(t->sizes());

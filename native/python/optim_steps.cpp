@@ -95,7 +95,8 @@ class Rows {
       for (int c = 0; c < columns_; c++) {
         Tensor* t = row.tensors[c];
         if (!t) continue;
-        if (t->device().type != DeviceType::cpu || (t->flags & Tensor::INFERENCE)) return false;
+        if (t->device().type != DeviceType::cpu || (t->flags & (Tensor::INFERENCE | Tensor::LAZY)))
+          return false;
         if (t->extra && t->extra->tangent) return false;
         if (scalars >> c & 1) {
           if (t->dtype != DType::f32 || t->numel != 1) return false;

@@ -11,6 +11,7 @@
 #include "explain.h"
 #include "forward_mode.h"
 #include "forwards.h"
+#include "lazy_views.h"
 
 namespace rl {
 
@@ -38,10 +39,10 @@ bool wants_grad(const Tensor* t) {
   const Tensor* base = t->base();
   return base && t->extra->differentiable_view && base->requires_grad() && is_differentiable(t->dtype);
 }
-bool wants_grad(PyObject* o) { return is_tensor(o) && wants_grad(as_tensor(o)); }
 
-// Bit per input that requires a gradient. Throws if an input is neither tensor, number nor None.
-uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args) {
+// Bit per input that requires a gradient; `flags` are those of any input. Throws if an input is neither
+// tensor, number nor None.
+uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args, uint16_t& flags) {
   uint16_t needs = 0;
   for (int i = 0; i < op.input_count; i++) {
     PyObject* o = args[i];
@@ -56,9 +57,12 @@ uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args) {
           failf(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", k, i,
                 Py_TYPE(element)->tp_name);
         }
-        if (wants_grad(element)) needs |= uint16_t(1 << i);
+        if (!is_tensor(element)) continue;
+        flags |= as_tensor(element)->flags;
+        if (wants_grad(as_tensor(element))) needs |= uint16_t(1 << i);
       }
     } else if (is_plain_tensor(o) || is_tensor(o)) {
+      flags |= as_tensor(o)->flags;
       if (wants_grad(as_tensor(o))) needs |= uint16_t(1 << i);
     } else if (o != Py_None && !is_number(o)) {
       failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", op.name.c_str(),
@@ -387,6 +391,32 @@ Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   }
 }
 
+// The same where an input or `out` is a lazy view (Note [lazy views], lazy_views.cpp).
+Ref<PyObject> compute_lazy(const Primitive& op, PyObject* const* args, Tensor* out) {
+  try {
+    return checked(forward_resolved(op, args, out));
+  } catch (const Error& error) {
+    explain(error, op, args);
+  }
+}
+
+// Where not all inputs are ordinary tensors: brings views up to date, and says which inputs need a gradient.
+Ref<PyObject> compute_any(const Primitive& op, PyObject* const* args, uint16_t& needs) {
+  uint16_t flags = 0;
+  needs = inputs_needing_grad(op, args, flags);
+  if (modes.grad && !op.no_derivative) {
+    bool any_view = false;
+    for (int i = 0; i < op.input_count; i++) {
+      any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
+    }
+    if (any_view) {
+      refresh_inputs(op, args);
+      needs = inputs_needing_grad(op, args, flags);
+    }
+  }
+  return flags & Tensor::LAZY ? compute_lazy(op, args, nullptr) : compute(op, args, nullptr);
+}
+
 bool is_comparison(const Primitive& op) {
   return op.name.size() == 2 &&
          (op.name == "eq" || op.name == "ne" || op.name[0] == 'l' || op.name[0] == 'g');
@@ -401,18 +431,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
     plain = is_plain_tensor(args[i]) && !as_tensor(args[i])->base();
     if (plain && wants_grad(as_tensor(args[i]))) needs |= uint16_t(1 << i);
   }
-  if (!plain) needs = inputs_needing_grad(op, args);
-  if (!plain && modes.grad && !op.no_derivative) {
-    bool any_view = false;
-    for (int i = 0; i < op.input_count; i++) {
-      any_view |= (op.list_inputs >> i & 1) || (is_tensor(args[i]) && as_tensor(args[i])->base());
-    }
-    if (any_view) {
-      refresh_inputs(op, args);
-      needs = inputs_needing_grad(op, args);
-    }
-  }
-  Ref<PyObject> result = compute(op, args, nullptr);
+  Ref<PyObject> result = plain ? compute(op, args, nullptr) : compute_any(op, args, needs);
   Ref<Node> recorded;
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
   // A view of an inference tensor is one too, which never has a history.
@@ -441,7 +460,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
-  uint16_t needs = inputs_needing_grad(op, args);
+  uint16_t flags = 0, needs = inputs_needing_grad(op, args, flags);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
   if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
@@ -471,7 +490,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   }
   if (modes.forward) recorded = node;
   announce_write(self);
-  Ref<PyObject> result = compute(op, args, self);
+  Ref<PyObject> result = flags & Tensor::LAZY ? compute_lazy(op, args, self) : compute(op, args, self);
   note_write(self);
   if (node) {
     record_outputs(node.get(), self->object());

@@ -8,7 +8,7 @@
 
 #include "../tensor/iterate.h"
 #include "generator_type.h"
-#include "primitive.h"
+#include "lazy_views.h"
 
 namespace rl {
 
@@ -570,7 +570,7 @@ PyObject* py_sample_into(PyObject*, PyObject* const* args, Py_ssize_t n) {
         size_t(n - 1) != op.args.size()) {
       failf(PyExc_TypeError, "sample_into() cannot call %s", op.name.c_str());
     }
-    return op.forward(op, args + 1, as_tensor(args[1]));
+    return forward_resolved(op, args + 1, as_tensor(args[1]));
   });
 }
 

@@ -23,7 +23,7 @@ PyObject* py_storage_bytes(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "storage_bytes");
     int64_t size = int64_t(t->storage->nbytes), stride = 1;
-    TensorRef bytes = new_alias(t);
+    TensorRef bytes = raw_alias(t);
     bytes->dtype = DType::u8;
     bytes->offset = 0;
     set_geometry(bytes.get(), Sizes(&size, 1), Sizes(&stride, 1));
@@ -91,7 +91,7 @@ PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 5) fail(PyExc_TypeError, "on_storage(tensor, dtype, offset, size, stride) expected");
     Tensor* t = tensor_argument(args[0], "on_storage");
     Layout layout(args + 1, t->storage);
-    TensorRef result = new_alias(t);
+    TensorRef result = raw_alias(t);
     layout.apply(result.get());
     return result.release_object();
   });
@@ -123,6 +123,7 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (old->refs > 1 || any_twins) make_twins(old, t->storage);
     }
     note_write(t);
+    set_lazy(t, t->flags & (is_complex(t->dtype) ? Tensor::LAZY : Tensor::NEG));
     decref(old);
     return Py_NewRef(args[0]);
   });

@@ -387,6 +387,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     set_geometry(t, from->sizes(), from->strides());
     t->offset = from->offset;
     t->dtype = from->dtype;
+    set_lazy(t, from->flags & Tensor::LAZY);
     // t goes on counting its writes where nobody else counts those of the new memory.
     if (Py_REFCNT(value) == 1 && t->storage->refs == 2) {
       t->storage->version = old->version;
@@ -524,6 +525,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   result->storage = t->storage;
   incref(t->storage);
   result->flags |= t->flags & Tensor::INFERENCE;
+  if (t->is_lazy()) set_lazy(result.get(), t->flags & Tensor::LAZY);
   return result;
 }
 

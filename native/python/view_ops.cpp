@@ -581,6 +581,12 @@ PyObject* unbind_forward(const Primitive&, PyObject* const* args, Tensor*) {
 PyObject* view_as_real_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   if (!is_complex(t->dtype)) fail(PyExc_RuntimeError, "view_as_real is only supported for complex tensors");
+  if (t->flags & Tensor::CONJ) {
+    fail(PyExc_RuntimeError,
+         "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
+         "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
+         "will NOT alias the original.");
+  }
   Shape sizes, strides;
   sizes.assign(t->sizes());
   strides.assign(t->strides());

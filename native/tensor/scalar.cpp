@@ -74,6 +74,7 @@ Scalar load(DType dtype, const void* element) {
 
 Scalar item(Tensor* t) {
   if (t->is_meta()) fail(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
+  if (t->is_lazy()) return item(resolved(t).get());
   return load(t->dtype, t->data());
 }
 

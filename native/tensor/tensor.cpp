@@ -17,6 +17,8 @@ namespace {
 
 std::vector<Extra*> free_extras;
 
+}  // namespace
+
 // Strides and contiguity as torch counts them: dimensions of size 1 do not matter.
 bool contiguous_geometry(Sizes sizes, Sizes strides) {
   for (int64_t size : sizes) {
@@ -29,8 +31,6 @@ bool contiguous_geometry(Sizes sizes, Sizes strides) {
   }
   return true;
 }
-
-}  // namespace
 
 Extra* extra_of(Tensor* t) {
   if (!t->extra) {
@@ -114,8 +114,8 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
   if (old && old != t->room) std::free(old);
   t->ndim = uint8_t(n);
   t->numel = numel;
-  if (contiguous_geometry(sizes, strides)) t->flags |= Tensor::CONTIGUOUS;
-  else t->flags &= uint16_t(~Tensor::CONTIGUOUS);
+  bool plain = contiguous_geometry(sizes, strides) & !t->is_lazy();
+  t->flags = uint16_t((t->flags & ~Tensor::CONTIGUOUS) | (plain ? Tensor::CONTIGUOUS : 0));
 }
 
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
@@ -141,9 +141,24 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   return t;
 }
 
+namespace {
+
+TensorRef alias_with(Tensor* t, Sizes sizes, Sizes strides, int64_t offset, uint16_t lazy) {
+  TensorRef alias(allocate_tensor());
+  alias->dtype = t->dtype;
+  alias->flags = uint16_t((t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS)) | lazy);
+  set_geometry(alias.get(), sizes, strides);
+  alias->offset = offset;
+  alias->storage = t->storage;
+  incref(t->storage);
+  return alias;
+}
+
+}  // namespace
+
 TensorRef new_alias(Tensor* t) {
-  if (t->ndim > 4) return new_alias(t, t->sizes(), t->strides(), t->offset);
-  // Every saved value is such an alias: copy the geometry without checking it again.
+  // Every saved value is such an alias: copy the geometry without checking it again. One test for both.
+  if ((t->ndim > 4) | (t->flags & Tensor::LAZY)) return new_alias(t, t->sizes(), t->strides(), t->offset);
   TensorRef alias(allocate_tensor());
   alias->dtype = t->dtype;
   alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS | Tensor::CONTIGUOUS);
@@ -158,18 +173,13 @@ TensorRef new_alias(Tensor* t) {
 }
 
 TensorRef new_alias(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
-  TensorRef alias(allocate_tensor());
-  alias->dtype = t->dtype;
-  alias->flags = t->flags & (Tensor::INFERENCE | Tensor::DATA_ALIAS);
-  set_geometry(alias.get(), sizes, strides);
-  alias->offset = offset;
-  alias->storage = t->storage;
-  incref(t->storage);
+  TensorRef alias = alias_with(t, sizes, strides, offset, 0);
+  if (t->is_lazy()) set_lazy(alias.get(), t->flags & Tensor::LAZY);
   return alias;
 }
 
 TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
-  TensorRef view = new_alias(t, sizes, strides, offset);
+  TensorRef view = alias_with(t, sizes, strides, offset, t->flags & Tensor::LAZY);
   Extra* extra = extra_of(view.get());
   Tensor* base = t->extra && t->extra->base && t->extra->differentiable_view ? t->extra->base : t;
   Py_INCREF(base->object());
@@ -178,6 +188,25 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
   extra->view_version = t->storage->version;
   return view;
 }
+
+TensorRef raw_alias(Tensor* t) { return alias_with(t, t->sizes(), t->strides(), t->offset, 0); }
+
+void set_lazy(Tensor* t, uint16_t bits) {
+  if (t->is_lazy() && t->extra && !t->extra->differentiable_view) Py_CLEAR(t->extra->base);
+  t->flags = uint16_t((t->flags & ~(Tensor::LAZY | Tensor::CONTIGUOUS)) | bits);
+  if (!bits) {
+    if (contiguous_geometry(t->sizes(), t->strides())) t->flags |= Tensor::CONTIGUOUS;
+  } else if (!t->base()) {
+    // Every lazy tensor has a base, so that what looks for views finds it. This one is nobody's view: its
+    // base is not the tensor it came from, to which a graph that saved it must not lead back.
+    TensorRef raw = raw_alias(t);
+    Extra* extra = extra_of(t);
+    extra->differentiable_view = false;
+    extra->base = raw.release();
+  }
+}
+
+void fail_unresolved() { fail(PyExc_SystemError, "the memory of a lazy view was about to be read as it is"); }
 
 TensorRef empty_like(Tensor* t, DType dtype) {
   if (t->is_contiguous()) return new_tensor(t->sizes(), dtype, t->device());
@@ -224,12 +253,60 @@ void note_write(Tensor* t) {
   t->flags &= uint16_t(~Tensor::ORIGIN_INHERITED);
 }
 
-void copy_into(Tensor* to, Tensor* from) {
-  if (to->is_meta() || to->numel == 0) return;
+namespace {
+
+void copy_memory(Tensor* to, Tensor* from) {
   Operands operands;
   operands.add(to);
   operands.add_broadcast(from, to->sizes());
   run_elementwise(elementwise_table().copy[int(to->dtype)][int(from->dtype)], operands, to->sizes());
+}
+
+// to = conj(from), -from or both, for `to` and `from` of one dtype that are not lazy; may be the same.
+void apply_lazy(Tensor* to, Tensor* from, uint16_t bits) {
+  for (auto [bit, name] : {std::pair(Tensor::CONJ, "conj"), std::pair(Tensor::NEG, "neg")}) {
+    if (!(bits & bit)) continue;
+    Loop loop = find_elementwise(name)->loops[int(to->dtype)];
+    if (!loop) {
+      failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name,
+            dtype_class_name(to->dtype));
+    }
+    Operands operands;
+    operands.add(to);
+    operands.add_broadcast(from, to->sizes());
+    run_elementwise(loop, operands, to->sizes());
+    from = to;
+  }
+}
+
+void copy_lazy(Tensor* to, Tensor* from) {
+  TensorRef raw_to = raw_alias(to), raw_from = raw_alias(from);
+  uint16_t bits = (to->flags ^ from->flags) & Tensor::LAZY;
+  if (to->dtype != from->dtype) {
+    raw_from = resolved(from);
+    bits = to->flags & Tensor::LAZY;
+  }
+  copy_memory(raw_to.get(), raw_from.get());
+  apply_lazy(raw_to.get(), raw_to.get(), bits);
+}
+
+}  // namespace
+
+void copy_into(Tensor* to, Tensor* from) {
+  bool lazy = (to->flags | from->flags) & Tensor::LAZY;
+  if (to->is_meta() | (to->numel == 0) | lazy) {
+    if (lazy && !to->is_meta() && to->numel) copy_lazy(to, from);
+    return;
+  }
+  copy_memory(to, from);
+}
+
+TensorRef resolved(Tensor* t) {
+  if (!t->is_lazy()) return share(t);
+  TensorRef result = empty_like(t, t->dtype);
+  TensorRef raw = raw_alias(t);
+  if (!t->is_meta() && t->numel) apply_lazy(result.get(), raw.get(), t->flags & Tensor::LAZY);
+  return result;
 }
 
 TensorRef cast(Tensor* t, DType dtype) {
@@ -253,7 +330,13 @@ TensorRef clone(Tensor* t) {
 }
 
 void fill(Tensor* t, const void* element) {
-  if (t->is_meta() || t->numel == 0) return;
+  if (t->is_meta() | (t->numel == 0) | t->is_lazy()) {
+    if (t->is_meta() || t->numel == 0) return;
+    TensorRef one = new_tensor({}, t->dtype), raw = raw_alias(t);
+    std::memcpy(one->data(), element, size_t(t->itemsize()));
+    apply_lazy(one.get(), one.get(), t->flags & Tensor::LAZY);
+    return fill(raw.get(), one->data());
+  }
   Operands operands;
   operands.add(t);
   run_elementwise(elementwise_table().fill[int(t->dtype)], operands, t->sizes(), element);

@@ -36,6 +36,8 @@ struct Extra {
   uint64_t tangent_level;    // the dual level it belongs to
 };
 
+[[noreturn]] void fail_unresolved();  // a lazy view was read as if it were none
+
 struct Tensor {
   enum Flag : uint16_t {
     REQUIRES_GRAD = 1,  // a leaf that wants a gradient; tensors with a grad_fn require grad without it
@@ -46,6 +48,9 @@ struct Tensor {
     CUT_NO_GRAD = 32,
     CUT_DETACH = 64,
     ORIGIN_INHERITED = 128,  // storage->written is the line of the tensor this one was computed from
+    CONJ = 256,              // reads as the conjugate of what its memory holds
+    NEG = 512,               // reads as the negative of what its memory holds
+    LAZY = CONJ | NEG,       // see Note [lazy views], python/lazy_views.cpp
   };
 
   PyObject_HEAD PyObject* dict;
@@ -66,13 +71,23 @@ struct Tensor {
   Sizes strides() const { return {geometry + ndim, ndim}; }
   int64_t size(int d) const { return geometry[d]; }
   int64_t stride(int d) const { return geometry[ndim + d]; }
+  // Contiguous, and what is read is what the memory holds: never true of a lazy view.
   bool is_contiguous() const { return flags & CONTIGUOUS; }
+  bool is_lazy() const { return flags & LAZY; }
   bool requires_grad() const { return grad_fn || (flags & REQUIRES_GRAD); }
   Tensor* base() const { return extra ? extra->base : nullptr; }
   Device device() const { return storage->device; }
   bool is_meta() const { return storage->device.type == DeviceType::meta; }
   int itemsize() const { return dtype_size(dtype); }
-  char* data() const { return static_cast<char*>(storage->data) + offset * itemsize(); }
+  // Where the elements are. Code that reads or writes elements must not be given a lazy view; a build with
+  // the address sanitizer checks that. `address` is for those who only want to know where.
+  char* data() const {
+#ifdef __SANITIZE_ADDRESS__
+    if (is_lazy()) fail_unresolved();
+#endif
+    return address();
+  }
+  char* address() const { return static_cast<char*>(storage->data) + offset * itemsize(); }
   template <class T>
   T* data_as() const {
     return reinterpret_cast<T*>(data());
@@ -105,6 +120,7 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
 TensorRef empty_like(Tensor* t, DType dtype);
 
 void set_geometry(Tensor* t, Sizes sizes, Sizes strides);
+bool contiguous_geometry(Sizes sizes, Sizes strides);
 void contiguous_strides(Sizes sizes, int64_t* strides);
 bool is_dense(Sizes sizes, Sizes strides);  // non-overlapping and without gaps
 int64_t numel_of(Sizes sizes);              // throws on negative sizes and on overflow
@@ -121,6 +137,11 @@ TensorRef contiguous(Tensor* t);            // t itself if it is
 TensorRef clone(Tensor* t);                 // keeps dense strides
 void fill(Tensor* t, const void* element);  // one element of t's dtype
 TensorRef zeros(Sizes sizes, DType dtype, Device device = {});
+
+// Lazy views, see Note [lazy views], python/lazy_views.cpp.
+void set_lazy(Tensor* t, uint16_t bits);  // makes t one that reads so (0: as its memory is)
+TensorRef raw_alias(Tensor* t);           // what the memory under t holds
+TensorRef resolved(Tensor* t);            // t itself if it is not lazy, else its values in memory of their own
 
 // The result shape of broadcasting; throws torch's error naming sizes and dimension.
 struct Shape {

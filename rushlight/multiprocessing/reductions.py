@@ -77,11 +77,13 @@ def rebuild_typed_storage(storage: UntypedStorage, dtype: _C.dtype) -> TypedStor
 
 
 def rebuild_tensor(cls: type | None, storage: TypedStorage, metadata: tuple) -> _C.Tensor:
-    """The tensor on a storage that was sent: metadata is offset, size, stride and requires_grad."""
+    """The tensor on a storage that was sent: metadata is offset, size, stride, requires_grad and how to read."""
     from rushlight.nn.parameter import Parameter
 
-    offset, size, stride, requires_grad = metadata
+    offset, size, stride, requires_grad, lazy = metadata
     tensor = _C.on_storage(storage._untyped_storage._bytes, storage.dtype, offset, size, stride)
+    if lazy:
+        _C.set_lazy(tensor, *lazy)
     if cls is Parameter:
         return Parameter(tensor, requires_grad=requires_grad)
     if requires_grad:
@@ -104,7 +106,8 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     if tensor.device.type != "cpu":
         return tensor.__reduce_ex__(2)
     storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
-    metadata = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad
+    lazy = (tensor.is_conj(), tensor.is_neg()) if tensor.is_conj() or tensor.is_neg() else None
+    metadata = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad, lazy
     cls = None if type(tensor) is _C.Tensor else type(tensor)
     return rebuild_tensor, (cls, storage, metadata)
 

@@ -21,6 +21,7 @@ VARIANTS = {
     "asinh": ("", "", "AsinhBackward1", ""),
     "atanh": ("", "", "AtanhBackward1", ""),
     "polygamma": ("", "", "PolygammaBackward1", ""),
+    "conj": ("", "", "ConjPhysicalBackward1", ""),
     "xlogy": ("", "XlogyBackward1", "", ""),
 }  # fmt: skip
 
@@ -144,8 +145,6 @@ COMPOSED: dict[str, Any] = {
     "clip": _clamp,
     "clip_": _clamp,
     "complex": "ComplexBackward0",
-    "conj_physical": "ConjPhysicalBackward0",
-    "conj_physical_": "ConjPhysicalBackward1",
     "copysign": _number_second("CopysignBackward0", "CopysignBackward1"),
     "copysign_": _number_second("CopysignBackward0", "CopysignBackward1"),
     "diag": _diag,

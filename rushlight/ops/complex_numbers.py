@@ -20,12 +20,13 @@ ops = _C.ops
 
 @public
 def conj(input):
-    """The complex conjugate; real tensors are returned as they are.
+    """The complex conjugate, as a view that conjugates when it is read; real tensors are returned as they are.
 
-    >>> rushlight.conj(rushlight.tensor([1 + 2j]))
-    tensor([1.-2.j])
+    >>> x = rushlight.tensor([1 + 2j])
+    >>> x.conj(), x.conj().is_conj(), x.conj().data_ptr() == x.data_ptr()
+    (tensor([1.-2.j]), True, True)
     """
-    return ops.conj(input) if input.is_complex() else input
+    return ops.conj_view(input) if input.is_complex() else input
 
 
 @public
@@ -47,42 +48,48 @@ def conj_physical_(self):
 
 @public
 def resolve_conj(input):
-    """The tensor itself: conjugation is never put off here.
+    """The tensor itself, or the values of a conjugate view in memory of their own.
 
-    >>> rushlight.resolve_conj(rushlight.tensor([1 + 2j]))
-    tensor([1.+2.j])
+    >>> rushlight.resolve_conj(rushlight.tensor([1 + 2j]).conj()).is_conj()
+    False
     """
-    return input
+    return ops.clone(input) if _C.is_conj(input) else input
 
 
 @public
 def resolve_neg(input):
-    """The tensor itself: negation is never put off here.
+    """The tensor itself, or the values of a negative view in memory of their own.
 
-    >>> rushlight.resolve_neg(rushlight.tensor([1.0]))
-    tensor([1.])
+    >>> rushlight.resolve_neg(rushlight.tensor([1 + 2j]).conj().imag)
+    tensor([-2.])
     """
-    return input
+    return ops.clone(input) if _C.is_neg(input) else input
 
 
 @public
 def is_conj(input):
-    """Whether conjugation is put off; it never is.
+    """Whether the tensor reads as the conjugate of what its memory holds.
 
     >>> rushlight.is_conj(rushlight.tensor(1j).conj())
-    False
+    True
     """
-    return False
+    return _C.is_conj(input)
 
 
 @public
 def is_neg(input):
-    """Whether negation is put off; it never is.
+    """Whether the tensor reads as the negative of what its memory holds.
 
-    >>> rushlight.is_neg(rushlight.tensor(1j))
-    False
+    >>> rushlight.is_neg(rushlight.tensor(1j).conj().imag)
+    True
     """
-    return False
+    return _C.is_neg(input)
+
+
+def _pairs(input):
+    """The complex numbers as pairs, without reading them; and whether the second is to be negated."""
+    conjugate = _C.is_conj(input)
+    return ops.view_as_real(ops.conj_view(input) if conjugate else input), conjugate
 
 
 @public
@@ -92,7 +99,7 @@ def real(input):
     >>> rushlight.real(rushlight.tensor([1 + 2j]))
     tensor([1.])
     """
-    return ops.select(ops.view_as_real(input), -1, 0) if input.is_complex() else input
+    return ops.select(_pairs(input)[0], -1, 0) if input.is_complex() else input
 
 
 @public
@@ -104,7 +111,8 @@ def imag(input):
     """
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return ops.select(ops.view_as_real(input), -1, 1)
+    pairs, conjugate = _pairs(input)
+    return ops.select(ops.neg_view(pairs) if conjugate else pairs, -1, 1)
 
 
 @public

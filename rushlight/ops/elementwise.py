@@ -203,7 +203,7 @@ derivative("clamp_min_scalar", x=lambda g, x, s: _masked(g, ops.ge(x, s)), node=
 derivative("clamp_max_scalar", x=lambda g, x, s: _masked(g, ops.le(x, s)), node="ClampMaxBackward0")
 
 # ---- complex parts
-derivative("conj", x=lambda g: _conj(g))
+derivative("conj", x=lambda g: _conj(g), node="ConjPhysicalBackward0")
 derivative("real", x=lambda g: g)
 derivative("imag", x=lambda g: g * 1j)
 derivative("angle", x=lambda g, x: _angle_rule(g, x))

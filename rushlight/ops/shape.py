@@ -81,6 +81,8 @@ derivative(
 )
 derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_backward(g, x_shape, dim, size, step))
 derivative("alias", x=lambda g: g)
+derivative("conj_view", x=lambda g: FUNCTIONS["conj"](g), node="ConjBackward0")
+derivative("neg_view", x=lambda g: -g)
 derivative("view_as_real", x=lambda g: ops.view_as_complex(ops.contiguous_copy(g)))
 derivative("view_as_complex", x=lambda g: ops.view_as_real(ops.contiguous_copy(g)))
 derivative("split", x=lambda gs, dim: _cat_pieces(gs, dim))
@@ -160,8 +162,10 @@ def view(self, *size, dtype=None):
 
 
 def _view_dtype(self, dtype):
-    if dtype == self.dtype:
+    if dtype == self.dtype and not (_C.is_conj(self) or _C.is_neg(self)):
         return ops.alias(self)
+    if _C.is_conj(self) or _C.is_neg(self):
+        return _C.view_dtype(self, dtype)  # says why not
     if (dtype == _C.float32 and self.dtype == _C.complex64) or (
         dtype == _C.float64 and self.dtype == _C.complex128
     ):

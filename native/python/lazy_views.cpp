@@ -1,0 +1,141 @@
+// Conjugates and negatives that are computed when they are read.
+//
+// Note [lazy views]
+// x.conj() of a complex tensor is a view of x with the flag CONJ, the imaginary part of that one with NEG:
+// whoever reads such a tensor must conjugate or negate what its memory holds, whoever writes it must do so
+// first. Three rules keep this away from the operations of ordinary tensors, which have not one test more:
+//   - A lazy tensor always has a base (`set_lazy` sees to it). `call` and the engine ask for one anyway, since
+//     views need more care; only behind that question do they look for the flags, and resolve.
+//   - A lazy tensor never has the flag CONTIGUOUS, whatever its strides, so that every path for contiguous
+//     memory leaves it alone. `contiguous`, `clone`, `cast` and `copy_into` give its values.
+//   - View primitives pass the flags on (`new_view`). All others see resolved copies of their inputs
+//     (`forward_resolved`), and a lazy target of an in-place write is computed aside and copied back. History
+//     is recorded with the tensors as they were given, so that what is saved is the lazy view.
+// Memory is only looked at through Tensor::data(), which refuses lazy views in builds with the address
+// sanitizer.
+#include "lazy_views.h"
+
+#include <algorithm>
+
+namespace rl {
+
+void check_writable(Tensor* out);
+
+namespace {
+
+bool is_lazy(PyObject* o) { return is_tensor(o) && as_tensor(o)->is_lazy(); }
+
+// A list of tensors with the lazy ones resolved; null if there are none.
+PyObject* resolved_list(PyObject* list) {
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  bool any = false;
+  for (Py_ssize_t k = 0; k < n; k++) any |= is_lazy(PySequence_Fast_GET_ITEM(list, k));
+  if (!any) return nullptr;
+  Ref<PyObject> tuple = checked(PyTuple_New(n));
+  for (Py_ssize_t k = 0; k < n; k++) {
+    PyObject* o = PySequence_Fast_GET_ITEM(list, k);
+    PyTuple_SET_ITEM(tuple.get(), k, is_lazy(o) ? resolved(as_tensor(o)).release_object() : Py_NewRef(o));
+  }
+  return tuple.release();
+}
+
+Tensor* input(PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "expected a Tensor, got %s", Py_TYPE(o)->tp_name);
+  return as_tensor(o);
+}
+
+PyObject* flipped_view(Tensor* t, uint16_t bit) {
+  TensorRef view = new_view(t, t->sizes(), t->strides(), t->offset);
+  set_lazy(view.get(), (t->flags ^ bit) & Tensor::LAZY);
+  return view.release_object();
+}
+
+PyObject* conj_view_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* t = input(args[0]);
+  if (!is_complex(t->dtype)) fail(PyExc_RuntimeError, "only complex tensors have a conjugate view");
+  return flipped_view(t, Tensor::CONJ);
+}
+PyObject* neg_view_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  return flipped_view(input(args[0]), Tensor::NEG);
+}
+
+// set_lazy(tensor, conj, neg): how the tensor reads its memory from now on.
+PyObject* py_set_lazy(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 3) fail(PyExc_TypeError, "set_lazy(tensor, conj, neg) expected");
+    Tensor* t = input(args[0]);
+    bool conj = args[1] == Py_True, neg = args[2] == Py_True;
+    if (conj && !is_complex(t->dtype)) fail(PyExc_RuntimeError, "only complex tensors have a conjugate bit");
+    set_lazy(t, uint16_t((conj ? Tensor::CONJ : 0) | (neg ? Tensor::NEG : 0)));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_is_conj(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::CONJ); });
+}
+PyObject* py_is_neg(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::NEG); });
+}
+
+PyMethodDef functions[] = {
+    {"set_lazy", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_lazy)), METH_FASTCALL, nullptr},
+    {"is_conj", py_is_conj, METH_O, "Whether the tensor reads as the conjugate of what its memory holds."},
+    {"is_neg", py_is_neg, METH_O, "Whether the tensor reads as the negative of what its memory holds."},
+    {nullptr, nullptr, 0, nullptr}};
+
+ModuleInit init([](PyObject* module) {
+  define("conj_view(x)", conj_view_forward, Primitive::VIEW);
+  define("neg_view(x)", neg_view_forward, Primitive::VIEW);
+  PyModule_AddFunctions(module, functions);
+});
+
+}  // namespace
+
+PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* out) {
+  if (op.options & Primitive::VIEW) return op.forward(op, args, out);
+  std::vector<Ref<PyObject>> held;
+  std::vector<PyObject*> values(args, args + op.args.size());
+  TensorRef target;
+  if (out && out->is_lazy()) {
+    if (op.name != "fill") check_writable(out);
+    target = resolved(out);
+  }
+  for (PyObject*& value : values) {
+    if (target && value == out->object()) {
+      value = target->object();
+    } else if (is_lazy(value)) {
+      held.emplace_back(resolved(as_tensor(value)).release_object());
+      value = held.back().get();
+    } else if (PyTuple_Check(value) || PyList_Check(value)) {
+      PyObject* list = resolved_list(value);
+      if (!list) continue;
+      held.emplace_back(list);
+      value = list;
+    }
+  }
+  if (!target) return op.forward(op, values.data(), out);
+  Ref<PyObject> result(op.forward(op, values.data(), target.get()));
+  if (!result) return nullptr;
+  copy_into(out, target.get());
+  return Py_NewRef(out->object());
+}
+
+TensorRef flip_lazy(Tensor* t, uint16_t bits) {
+  static Primitive& conj = primitive("conj_view");
+  static Primitive& neg = primitive("neg_view");
+  TensorRef view = share(t);
+  if (bits & Tensor::CONJ) view = call_on(conj, view.get());
+  if (bits & Tensor::NEG) view = call_on(neg, view.get());
+  return view;
+}
+
+TensorRef flipped(Tensor* t, uint16_t bits) {
+  static Primitive& conj = primitive("conj");
+  static Primitive& neg = primitive("neg");
+  TensorRef result = share(t);
+  if (bits & Tensor::CONJ) result = call_on(conj, result.get());
+  if (bits & Tensor::NEG) result = call_on(neg, result.get());
+  return result;
+}
+
+}  // namespace rl
