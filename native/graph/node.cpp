@@ -487,7 +487,9 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
 }
 
 void release_saved(Node* node, Source by) {
-  if (node->kind == Node::copy_slices && node->extra && node->extra->inner)
+  // The operation inside is a node of its own too where a second derivative leads through its result.
+  if (node->kind == Node::copy_slices && node->extra && node->extra->inner &&
+      Py_REFCNT(node->extra->inner->object()) == 1)
     release_saved(node->extra->inner, by);
   if (node->kind == Node::custom && !node->released) {
     node->released = true;
