@@ -80,6 +80,7 @@ from rushlight._checks import _check_value as _check_value
 from rushlight._checks import _check_with as _check_with
 from rushlight._underscored import _chunk_cat as _chunk_cat
 from rushlight._private import _conj as _conj
+from rushlight._private import _conj_copy as _conj_copy
 from rushlight._private import _conj_physical as _conj_physical
 from rushlight._private import _dim_arange as _dim_arange
 from rushlight._compile import _disable_dynamo as _disable_dynamo
@@ -91,6 +92,7 @@ from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight._private import _neg_view as _neg_view
 from rushlight.nn.functional.attention import _scaled_dot_product_attention_math as _scaled_dot_product_attention_math
+from rushlight._private import _neg_view_copy as _neg_view_copy
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax

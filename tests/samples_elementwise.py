@@ -91,7 +91,8 @@ unary(
         ),
     ],
 )
-unary("conj", lambda v: complex(v).conjugate(), view=True)
+unary("conj", lambda v: complex(v).conjugate(), view=True, covers=("conj_view",))
+unary("_neg_view", lambda v: -v, view=True, strict=False, covers=("neg_view",))
 unary("resolve_conj")
 unary("resolve_neg")
 unary("conj_physical", lambda v: complex(v).conjugate(), inplace=True)
