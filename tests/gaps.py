@@ -35,10 +35,6 @@ def gap(entry: str, forms: str, reason: str, hidden: str = "") -> None:
 
 # ---- not there yet
 NO_SPARSE = "sparse=True: there are no sparse gradients"
-LAZY = "conjugates at once, where torch makes a view that conjugates when it is read"
-gap("conj", "function method", LAZY)
-gap("H", "function", LAZY)
-gap("mH", "function", LAZY)
 gap("nn.functional.embedding", "", NO_SPARSE, hidden="function")
 
 NO_HALF_COMPLEX = "there is no dtype of two halves (torch.complex32)"

@@ -212,9 +212,9 @@ def test_what_is_refused():
         with pytest.raises(error, match=words):
             call()
     pytest.importorskip("numpy")
-    with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that has conjugate bit set"):
+    with pytest.raises(RuntimeError, match="on Tensor that has conjugate bit set"):
         c.numpy()
-    with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that has negative bit set"):
+    with pytest.raises(RuntimeError, match="on Tensor that has negative bit set"):
         c.imag.numpy()
     assert c.numpy(force=True).tolist() == c.tolist()
 

@@ -4,7 +4,8 @@
 // x.conj() of a complex tensor is a view of x with the flag CONJ, the imaginary part of that one with NEG:
 // whoever reads such a tensor must conjugate or negate what its memory holds, whoever writes it must do so
 // first. Three rules keep this away from the operations of ordinary tensors, which have not one test more:
-//   - A lazy tensor always has a base (`set_lazy` sees to it). `call` and the engine ask for one anyway, since
+//   - A lazy tensor always has a base (`set_lazy` sees to it). `call` and the engine ask for one anyway,
+//   since
 //     views need more care; only behind that question do they look for the flags, and resolve.
 //   - A lazy tensor never has the flag CONTIGUOUS, whatever its strides, so that every path for contiguous
 //     memory leaves it alone. `contiguous`, `clone`, `cast` and `copy_into` give its values.

@@ -77,7 +77,7 @@ def rebuild_typed_storage(storage: UntypedStorage, dtype: _C.dtype) -> TypedStor
 
 
 def rebuild_tensor(cls: type | None, storage: TypedStorage, metadata: tuple) -> _C.Tensor:
-    """The tensor on a storage that was sent: metadata is offset, size, stride, requires_grad and how to read."""
+    """The tensor on a storage that was sent: metadata is offset, size, stride, requires_grad and bits."""
     from rushlight.nn.parameter import Parameter
 
     offset, size, stride, requires_grad, lazy = metadata

@@ -20,7 +20,7 @@ ops = _C.ops
 
 @public
 def conj(input):
-    """The complex conjugate, as a view that conjugates when it is read; real tensors are returned as they are.
+    """The complex conjugate, as a view that conjugates when it is read; a real tensor is returned as it is.
 
     >>> x = rushlight.tensor([1 + 2j])
     >>> x.conj(), x.conj().is_conj(), x.conj().data_ptr() == x.data_ptr()
