@@ -91,8 +91,8 @@ from rushlight._private import _is_zerotensor as _is_zerotensor
 from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight._private import _neg_view as _neg_view
-from rushlight.nn.functional.attention import _scaled_dot_product_attention_math as _scaled_dot_product_attention_math
 from rushlight._private import _neg_view_copy as _neg_view_copy
+from rushlight.nn.functional.attention import _scaled_dot_product_attention_math as _scaled_dot_product_attention_math
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax

@@ -239,6 +239,16 @@ def test_copies_and_files():
     assert k.is_conj() and k.tolist() == [-7j] and (k * 1).tolist() == [-7j]
 
 
+def test_a_view_again_on_another_base():
+    x = numbers()
+    for view in (x.conj(), x.conj()[1:], x.conj().imag, torch._neg_view(x.conj()).real):
+        again = view._view_func(x * 2j)
+        assert facts(again)[:2] == facts(view)[:2]
+    assert x.conj()[1:]._view_func(x * 2).tolist() == [6 + 2j]
+    assert x.conj().imag._view_func(x * 2).tolist() == [-4.0, 2.0]
+    assert same(x.conj()._rev_view_func_unsafe(x.conj()), x)
+
+
 # ---- gradients
 
 

@@ -16,6 +16,13 @@ def _strided(base: Tensor, size, stride, offset):
     return ops.as_strided(base, tuple(size), tuple(stride), offset, base.stride(), base.storage_offset())
 
 
+def _read_like(memory: Tensor, tensor: Tensor):
+    """`memory` conjugated and negated as `tensor` does it with its own when it is read, or the other way."""
+    if tensor.is_conj():
+        memory = ops.conj_view(memory)
+    return ops.neg_view(memory) if tensor.is_neg() else memory
+
+
 def _geometry(tensor: Tensor):
     return tensor.shape, tensor.stride(), tensor.storage_offset()
 
@@ -34,6 +41,7 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
         return None
     size, stride, offset = _geometry(self)
     start = base.storage_offset()
+    new_base = _read_like(new_base, base)
     if self.is_complex() and not base.is_complex():
         pairs = _strided(new_base, (new_base.numel() // 2, 2), (2, 1), new_base.storage_offset())
         whole, start = ops.view_as_complex(pairs), start // 2
@@ -41,7 +49,7 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
         whole, start = ops.view_as_real(new_base), 2 * start
     else:
         whole = new_base
-    return _strided(whole, size, stride, offset - start + whole.storage_offset())
+    return _read_like(_strided(whole, size, stride, offset - start + whole.storage_offset()), self)
 
 
 @method
@@ -61,9 +69,9 @@ def _rev_view_func_unsafe(self, new_view):
     base = self._base
     if base is None:
         return None
-    whole = new_view
+    whole = new_view = _read_like(new_view, self)
     if self.is_complex() and not base.is_complex():
         whole = ops.view_as_real(_strided(new_view, (base.numel() // 2,), (1,), 0))
     elif base.is_complex() and not self.is_complex():
         whole = ops.view_as_complex(_strided(new_view, (base.numel(), 2), (2, 1), 0))
-    return _strided(whole, *_geometry(base))
+    return _read_like(_strided(whole, *_geometry(base)), base)
