@@ -114,17 +114,22 @@ void store_element(PyObject* o, DType dtype, char* to) {
     if (is_list_like(o)) failf(PyExc_TypeError, "not a sequence");
     failf(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
   }
-  if (is_integral(dtype) && (s.kind == Scalar::floating) && !std::isfinite(s.d)) {
-    fail(
-        std::isnan(s.d) ? PyExc_ValueError : PyExc_OverflowError,
-        std::isnan(s.d) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
-  }
   if (s.kind == Scalar::complex_ && !is_complex(dtype)) {
     fail(PyExc_TypeError, is_integral(dtype) ? "'complex' object cannot be interpreted as an integer"
                                              : "must be real number, not complex");
   }
-  if (is_integral(dtype)) store_checked(s, dtype, to);
-  else s.store(dtype, to);
+  if (is_integral(dtype)) {
+    constexpr int64_t low[] = {-255, -128, -32768, INT32_MIN, INT64_MIN};
+    constexpr int64_t high[] = {255, 127, 32767, INT32_MAX, INT64_MAX};
+    int64_t least = low[int(dtype)], most = high[int(dtype)];
+    bool fits = s.kind == Scalar::floating ? s.d > double(least) - 1 && s.d < double(most) + 1
+                                           : s.i >= least && s.i <= most;
+    if (!fits) {
+      constexpr const char* names[] = {"uint8", "int8", "int16", "int32", "int64"};
+      failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", names[int(dtype)]);
+    }
+  }
+  s.store(dtype, to);
 }
 
 void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char*& to) {
@@ -217,7 +222,9 @@ PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
     read_sizes(args[0], sizes, "empty_strided", "size");
     read_sizes(args[1], strides, "empty_strided", "stride");
     if (sizes.ndim != strides.ndim) {
-      failf(PyExc_RuntimeError, "mismatch in length of strides and shape");
+      failf(PyExc_RuntimeError,
+            "dimensionality of sizes (%d) must match dimensionality of strides (%d)", sizes.ndim,
+            strides.ndim);
     }
     int64_t room = 1;
     bool overflow = false;

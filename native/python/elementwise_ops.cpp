@@ -348,10 +348,19 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
   if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;
   Loop loop = entry.loops[int(compute)];
-  if (!loop) fail_dtype(entry.name, compute);
   DType result_dtype = entry.out == OutType::same      ? compute
                        : entry.out == OutType::boolean ? DType::b1
                                                        : to_real(compute);
+  auto check_cast = [&] {
+    if (out && !can_cast(result_dtype, out->dtype)) {
+      failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+            dtype_class_name(result_dtype), dtype_class_name(out->dtype));
+    }
+  };
+  if (!loop) {
+    check_cast();
+    fail_dtype(entry.name, compute);
+  }
   // Shape and layout of the result.
   Shape shape;
   Tensor* full = nullptr;  // an operand that has the shape of the result already
@@ -374,10 +383,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }
-    if (!can_cast(result_dtype, out->dtype)) {
-      failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
-            dtype_class_name(result_dtype), dtype_class_name(out->dtype));
-    }
+    check_cast();
     if (!meta) check_writable(out);
     own = out->dtype == result_dtype;
   }

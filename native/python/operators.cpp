@@ -322,7 +322,7 @@ PyObject* to_float(PyObject* self) {
     if (asks_protocol(self)) return through_protocol("__float__", self);
     warn_of_lost_history(as_tensor(self));
     Scalar s = sole_number(self);
-    if (s.kind == Scalar::complex_)
+    if (s.kind == Scalar::complex_ && s.imag != 0)
       fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(s.real_value());
   });
@@ -332,9 +332,9 @@ PyObject* to_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (asks_protocol(self)) return through_protocol("__int__", self);
     Scalar s = sole_number(self);
-    if (s.kind == Scalar::complex_)
+    if (s.kind == Scalar::complex_ && s.imag != 0)
       fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
-    return s.kind == Scalar::floating ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
+    return s.kind == Scalar::floating || s.kind == Scalar::complex_ ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
   });
 }
 

@@ -418,7 +418,8 @@ PyObject* get_transposed(PyObject* self, void* last_two) {
           "will "
           "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
           "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.";
-      if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+      Ref<PyObject> said = checked(PyObject_CallMethod(module.get(), "warn_once", "s", text.c_str()));
     }
     Ref<PyObject> dims = checked(PyTuple_New(t->ndim));
     for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLong(t->ndim - 1 - d));
@@ -482,7 +483,7 @@ Py_ssize_t tensor_length(PyObject* self) {
   return Py_ssize_t(t->size(0));
 }
 
-Py_hash_t tensor_hash(PyObject* self) { return _Py_HashPointer(self); }
+Py_hash_t tensor_hash(PyObject* self) { return Py_hash_t(self); }  // id(), as torch has it
 
 PyMethodDef methods[] = {{"is_inference", get_is_inference, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -59,6 +59,8 @@ PyObject* dtype_to_real(PyObject* self, PyObject*) {
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (only(self)) fail_named_only(self);
+    if (!is_differentiable(dt(self)))
+      failf(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", dtype_class_name(dt(self)));
     return Py_NewRef(dtypes[int(is_complex(dt(self)) ? dt(self) : to_complex(dt(self)))]);
   });
 }

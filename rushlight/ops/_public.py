@@ -259,9 +259,11 @@ def needs_values(name: str, *tensors: Tensor) -> None:
         )
 
 
-def in_place(name: str, primitive: _C.Primitive | None = None, second: str = "other") -> None:
+def in_place(
+    name: str, primitive: _C.Primitive | None = None, second: str = "other", numbers: bool = True
+) -> None:
     """Gives Tensor the method `<name>_` that runs the primitive in place on the tensor alone, or with one
-    more operand, called `second`."""
+    more operand, called `second`, which may be a number unless `numbers` says no."""
     primitive = primitive or getattr(_C.ops, name)
     run = _C.in_place
 
@@ -274,7 +276,11 @@ def in_place(name: str, primitive: _C.Primitive | None = None, second: str = "ot
     def with_other(self, other):
         return run(primitive, self, other)
 
-    method: Any = with_values if second == "values" else with_other
+    def with_tensor(self, other):
+        check_tensor(other, f"{name}_", "other", 1)
+        return run(primitive, self, other)
+
+    method: Any = with_values if second == "values" else with_other if numbers else with_tensor
     if len(primitive.args) == 1:
         method = alone
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from rushlight import _C
+from rushlight._warn import warn_once
 from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
@@ -306,6 +307,10 @@ def meshgrid(*tensors, indexing=None):
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if t.device != tensors[0].device:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
+        )
     swapped = indexing == "xy" and len(tensors) >= 2
     if swapped:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -379,6 +384,16 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indic
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
                 f"{indices_or_sections.device}"
+            )
+        if indices_or_sections.dtype != _C.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{type_name(indices_or_sections.dtype)}"
+            )
+        if indices_or_sections.dim() > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                f"one-dimensional tensor, but got a tensor with {indices_or_sections.dim()} dims"
             )
         indices_or_sections = indices_or_sections.tolist()
     length = input.size(dim)
@@ -586,7 +601,10 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if isinstance(repeats, int):
         shape = tuple(input.shape)
         if output_size is not None and output_size != shape[dim] * repeats:
-            raise RuntimeError("allocated size does not match required size")
+            raise RuntimeError(
+                f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats} but got "
+                f"{output_size}"
+            )
         wide = ops.expand(ops.unsqueeze(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
         return ops.view(ops.contiguous_copy(wide), (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
     if repeats.dim() > 1:

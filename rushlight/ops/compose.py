@@ -10,6 +10,7 @@ from rushlight.ops._public import (
     Tensor,
     check_tensor,
     function,
+    invalid_combination,
     method,
     needs_values,
     public,
@@ -99,6 +100,14 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     >>> rushlight.isin(rushlight.tensor([1, 2, 3]), rushlight.tensor([2, 3]))
     tensor([False,  True,  True])
     """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        rest = ", *, bool assume_unique = False, bool invert = False, Tensor out = None"
+        raise invalid_combination(
+            "isin", (elements, test_elements),
+            f"Tensor elements, Tensor test_elements{rest}",
+            f"Number element, Tensor test_elements{rest}",
+            f"Tensor elements, Number test_element{rest}",
+        )  # fmt: skip
     if not isinstance(elements, Tensor):
         elements = _C.from_data(elements, None, None)
     if not isinstance(test_elements, Tensor):
@@ -624,6 +633,8 @@ def _in_place_view(name):
     view = FUNCTIONS[name]
 
     def method_(self, *args, **kwargs):
+        if name == "t" and self.dim() > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
         return _C.become_view(self, view(self, *args, **kwargs))
 
     method_.__name__ = method_.__qualname__ = f"{name}_"

@@ -6,6 +6,7 @@ import math
 import operator
 
 from rushlight import _C
+from rushlight._warn import warn
 from rushlight.ops._public import (
     Tensor,
     dims,
@@ -533,6 +534,14 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     tensor([1., 2.])
     """
     _checked(layout, pin_memory)
+    if isinstance(data, Tensor):
+        warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "tensor.new_tensor(sourceTensor)."
+        )
+        made = data.detach().to(dtype=dtype or self.dtype, device=device or self.device, copy=True)
+        return _finish(made, requires_grad)
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 

@@ -204,7 +204,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
     public(function, aliases=aliases)
     if inplace:
         for each in (name, *aliases):
-            in_place(each, op)
+            in_place(each, op, numbers=bool(numbers))
 
 
 _binary("mul", "input * other.", "[1.0, 4.0]", "[2.0, 4.0]", "[ 2., 16.]", "multiply", numbers="tensors")

@@ -265,6 +265,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{type_name(input.dtype)}"
         )
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
+            f"complex dtype. Got: {type_name(dtype)}"
+        )
     result = ops.nansum(input, dim, keepdim, dtype) / ops.sum_dim(ops.eq(input, input), dim, keepdim, None)
     return result if out is None else write_out(out, result)
 
@@ -601,6 +606,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
             return result
         return write_out(out, result, exact="expected scalar_type {result} but found {out}")
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
+    if len({piece.dim() for piece in pieces}) > 1:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     if len(pieces) > 1:
         input = FUNCTIONS["cat"](pieces, dim)
     # Nothing is left after as many steps as there are elements.

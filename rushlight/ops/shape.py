@@ -311,6 +311,10 @@ def adjoint(input):
     tensor([[1.-2.j],
             [0.-3.j]])
     """
+    if input.dim() == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
     return ops.transpose(input, -2, -1).conj()
 
 
