@@ -5,6 +5,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "forward_mode.h"
 #include "functions.h"
 #include "lazy_views.h"
 #include "tensor_type.h"
@@ -296,6 +297,24 @@ PyObject* py_check_inplace(PyObject*, PyObject* o) {
   });
 }
 
+// before_write(tensor): what it holds now with the history that it has now, for a composed operation that
+// writes over it: what that saves of its input must not be found overwritten. The tensor itself where nothing
+// is recorded.
+PyObject* py_before_write(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o, "before_write");
+    if (!modes.grad || !is_plain_tensor(o)) return Py_NewRef(o);
+    if (t->base()) refresh_view(t);
+    if (!t->grad_fn) return Py_NewRef(o);
+    TensorRef kept = clone(t);
+    if (modes.forward) share_tangent(t, kept.get(), true);
+    Py_INCREF(t->grad_fn->object());
+    kept->grad_fn = t->grad_fn;
+    kept->output_nr = t->output_nr;
+    return kept.release_object();
+  });
+}
+
 // become(tensor, result): the general in-place form. `result` was computed out of place from `tensor`; its
 // values are copied into `tensor`, which takes over its history.
 PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -427,6 +446,7 @@ PyMethodDef functions[] = {
     {"conj", py_conj, METH_O, nullptr},
     {"note_write", py_note_write, METH_O, nullptr},
     {"check_inplace", py_check_inplace, METH_O, nullptr},
+    {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
     {"is_grad_enabled", get_mode<&Modes::grad>, METH_NOARGS, nullptr},
     {"set_grad_enabled", set_mode<&Modes::grad>, METH_O, nullptr},

@@ -296,7 +296,9 @@ def in_place_of(function: Callable, name: str | None = None) -> None:
 
     def method(self, *args, **kwargs):
         _C.check_inplace(self)
-        return become(self, function(self, *args, **kwargs))
+        before = _C.before_write(self)
+        result = function(before, *args, **kwargs)
+        return self if result is before else become(self, result)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."

@@ -210,7 +210,8 @@ def _logit(x, eps=None):
 @method
 def logit_(self, eps=None):
     """In-place version of logit."""
-    return _C.become(self, _logit(self, eps))
+    _C.check_inplace(self)
+    return _C.become(self, _logit(_C.before_write(self), eps))
 
 
 # ---- diagonals

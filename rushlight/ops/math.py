@@ -508,7 +508,7 @@ _POWER_DTYPE = "float_power has dtype {out} but the operation's result requires 
 def float_power_(self, exponent):
     """In-place version of :meth:`float_power`."""
     _C.check_inplace(self)
-    result = float_power(self, exponent)
+    result = float_power(_C.before_write(self), exponent)
     if result.dtype != self.dtype:
         needed = {"out": type_name(self.dtype), "result": type_name(result.dtype)}
         raise RuntimeError("the base given to " + _POWER_DTYPE.replace("power", "power_", 1).format(**needed))
