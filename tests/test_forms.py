@@ -222,3 +222,32 @@ def test_backends_can_be_asked_and_set():
 def test_names_that_live_elsewhere_can_be_imported():
     for name in rushlight._LAZY_NAMES:
         assert getattr(rushlight, name) is not None, name
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: y.cumprod_(0), lambda y: y.ldexp_(rushlight.tensor(2.0)), lambda y: y.nan_to_num_(),
+        lambda y: y.polygamma_(1), lambda y: y.logit_(), lambda y: y[1:].logit_(), lambda y: y.sinc_(),
+        lambda y: y.view(2, 2).renorm_(2, 0, 0.5), lambda y: y.clamp_(rushlight.full((4,), 0.4)),
+    ],
+)  # fmt: skip
+def test_composed_in_place_forms_are_differentiable(write):
+    """Their rules read the input, which is written over by then."""
+
+    def function(x):
+        y = x * 1
+        write(y)
+        return y * x
+
+    x = rushlight.tensor([0.2, 0.5, 0.7, 0.3], dtype=rushlight.float64, requires_grad=True)
+    assert rushlight.autograd.gradcheck(function, x)
+    assert rushlight.autograd.gradgradcheck(function, x)
+
+
+def test_the_gradient_of_a_bound_that_is_just_met_is_the_inputs():
+    x = rushlight.tensor([0.25, 0.5], requires_grad=True)
+    bound = rushlight.tensor([0.25, 0.5], requires_grad=True)
+    for clamp in (rushlight.clamp_min, rushlight.clamp_max, rushlight.clamp):
+        gradients = rushlight.autograd.grad(clamp(x, bound).sum(), (x, bound))
+        assert [g.tolist() for g in gradients] == [[1.0, 1.0], [0.0, 0.0]]

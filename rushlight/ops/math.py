@@ -592,9 +592,9 @@ def _clamp_call(input, low, high):
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         if low is None:
-            return ops.minimum, (input, high)
+            return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
         if high is None:
-            return ops.maximum, (input, low)
+            return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
         return ops.clamp, (input, low, high)
     if low is None:
         return ops.clamp_max_scalar, (input, high)
@@ -607,7 +607,25 @@ def _clamp_call(input, low, high):
 def clamp_(self, min=None, max=None):
     """In-place version of clamp."""
     op, args = _clamp_call(self, min, max)
+    if op in (_at_most, _at_least):
+        _C.check_inplace(self)
+        return _C.become(self, op(_C.before_write(self), args[1]))
     return _C.in_place(op, *args)
+
+
+def _differentiated(*tensors):
+    if _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return True
+    return any(_C.tangent(t) is not None for t in tensors)
+
+
+# minimum and maximum share the gradient of a tie; here it is all the input's.
+def _at_most(input, bound):
+    return ops.where(ops.logical_or(ops.gt(input, bound), ops.isnan(bound)), bound, input)
+
+
+def _at_least(input, bound):
+    return ops.where(ops.logical_or(ops.lt(input, bound), ops.isnan(bound)), bound, input)
 
 
 def _check_bound(name, input, bound, value):
