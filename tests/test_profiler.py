@@ -43,8 +43,24 @@ def test_nothing_is_measured_outside():
     with autograd_profiler.profile(enabled=False) as nothing:
         _ = torch.ones(2) + 1
     assert nothing is None
-    with autograd_profiler.profile(), pytest.raises(RuntimeError, match="already enabled"):
-        _ = autograd_profiler.profile().__enter__()
+    # The inner of two takes over, as in torch.
+    with autograd_profiler.profile() as outer, pytest.warns(UserWarning, match="already enabled"):
+        with autograd_profiler.profile() as inner:
+            _ = torch.ones(2).exp()
+    assert len(outer.function_events) == 0 and inner.function_events[-1].name == "aten::exp"
+
+
+def test_events_of_a_backward():
+    x = torch.ones(3, requires_grad=True)
+    with autograd_profiler.profile(profile_memory=True) as measured:
+        (x * 2).sum(dim=None).backward()
+    names = [event.name for event in measured.function_events]
+    assert "torch::autograd::AccumulateGrad" in names and "SumBackward1" in names
+    assert all(event.fwd_thread == 1 for event in measured.function_events if "Backward" in event.name)
+    with autograd_profiler.profile(profile_memory=True) as measured:
+        _ = torch.rand(10, 10)
+    memory = {event.key: event.cpu_memory_usage for event in measured.key_averages()}
+    assert memory["aten::rand"] == 400 and measured.trace_id
 
 
 def test_memory_and_table():

@@ -289,7 +289,12 @@ void Run::execute(Node* node) {
       TensorRef arrived = extra && extra->posthooks ? grad : TensorRef();
       if (grad) {
         if (!create_graph) mark_cut(grad.get(), source);
-        accumulate_grad(node->leaf(), std::move(grad), create_graph);
+        if (profiling()) {
+          Timing timing("torch::autograd::AccumulateGrad");
+          accumulate_grad(node->leaf(), std::move(grad), create_graph);
+        } else {
+          accumulate_grad(node->leaf(), std::move(grad), create_graph);
+        }
       }
       run_post_hooks(node, std::move(arrived));
     }

@@ -69,7 +69,7 @@ int32_t begin(std::string name, int32_t scope, int64_t sequence) {
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
   PyObject* stack = stacks_wanted ? current_stack() : nullptr;
-  events.push_back({std::move(name), now(), 0, int64_t(memory_stats().in_use), parent, scope, sequence,
+  events.push_back({std::move(name), now(), 0, int64_t(requested_memory()), parent, scope, sequence,
                     nullptr, nullptr, stack});
   innermost = index;
   return index;
@@ -79,7 +79,7 @@ void finish(int32_t index) {
   if (index < 0 || index >= int32_t(events.size())) return;  // the profiler was stopped meanwhile
   Event& event = events[size_t(index)];
   event.end = now();
-  event.memory = int64_t(memory_stats().in_use) - event.memory;
+  event.memory = int64_t(requested_memory()) - event.memory;
   innermost = event.parent;
 }
 

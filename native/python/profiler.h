@@ -6,6 +6,8 @@ namespace rl {
 
 bool profiling();  // whether something is being measured, in whatever thread
 
+size_t requested_memory();  // bytes in use, as tensors asked for them (tensor/storage.cpp)
+
 // Notes a call of a public function between its construction and its end, if this thread is measured.
 struct CallTiming {
   CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t count);

@@ -58,6 +58,8 @@ void trim(size_t limit) {
   }
 }
 
+size_t requested = 0;  // of stats.in_use, without what size classes add
+
 void* allocate_block(size_t nbytes) {
   if (nbytes > (size_t(1) << 47)) return nullptr;
   int c = size_class(nbytes);
@@ -76,6 +78,7 @@ void* allocate_block(size_t nbytes) {
     }
   }
   stats.requests++;
+  requested += nbytes;
   stats.in_use += size;
   if (stats.in_use > stats.peak) stats.peak = stats.in_use;
   return block;
@@ -84,6 +87,7 @@ void* allocate_block(size_t nbytes) {
 void free_block(void* block, size_t nbytes) {
   int c = size_class(nbytes);
   size_t size = class_bytes(c);
+  requested -= nbytes;
   stats.in_use -= size;
   stats.cached += size;
   waiting[c].push_back(block);
@@ -285,6 +289,7 @@ void* storage_owner(const Storage* s, void (*release)(void*)) {
 }
 
 const MemoryStats& memory_stats() { return stats; }
+size_t requested_memory() { return requested; }
 void reset_peak_memory() { stats.peak = stats.in_use; }
 void empty_cache() { trim(0); }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import uuid
 import warnings
 from typing import Any
 
@@ -109,7 +110,7 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
         if stack is not None:
             stack = [line for line in stack if not line.startswith(_PACKAGE)]
         event = FunctionEvent(
-            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="", fwd_thread=0,
+            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="", fwd_thread=int(scope == 1),
             input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
             sequence_nr=sequence, flops=_flops(name, shapes or [], result) if with_flops else 0,
             is_user_annotation=scope == 7,
@@ -132,7 +133,7 @@ def _with_engine(events: list[FunctionEvent]) -> list[FunctionEvent]:
             step = FunctionEvent(
                 len(events) + event.id, _ENGINE + event.name, 1, times.start, times.end, overload_name="",
                 sequence_nr=event.sequence_nr, cpu_memory_usage=event.cpu_memory_usage, input_shapes=[],
-                stack=event.stack, flops=0,
+                stack=event.stack, flops=0, fwd_thread=event.fwd_thread,
             )  # fmt: skip
             parent = event.cpu_parent
             if parent is not None:
@@ -183,7 +184,11 @@ class profile:
                 stacklevel=2,
             )
         if not use_cpu:
-            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+            raise AssertionError(
+                "No activities specified for the profiler"
+                if use_kineto
+                else "Device-only events supported only with Kineto (use_kineto=True)"
+            )
         self.use_cuda, self.use_device, self.use_cpu = False, None, use_cpu
         self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
         self.with_flops, self.with_stack, self.with_modules = with_flops, with_stack, with_modules
@@ -207,17 +212,28 @@ class profile:
 
     def _start_trace(self) -> None:
         self.entered = True
+        if _C._profiler_enabled():  # the inner one takes over, as in torch
+            warnings.warn(
+                "Profiler is already enabled on this thread: the events of the outer profile are lost",
+                stacklevel=3,
+            )
+            _C.profiler_stop()
         _C.profiler_start(self.record_shapes, self.with_stack)
         _run_on_profiler_start()
-        if self.custom_trace_id_callback is not None:
-            self.trace_id = self.custom_trace_id_callback()
+        make_id = self.custom_trace_id_callback
+        self.trace_id = make_id() if make_id is not None else uuid.uuid4().hex.upper()
+        self.metadata["trace_id"] = self.trace_id
 
     def __exit__(self, *error: object) -> None:
         if not self.enabled:
             return
         _run_on_profiler_stop()
+        raw = _C.profiler_stop() if _C._profiler_enabled() else []
+        for name in ("record_shapes", "with_stack", "with_flops", "profile_memory", "with_modules"):
+            if getattr(self, name):
+                self.metadata.setdefault(name, 1)
         self._found = _as_events(
-            _C.profiler_stop(), self.with_flops, profile_memory=self.profile_memory, metadata=self.metadata
+            raw, self.with_flops, profile_memory=self.profile_memory, metadata=self.metadata
         )
 
     @property

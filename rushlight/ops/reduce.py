@@ -7,6 +7,7 @@ gradient back, expanded to the input's shape.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from rushlight import _C, return_types
 from rushlight.ops._public import (
@@ -213,32 +214,43 @@ no_derivative("argmax", "argmin", "any", "all", "count_nonzero")
 # ---- sums and products
 
 
+class _NotGiven:
+    """Stands for None where torch knows a dimension that was given as None from one that was not: the nodes
+    have different names."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+_NOT_GIVEN: Any = _NotGiven()
+
+
 @public
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def sum(input, dim=_NOT_GIVEN, keepdim=False, *, dtype=None, out=None):
     """The sum of all elements, or over the dimensions `dim`.
 
     >>> rushlight.tensor([[1., 2.], [3., 4.]]).sum(0)
     tensor([4., 6.])
     """
-    if dim is None and keepdim is False:
+    if dim is _NOT_GIVEN and keepdim is False:
         result = ops.sum(input, dtype)
     else:
-        result = ops.sum_dim(input, dim, keepdim, dtype)
+        result = ops.sum_dim(input, None if dim is _NOT_GIVEN else dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
 
 
 @public
-def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def mean(input, dim=_NOT_GIVEN, keepdim=False, *, dtype=None, out=None):
     """The mean of all elements, or over the dimensions `dim`.
 
     >>> rushlight.tensor([[1., 2.], [3., 4.]]).mean(1, keepdim=True)
     tensor([[1.5000],
             [3.5000]])
     """
-    if dim is None and keepdim is False:
+    if dim is _NOT_GIVEN and keepdim is False:
         result = ops.mean(input, dtype)
     else:
-        result = ops.mean_dim(input, dim, keepdim, dtype)
+        result = ops.mean_dim(input, None if dim is _NOT_GIVEN else dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
 
 
