@@ -41,6 +41,17 @@ _IGNORED = {
     "calculate_gain", "fftfreq", "rfftfreq", "upsample", "upsample_bilinear", "upsample_nearest", "tanh",
     "sigmoid",
 }  # fmt: skip
+_SETTINGS = (
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "device", "dtype",
+    "enable_grad", "finfo", "get_autocast_dtype", "get_deterministic_debug_mode", "get_device_module",
+    "get_float32_matmul_precision", "get_num_interop_threads", "iinfo", "inference_mode",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_enabled",
+    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled",
+    "is_warn_always_enabled", "layout", "memory_format", "no_grad", "qscheme", "set_anomaly_enabled",
+    "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_grad_enabled",
+    "set_num_interop_threads", "set_warn_always", "sparse_coo_tensor", "sparse_csr_tensor", "vmap",
+)  # fmt: skip
 _OVERRIDDEN_ANYWAY = {"torch.tanh", "torch.sigmoid", "torch.Tensor.tanh", "torch.Tensor.sigmoid"}
 
 
@@ -111,7 +122,13 @@ def by_namespace() -> dict[Any, list[Any]]:
 
 
 def ignored() -> set[Any]:
-    return {function for function, name in names().items() if _is_ignored(name)}
+    found = {function for function, name in names().items() if _is_ignored(name)}
+    found |= {
+        getattr(rushlight, name)
+        for name in (*(_IGNORED - {"tanh", "sigmoid"}), *_SETTINGS)
+        if hasattr(rushlight, name)
+    }
+    return found | {getattr(_C.Tensor, name) for name in _PLAIN_METHODS if hasattr(_C.Tensor, name)}
 
 
 def dummies() -> dict[Any, Any]:

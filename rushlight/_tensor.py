@@ -298,6 +298,10 @@ def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes, lazy=N
 
 
 def _reduce_ex(self, protocol):
+    if self._backward_hooks:
+        from rushlight.utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(self)
     if _C.dispatches(self) and self.data_ptr() == 0:
         place = tuple(self.shape), self.stride(), self.storage_offset(), self.dtype, self.device
         from rushlight._utils import _get_obj_state

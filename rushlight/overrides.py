@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import types as _types
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -33,9 +34,33 @@ __all__ = [
     "redispatch_function",
 ]
 
-has_torch_function = _C._has_torch_function
-has_torch_function_unary = _C._has_torch_function_unary
-has_torch_function_variadic = _C._has_torch_function_variadic
+
+class _Skip(threading.local):
+    """Whether the next question of this thread whether somebody overrides is answered with no."""
+
+    next = False
+
+    def taken(self) -> bool:
+        taken, self.next = self.next, False
+        return taken
+
+
+_skip = _Skip()
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether one of the arguments overrides functions, or a mode does."""
+    return not _skip.taken() and _C._has_torch_function(relevant_args)
+
+
+def has_torch_function_unary(obj: Any) -> bool:
+    """The same for one argument."""
+    return not _skip.taken() and _C._has_torch_function_unary(obj)
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """The same for arguments that are given one by one."""
+    return not _skip.taken() and _C._has_torch_function_variadic(*args)
 
 
 class _Unanswered(TypeError):
@@ -240,12 +265,17 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
     if result is not NotImplemented:
         return result
     message = (
-        f"no implementation found for '{public_api.__module__}.{public_api.__name__}' on types that "
+        f"no implementation found for '{_full_name(public_api)}' on types that "
         f"implement __torch_function__: {list(types)}"
     )
     if _C._is_torch_function_mode_enabled():
         message += f" nor in mode {_stack.modes[-1]}"
     raise TypeError(message)
+
+
+def _full_name(function: Any) -> str:
+    name = resolve_name(function) if isinstance(function, _C.Function) else None
+    return name or f"{function.__module__}.{function.__name__}"
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -264,10 +294,20 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return wrap
 
 
-def redispatch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Runs a function on the plain tensors, for a handler that wants what it does without subclasses."""
-    with DisableTorchFunctionSubclass():
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a function as if nobody had overridden it, for a handler that wants to see what it is made of: a
+    function in Python is entered, and what it calls is asked about again."""
+    if not isinstance(func, _IN_PYTHON):
+        with DisableTorchFunction():
+            return func(*args, **(kwargs or {}))
+    _skip.next = True
+    try:
         return func(*args, **(kwargs or {}))
+    finally:
+        _skip.next = False
+
+
+_IN_PYTHON = (_types.FunctionType, functools.partial)
 
 
 @contextlib.contextmanager

@@ -204,3 +204,22 @@ def test_copies_of_temporary_tensors_are_not_mixed_up():
 
     copies = copy.deepcopy([Holder(k) for k in range(20)])
     assert [int(h.value[0]) for h in copies] == list(range(20))
+
+
+def test_a_handler_enters_a_function_and_is_asked_about_its_parts():
+    def scaled(a, b):
+        if torch.overrides.has_torch_function((a, b)):
+            return torch.overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    seen = []
+
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args, kwargs=None):
+            seen.append(func.__name__)
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    x = torch.tensor([3.0]).as_subclass(Seen)
+    assert scaled(x, x).tolist() == [10.0] and seen == ["scaled", "mul"]
+    assert torch.is_tensor in torch.overrides.get_ignored_functions()

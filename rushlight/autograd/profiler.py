@@ -62,7 +62,7 @@ _is_profiler_enabled = False
 
 # Products with a transposed operand, which torch sees as products of a view.
 _PLAIN_PRODUCT = {
-    f"{name}_{form}": name for name in ("mm", "bmm", "matmul_nd") for form in ("nh", "hn")
+    f"{name}_{form}": name for name in ("mm", "bmm", "matmul_nd") for form in ("nh", "hn", "t")
 }  # fmt: skip
 
 
@@ -110,7 +110,8 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
         if stack is not None:
             stack = [line for line in stack if not line.startswith(_PACKAGE)]
         event = FunctionEvent(
-            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="", fwd_thread=int(scope == 1),
+            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
+            fwd_thread=int(scope == 1),
             input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
             sequence_nr=sequence, flops=_flops(name, shapes or [], result) if with_flops else 0,
             is_user_annotation=scope == 7,

@@ -461,7 +461,8 @@ class EventList(list):
                 written.append({"ph": "s", **flow, "ts": source.time_range.start, "tid": source.thread})
                 written.append({"ph": "f", "bp": "e", **flow, "ts": event.time_range.start})
         with open(path, "w") as file:
-            json.dump({"schemaVersion": 1, "deviceProperties": [], **self._metadata, "traceEvents": written}, file)
+            head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata}
+            json.dump({**head, "traceEvents": written}, file)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """What export_stacks can weigh lines by."""
