@@ -161,7 +161,7 @@ _jit_internal: BroadcastingList1 BroadcastingList2 BroadcastingList3 Final=jit.F
     unused@
 _prims_common: alert_not_deterministic is_contiguous_or_false dtype_to_type=_compile.dtype_to_type *
 _subclasses: FakeTensor FakeTensorMode UnsupportedFakeTensorException
-_subclasses.fake_tensor: FakeTensor FakeTensorMode is_fake?
+_subclasses.fake_tensor: FakeTensor FakeTensorConverter FakeTensorMode is_fake?
     _is_tensor_constructor=_dispatching.is_tensor_constructor
 _subclasses.functional_tensor: FunctionalTensor FunctionalTensorMode mb_unwrap_functional_tensor
 _subclasses.meta_utils: MetaConverter is_sparse_any?

@@ -364,3 +364,23 @@ _BY_NAME: dict[str, Callable[[Unpickler], Any]] = {
     "LONG_BINPUT": lambda m: m.put(m._number("<I")),
 }
 _STEPS = {getattr(pickle, name)[0]: step for name, step in _BY_NAME.items()}
+
+
+def load(file: Any, *, encoding: str = "ASCII") -> Any:
+    """What one pickle in an open file holds."""
+    return Unpickler(file, encoding=encoding).load()
+
+
+def __getattr__(name: str) -> Any:
+    """torch's names for the list of what the user allows."""
+    from rushlight import serialization
+
+    names = {
+        "_add_safe_globals": "add_safe_globals",
+        "_get_safe_globals": "get_safe_globals",
+        "_clear_safe_globals": "clear_safe_globals",
+        "_safe_globals": "safe_globals",
+    }
+    if name in names:
+        return getattr(serialization, names[name])
+    raise AttributeError(f"module 'torch._weights_only_unpickler' has no attribute '{name}'", name=name)

@@ -153,15 +153,19 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
                              const Numbers& var, double eps, bool with_variance) {
   DType dtype = c.x->dtype;
   Numbers scale = numbers_of(weight, dtype, c.C, 1), shift = numbers_of(bias, dtype, c.C, 0),
-          rstd(size_t(c.C));
+          rstd(size_t(c.C)), centre = mean;
   for (size_t i = 0; i < rstd.size(); i++) {
     rstd[i] = 1 / std::sqrt(var[i] + eps);
     scale[i] *= rstd[i];
+    if (std::isinf(rstd[i])) {  // no variance and no eps: torch's x * scale + (bias - mean * scale) is NaN
+      shift[i] -= mean[i] * scale[i];
+      centre[i] = 0;
+    }
   }
   TensorRef out = result_of(c);
   {
     MaybeNoGil released(c.x->numel);
-    apply_channels(c, out.get(), mean, scale, shift);
+    apply_channels(c, out.get(), centre, scale, shift);
   }
   DType type = norm_type(dtype);
   TensorRef m = tensor_of(mean, type, c.x->device()), r = tensor_of(rstd, type, c.x->device());

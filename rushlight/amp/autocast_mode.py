@@ -31,7 +31,7 @@ _FLOAT32 = {
     "rushlight": "prod trace cdist quantile nanquantile polar view_as_complex inverse pinverse cholesky "
     "cholesky_inverse cholesky_solve svd qr lstsq stft lu_solve geqrf orgqr ormqr triangular_solve",
     "rushlight.linalg": "cholesky cholesky_ex cond eigh eigvalsh householder_product inv inv_ex lstsq lu "
-    "lu_factor lu_solve matrix_rank pinv qr solve svd svdvals tensorinv tensorsolve eig eigvals",
+    "lu_factor lu_solve matrix_rank qr solve svd svdvals tensorinv tensorsolve eig eigvals",
     "rushlight.fft": "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft",
     "rushlight.nn.functional": "mse_loss l1_loss smooth_l1_loss huber_loss cross_entropy nll_loss "
     "binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_embedding_loss "
@@ -131,6 +131,9 @@ def _castable(value: Any) -> bool:
     return isinstance(value, _C.Tensor) and value.is_floating_point() and value.dtype != _C.float64
 
 
+_HALVES = (_C.float16, _C.bfloat16)
+
+
 def _widest(values: Any) -> Any:
     """float32 if tensors of it and of the lower precision meet; None if there is nothing to do."""
     dtypes = set()
@@ -138,6 +141,9 @@ def _widest(values: Any) -> Any:
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, _C.Tensor):
                 dtypes.add(one.dtype)
+                # After one in float32 the others do not matter; before it torch knows one lower precision.
+                if one.dtype in _HALVES and one.dtype != _state.dtype and _C.float32 not in dtypes:
+                    raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
     return _C.float32 if _C.float32 in dtypes and len(dtypes) > 1 and _C.float64 not in dtypes else None
 
 

@@ -208,6 +208,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing=0.0,
         options=None,
     ):
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight, None, None, reduction)
         self.num_classes = num_classes
         self.out_features = tuple(out_features)

@@ -182,7 +182,9 @@ def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):
         )
     if padding.__class__ is str:
         input, padding = _named_padding(padding, dims, input, weight, stride, dilation)
-    return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+    # Without channels to add up there are none in the result either, in torch.
+    return result if weight.size(1) else result[:, :0]
 
 
 _ODD = (_C.int8, _C.int16, _C.int32, _C.uint8, _C.bool)  # torch has no such kernel for these
@@ -213,7 +215,8 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     try:
         if input.ndim == 3 == weight.ndim and padding.__class__ is not str:
-            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+            result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+            return result if weight.size(1) else result[:, :0]
     except AttributeError:
         pass
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
@@ -232,7 +235,8 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     try:
         if input.ndim == 4 == weight.ndim and padding.__class__ is not str:
-            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+            result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+            return result if weight.size(1) else result[:, :0]
     except AttributeError:
         pass
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
@@ -250,7 +254,8 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
     try:
         if input.ndim == 5 == weight.ndim and padding.__class__ is not str:
-            return _convolution(input, weight, bias, stride, padding, dilation, groups)
+            result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+            return result if weight.size(1) else result[:, :0]
     except AttributeError:
         pass
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import rushlight
 from rushlight import Tensor
+from rushlight.optim._authors import _to_scalar
 from rushlight.optim.optimizer import Optimizer, as_number, check_at_least_zero, check_tensor_lr, real_view
 
 __all__ = ["LBFGS"]
@@ -62,7 +63,7 @@ class LBFGS(Optimizer):
     def _minimize(self, closure):
         group = self.param_groups[0]
         params = group["params"]
-        lr, max_iter, max_eval = group["lr"], group["max_iter"], group["max_eval"]
+        lr, max_iter, max_eval = _to_scalar(group["lr"]), group["max_iter"], group["max_eval"]
         # One state for all parameters, kept with the first so that loading casts it.
         state = self.state[params[0]]
         state.setdefault("func_evals", 0)

@@ -1,5 +1,7 @@
 """linear and bilinear."""
 
+from contextlib import nullcontext
+
 import rushlight
 from rushlight.nn.functional._checks import functional
 from rushlight.ops.matmul import linear
@@ -42,5 +44,6 @@ def bilinear(input1, input2, weight, bias=None):
     one = input1.reshape(-1, 1, 1, input1.shape[-1])
     other = input2.reshape(-1, 1, input2.shape[-1], 1)
     # (N, 1, 1, I) @ (K, I, J) @ (N, 1, J, 1) -> (N, K, 1, 1)
-    result = rushlight.matmul(rushlight.matmul(one, weight), other).reshape(*batch, weight.shape[0])
+    with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_cpu_enabled() else nullcontext():
+        result = rushlight.matmul(rushlight.matmul(one, weight), other).reshape(*batch, weight.shape[0])
     return result if bias is None else result + bias

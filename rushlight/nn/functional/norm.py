@@ -70,6 +70,8 @@ def batch_norm(
         _check_values_per_channel(input.size(), input.size())
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 

@@ -119,3 +119,8 @@ def _replaced(module, tensors, tie_weights, strict):
             if name in tensors and leaf in table:
                 tensors[name] = table[leaf]
             table[leaf] = before
+
+
+def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, strict=False):
+    """A block in which the module has the tensors of a dict in the place of its own."""
+    return _replaced(module, parameters_and_buffers, tie_weights, strict)

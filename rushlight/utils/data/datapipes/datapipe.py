@@ -228,8 +228,6 @@ def _stream(pipe: Any, function: Callable) -> Iterator:
     except Exception as error:
         _explain(pipe, error)
         raise
-    finally:
-        pipe._snapshot_state = _SnapshotState.NotStarted
 
 
 def _start(pipe: Any) -> int:
