@@ -257,11 +257,11 @@ for _prefix in ("", "nn.functional."):
     op(f"{_prefix}pixel_shuffle", [call(x(2, 4, 2, 3), 2), call(x(9, 1, 1), 3)], **SHUFFLE)
     op(f"{_prefix}pixel_unshuffle", [call(x(2, 1, 4, 2), 2), call(x(1, 3, 3), 3)], **SHUFFLE)
     op(f"{_prefix}channel_shuffle", [call(x(1, 4, 2), 2), call(x(2, 6, 1, 2), 3)], **SHUFFLE)
-    op(f"{_prefix}native_channel_shuffle", [call(x(1, 4, 2), 2)], **SHUFFLE)
+    op(f"{_prefix}native_channel_shuffle", [call(x(1, 4, 2), 2)], **SHUFFLE | {"grad": ""})
 
 # Fractional windows lie where the samples say; unpooling wants indices that do not repeat.
 UNIT: dict[str, Any] = {"low": 0.0, "high": 0.99, "grad": False}
-for _dims, _shape in {2: (2, 2, 6, 7), 3: (1, 2, 5, 4, 6)}.items():
+for _dims, _shape in {2: (2, 2, 6, 7), 3: (1, 2, 5, 5, 6)}.items():
     _samples = Input((_shape[0], 2, _dims), **UNIT)
     _call = call(
         x(*_shape, **DISTINCT), 2, output_size=3, return_indices=True, _random_samples=_samples, only="f"

@@ -122,3 +122,40 @@ def test_the_path_is_found_whatever_self_is_called():
 )  # fmt: skip
 def test_a_wrong_argument_is_named_as_the_caller_knows_it(call, sentence):
     assert message(call, TypeError).split("\n")[0] == sentence
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda x: torch.sum(x, 0, 1), r"sum\(\): argument 'keepdim' \(position 3\) must be bool, not int"),
+        (lambda x: torch.topk(x, 1, largest=0), r"topk\(\): argument 'largest' must be bool, not int"),
+        (lambda x: x.isclose(x, equal_nan=2), r"isclose\(\): argument 'equal_nan' must be bool, not int"),
+        (lambda x: torch.nn.functional.dropout(x, 0.5, 1), r"'train' \(position 3\) must be bool, not int"),
+        (lambda x: torch.svd(x[None], some=0.5), r"svd\(\): argument 'some' must be bool, not float"),
+        (lambda x: torch.addcmul(x, 1, x), r"argument 'tensor1' \(position 2\) must be Tensor, not int"),
+    ],
+)
+def test_switches_are_booleans(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call(torch.ones(3))
+
+
+def test_what_torch_reads_in_python_may_be_anything_true():
+    x = -torch.ones(1, 4, 4)
+    assert torch.nn.functional.relu(x, inplace=1) is x
+    assert len(torch.nn.functional.max_pool2d(x, 2, return_indices=1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (torch.unique, "the derivative for '_unique2' is not implemented."),
+        (lambda x: torch.unique(x, dim=0), "the derivative for 'unique_dim' is not implemented."),
+        (torch.unique_consecutive, "the derivative for 'unique_consecutive' is not implemented."),
+        (lambda x: torch.histogram(x, 2).hist, "derivative for aten::histogram is not implemented"),
+        (lambda x: torch.bincount(torch.tensor([1, 2, 1]), x), "derivative for aten::bincount is not"),
+    ],
+)
+def test_what_has_no_derivative_says_so(call, sentence):
+    with pytest.raises((NotImplementedError, RuntimeError), match=sentence):
+        call(torch.tensor([1.0, 2.0, 1.0], requires_grad=True)).sum().backward()

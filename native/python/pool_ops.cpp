@@ -358,9 +358,10 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
     }
     if (kernel[d] <= 0 || size[d] <= 0)
       failf(PyExc_RuntimeError, "%s(): sizes must be greater than zero", e.name);
-    if (size[d] + kernel[d] - 1 > windows.in[d]) {
-      failf(PyExc_RuntimeError, "%s(): pool %s %lld too large relative to input %s %lld", e.name, names[d],
-            (long long)kernel[d], names[d], (long long)windows.in[d]);
+    // In three dimensions torch wants a window's more.
+    if (size[d] + kernel[d] - 1 + (e.dims == 3) > windows.in[d]) {
+      failf(PyExc_RuntimeError, "%s%s(): pool %s %lld too large relative to input %s %lld", e.name,
+            e.dims == 3 ? "_out" : "", names[d], (long long)kernel[d], names[d], (long long)windows.in[d]);
     }
   }
   if (samples->ndim != 3)

@@ -104,7 +104,7 @@ PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return choose(entry, x, dim, 1, keepdim, {});
 }
 
-// median(x), nanmedian(x): of all elements; of none it is NaN, or the lowest integer
+// median(x), nanmedian(x): of all elements; of none it is NaN, or what that is as an integer
 PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
@@ -115,7 +115,7 @@ PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     Scalar value;
     value.kind = is_floating(x->dtype) ? Scalar::floating : Scalar::integer;
     value.d = NAN;
-    value.i = x->dtype == DType::u8 ? 0 : -(int64_t(1) << (8 * dtype_size(x->dtype) - 1));
+    value.i = dtype_size(x->dtype) < 4 ? 0 : -(int64_t(1) << (8 * dtype_size(x->dtype) - 1));
     alignas(16) char element[16];
     value.store(x->dtype, element);
     if (!result->is_meta()) fill(result.get(), element);

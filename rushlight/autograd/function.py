@@ -257,6 +257,7 @@ def _in_namespace(cls: type) -> type:
     """The class of a Function's nodes; they call themselves by the full name torch gives to its own."""
     node: Any = cls._backward_cls  # type: ignore[attr-defined]
     node.name = lambda self: f"torch::autograd::{type(self).__name__}"
+    node.__module__ = "builtins"  # as those of nodes that are not written in Python
     return node
 
 
@@ -291,16 +292,31 @@ def _with_message(message: str, values: tuple) -> tuple:
     return values
 
 
-def without_derivative(name: str, result: Any, *inputs: Any) -> Any:
-    """`result` of the operation `name`, which torch cannot differentiate: asking for its gradient raises."""
+def without_derivative(name: str, result: Any, *inputs: Any, node: str | None = None) -> Any:
+    """`result` of the operation `name`, which torch cannot differentiate: asking for its gradient raises.
+    Some of them have a `node` of their own in torch, and another sentence."""
     if not _C.is_grad_enabled() or not any(isinstance(i, _C.Tensor) and i.requires_grad for i in inputs):
         return result
+    kind, message = _Lacks, f"derivative for aten::{name} is not implemented"
+    if node is not None:
+        kind, message = _named_refusal(node), f"the derivative for '{name}' is not implemented."
     _Lacks._result.value = result
     try:
-        outputs = _Lacks.apply(*inputs)
+        outputs = kind.apply(*inputs)
     finally:
         del _Lacks._result.value
-    return _with_message(f"derivative for aten::{name} is not implemented", (outputs,))[0]
+    _with_message(message, outputs if isinstance(outputs, tuple) else (outputs,))
+    return outputs
+
+
+@functools.cache
+def _named_refusal(node: str) -> Any:
+    def backward(ctx, *grads):
+        raise NotImplementedError(ctx.message)
+
+    made: Any = type(node, (_Lacks,), {"_node_name": node, "backward": staticmethod(backward)})
+    made._backward_cls.__module__ = "builtins"
+    return made
 
 
 def _raise_if_used(message: str, values: tuple) -> tuple:

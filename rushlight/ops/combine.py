@@ -401,6 +401,8 @@ def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indic
         sections = indices_or_sections
         if sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        if sections >= 2**63:
+            raise ValueError("Overflow when unpacking long long")
         size, larger = divmod(length, sections)
         cuts = [i * size + min(i, larger) for i in range(1, sections)]
     else:

@@ -470,6 +470,20 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """
     _check_sortable(input)
     needs_values("unique_consecutive", input)
+    found = _unique_consecutive(_C.detach(input), return_inverse, return_counts, dim)
+    return _without_derivative("unique_consecutive", "UniqueConsecutiveBackward0", input, found)
+
+
+def _without_derivative(name, node, input, found):
+    """What was found in `input`; its values require grad as those do, but have no derivative."""
+    if input.requires_grad and _C.is_grad_enabled():
+        from rushlight.autograd.function import without_derivative
+
+        found = (without_derivative(name, found[0], input, node=node), *found[1:])
+    return found if len(found) > 1 else found[0]
+
+
+def _unique_consecutive(input, return_inverse, return_counts, dim):
     x = input.reshape(-1) if dim is None else input
     d = 0 if dim is None else wrap_dim(dim, input.dim())
     n = x.size(d) if x.dim() else 1
@@ -493,7 +507,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         result += (inverse.reshape(input.shape) if dim is None else inverse,)
     if return_counts:
         result += (counts,)
-    return result if len(result) > 1 else kept
+    return result
 
 
 @public
@@ -505,6 +519,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     """
     _check_sortable(input)
     needs_values("_unique2" if dim is None else "unique_dim", input)
+    given, input = input, _C.detach(input)
     if dim is None:
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)
@@ -524,7 +539,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         for column in reversed(range(rows.size(1))):  # least significant column first; each sort is stable
             order = order[rows[:, column][order].argsort(stable=True)]
         ordered = input.index_select(d, order)
-    kept, inverse, counts = unique_consecutive(ordered, True, True, dim)
+    kept, inverse, counts = _unique_consecutive(ordered, True, True, dim)
     result = (kept,)
     if return_inverse:
         places = _C.full((order.numel(),), 0, _C.int64, None)
@@ -532,7 +547,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         result += (places.reshape(input.shape) if dim is None else places,)
     if return_counts:
         result += (counts,)
-    return result if len(result) > 1 else kept
+    name, node = ("_unique2", "Unique2Backward0") if dim is None else ("unique_dim", "UniqueDimBackward0")
+    return _without_derivative(name, node, given, result)
 
 
 # ---- copies of views

@@ -181,7 +181,9 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if out is not None:
         pair = write_out(out[0], hist), write_out(out[1], edges[0])
         return return_types.histogram_out(pair)
-    return return_types.histogram((hist, edges[0]))
+    return return_types.histogram(
+        _undifferentiable(("histogram", "histogram"), (hist, edges[0]), input, weight)
+    )
 
 
 @function
@@ -202,4 +204,15 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
-    return return_types.histogramdd(_histogram(input, bins, range, weight, density))
+    hist, edges = _histogram(input, bins, range, weight, density)
+    names = ("_histogramdd_from_bin_cts", *["_histogramdd_bin_edges"] * len(edges))
+    hist, *edges = _undifferentiable(names, (hist, *edges), input, weight)
+    return return_types.histogramdd((hist, tuple(edges)))
+
+
+def _undifferentiable(names, results, *inputs):
+    if not any(x is not None and x.requires_grad for x in inputs):
+        return results
+    from rushlight.autograd.function import without_derivative
+
+    return tuple(without_derivative(name, made, *inputs) for name, made in zip(names, results, strict=True))

@@ -338,7 +338,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
         )
     if dim is None:
-        result = ops.gather(input.reshape(-1), _counted_from_front(indices.reshape(-1), input.numel()), 0)
+        result = ops.gather(input.reshape(-1), indices.reshape(-1), 0)  # counted from the front only
     else:
         if input.dim() != indices.dim():
             raise RuntimeError(
@@ -721,7 +721,12 @@ def bincount(input, weights=None, minlength=0):
     elif weights.dtype != _C.float32:
         weights = weights.to(_C.float64)
     counts = weights.detach().new_zeros((length,))
-    return _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
+    result = _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
+    if weights.requires_grad and _C.is_grad_enabled():
+        from rushlight.autograd.function import without_derivative
+
+        return without_derivative("bincount", result, weights)
+    return result
 
 
 # ---- a copy with one view of it replaced

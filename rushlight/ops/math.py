@@ -541,6 +541,7 @@ def positive(input):
     >>> rushlight.positive(rushlight.tensor([-1, 1]))
     tensor([-1,  1])
     """
+    check_tensor(input, "positive", "input", 1)
     return +input
 
 
@@ -731,6 +732,9 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     >>> rushlight.addcmul(rushlight.ones(2), rushlight.tensor([1.0, 2.0]), rushlight.ones(2), value=2)
     tensor([3., 5.])
     """
+    check_tensor(input, "addcmul", "input", 1)
+    check_tensor(tensor1, "addcmul", "tensor1", 2)
+    check_tensor(tensor2, "addcmul", "tensor2", 3)
     result = ops.addcmul(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
 
@@ -738,6 +742,8 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
 @method
 def addcmul_(self, tensor1, tensor2, *, value=1):
     """In-place version of addcmul."""
+    check_tensor(tensor1, "addcmul_", "tensor1", 1)
+    check_tensor(tensor2, "addcmul_", "tensor2", 2)
     return _C.in_place(ops.addcmul, self, tensor1, tensor2, value)
 
 
@@ -748,6 +754,9 @@ def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
     >>> rushlight.addcdiv(rushlight.ones(2), rushlight.tensor([1.0, 2.0]), rushlight.tensor([2.0, 4.0]))
     tensor([1.5000, 1.5000])
     """
+    check_tensor(input, "addcdiv", "input", 1)
+    check_tensor(tensor1, "addcdiv", "tensor1", 2)
+    check_tensor(tensor2, "addcdiv", "tensor2", 3)
     _check_integer_addcdiv(tensor1, tensor2)
     result = ops.addcdiv(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
@@ -771,6 +780,8 @@ def _check_integer_addcdiv(tensor1, tensor2):
 @method
 def addcdiv_(self, tensor1, tensor2, *, value=1):
     """In-place version of addcdiv."""
+    check_tensor(tensor1, "addcdiv_", "tensor1", 1)
+    check_tensor(tensor2, "addcdiv_", "tensor2", 2)
     _check_integer_addcdiv(tensor1, tensor2)
     return _C.in_place(ops.addcdiv, self, tensor1, tensor2, value)
 

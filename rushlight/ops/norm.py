@@ -327,6 +327,14 @@ def _check_running(x, running, weight, name):
         raise RuntimeError(f"expected scalar type {type_name(x.dtype)} but found {type_name(running.dtype)}")
 
 
+def _refuse_gradient(running, name):
+    if running.requires_grad and _C.is_grad_enabled():
+        raise RuntimeError(
+            f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This "
+            "input cannot have requires_grad True."
+        )
+
+
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """out, mean, rstd; the running statistics are brought up to date while training."""
     if not isinstance(x, Tensor):
@@ -340,6 +348,8 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     if not x.is_floating_point():
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{type_name(x.dtype)}'")
     if running_mean is not None:
+        _refuse_gradient(running_mean, "running_mean")
+        _refuse_gradient(running_var, "running_var")
         _check_running(x, running_mean, weight, "running_mean")
         _check_running(x, running_var, weight, "running_var")
     if x.dim() < 2 and not x.numel():
@@ -409,7 +419,7 @@ def instance_norm(
         return None if t is None else t.repeat(n)
 
     def each(t):
-        return None if t is None else t.detach().repeat(n)
+        return None if t is None else t.repeat(n)
 
     means, variances = each(running_mean), each(running_var)
     out = batch_norm(

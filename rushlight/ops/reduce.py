@@ -15,6 +15,7 @@ from rushlight.ops._public import (
     FUNCTIONS,
     OVERLAP,
     SAME_DTYPE,
+    check_tensor,
     function,
     invalid_combination,
     public,
@@ -574,6 +575,8 @@ def dist(input, other, p=2):
     >>> rushlight.dist(rushlight.tensor([1., 2.]), rushlight.tensor([4., 6.]))
     tensor(5.)
     """
+    check_tensor(input, "dist", "input", 1)
+    check_tensor(other, "dist", "other", 2)
     difference = input - other
     if not difference.is_floating_point() and not difference.is_complex():
         raise RuntimeError(

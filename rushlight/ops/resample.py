@@ -388,4 +388,9 @@ def native_channel_shuffle(input, groups):
     >>> rushlight.native_channel_shuffle(rushlight.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
-    return _channel_shuffle("native_channel_shuffle", input, groups)
+    result = _channel_shuffle("native_channel_shuffle", _C.detach(input), groups)
+    if not input.requires_grad:
+        return result
+    from rushlight.autograd.function import without_derivative
+
+    return without_derivative("native_channel_shuffle", result, input)

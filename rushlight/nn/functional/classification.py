@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
 
@@ -78,11 +78,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     require_tensor("nll_loss_nd", input)
     _check_class_target(input, target, weight)
     require_floating("nll_loss", "nll_loss_out_frame", input)
-    if weight is not None and weight.requires_grad and rushlight.is_grad_enabled():
-        raise RuntimeError(
-            "The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This "
-            "input cannot have requires_grad True."
-        )
+    refuse_gradient("nll_loss_forward", weight=weight)
     if target.dtype != rushlight.int64:
         target = target.to(rushlight.int64)
     loss = _C.ops.nll_loss if input.dim() <= 2 else _C.ops.nll_loss2d
@@ -189,6 +185,7 @@ def multi_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("multi_margin_loss", input)
+    refuse_gradient("multi_margin_loss", weight=weight)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     _check_scores(input)

@@ -5,7 +5,7 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
 from rushlight.ops._public import type_name
@@ -126,6 +126,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     if not input.is_meta and ((input < 0) | (input > 1)).any():
         raise RuntimeError("all elements of input should be between 0 and 1")
+    refuse_gradient("binary_cross_entropy", weight=weight)
     loss = _binary_cross_entropy(input, target)
     return reduced(loss if weight is None else loss * weight.expand(input.shape), reduction)
 
@@ -158,6 +159,7 @@ def binary_cross_entropy_with_logits(
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     check_reduction(reduction)
+    refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     log_probability = logsigmoid(input)
     if pos_weight is not None:
         log_probability = log_probability * (1 + (pos_weight - 1) * target)
@@ -273,6 +275,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("soft_margin_loss", input)
+    refuse_gradient("soft_margin_loss", target=target)
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
 from rushlight.ops import pool
 from rushlight.ops.pool import adaptive_avg_pool1d, avg_pool1d
 
@@ -198,6 +198,7 @@ def _fractional(dims, input, kernel_size, output_size, output_ratio, samples):
     if samples is None:
         batch = 1 if input.ndim == dims + 1 else input.size(0)
         samples = rushlight.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
+    refuse_gradient(name, random_samples=samples)
     return getattr(ops, name)(input, samples, kernel_size, output_size)
 
 
