@@ -71,8 +71,9 @@ def detach(self):
 @method
 def detach_(self):
     """Cuts this tensor off its history: it becomes a leaf that does not require grad."""
-    self._grad_fn = None
-    self.requires_grad = False
+    if not _C.is_inference_mode_enabled():  # there it has no effect
+        self._grad_fn = None
+        self.requires_grad = False
     return self
 
 

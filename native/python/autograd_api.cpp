@@ -109,6 +109,7 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
+    if (t->base()) refresh_view(t);  // throws for a view whose history a write has made invalid
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     Extra* extra = extra_of(alias.get());
     alias->flags |= Tensor::CUT_DETACH;
@@ -128,7 +129,8 @@ PyObject* py_requires_grad(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_retain_grad(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "retain_grad");
-    if (!t->requires_grad()) {
+    bool of_base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
+    if (!t->requires_grad() && !(of_base && is_differentiable(t->dtype))) {
       fail(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False");
     }
     if (t->base()) refresh_view(t);

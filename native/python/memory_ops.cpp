@@ -4,6 +4,7 @@
 #include "../graph/modes.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
+#include "forward_mode.h"
 #include "primitive.h"
 
 namespace rl {
@@ -167,7 +168,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (count) grow_storage(t->storage, size_t(nbytes));
     contiguous_strides(sizes, strides);
     set_geometry(t, sizes, {strides, size_t(sizes.ndim)});
-    t->storage->version++;
+    note_write(t);
     return Py_NewRef(args[0]);
   });
 }
@@ -189,7 +190,8 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
       Py_XSETREF(t->grad_fn, view->grad_fn);
       t->output_nr = view->output_nr;
     }
-    t->storage->version++;
+    if (modes.forward) share_tangent(view, t);
+    note_write(t);
     if (t->extra) t->extra->view_version = t->storage->version;
     return Py_NewRef(args[0]);
   });
