@@ -74,6 +74,8 @@ def detach_(self):
     if not _C.is_inference_mode_enabled():  # there it has no effect
         self._grad_fn = None
         self.requires_grad = False
+        if _C.tangent(self) is not None:
+            _C.set_tangent(self, None)
     return self
 
 

@@ -109,7 +109,6 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_detach(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "detach");
-    if (t->base()) refresh_view(t);  // throws for a view whose history a write has made invalid
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     Extra* extra = extra_of(alias.get());
     alias->flags |= Tensor::CUT_DETACH;
@@ -333,7 +332,17 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
             dtype_class_name(result->dtype), dtype_class_name(t->dtype));
     }
     if (t == result) return Py_NewRef(args[0]);
-    bool plain = result->grad_fn && result->dtype == t->dtype && !t->base() && modes.grad && !modes.forward;
+    bool plain = result->grad_fn && result->dtype == t->dtype && modes.grad && !modes.forward;
+    // A view's base is told of the operation, if that takes its gradient to the view and nowhere else.
+    int64_t at = -1;
+    if (plain && t->base()) {
+      refresh_view(t);
+      Node* node = result->grad_fn;
+      for (uint32_t i = 0; i < node->edge_count && t->grad_fn; i++) {
+        if (node->edges[i].node == t->grad_fn && node->edges[i].nr == t->output_nr) at = i;
+      }
+      plain = at >= 0 && t->extra->differentiable_view;
+    }
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
     check_inplace(t);
@@ -342,6 +351,10 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Ref<PyObject> done(forward_resolved(copy, list, t));
     if (!done) throw PythonError{};
     note_write(t);
+    if (at >= 0) {
+      rewrite_history(t, share(result->grad_fn), uint32_t(at), result->output_nr);
+      return Py_NewRef(args[0]);
+    }
     Py_INCREF(result->grad_fn->object());
     Ref<Node> before(std::exchange(t->grad_fn, result->grad_fn));
     t->output_nr = result->output_nr;

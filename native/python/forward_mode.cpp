@@ -133,7 +133,9 @@ void share_tangent(Tensor* from, Tensor* to, bool copy) {
 }
 
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result) {
-  if (op.no_derivative || modes.inference || !any_tangent(op, args)) return;
+  // In inference mode nothing is carried, but views of tensors from outside are tensors like those.
+  if (op.no_derivative || (modes.inference && !(op.options & Primitive::VIEW)) || !any_tangent(op, args))
+    return;
   Ref<PyObject> tangents = ask(op, args, result);
   bool several = PyTuple_Check(result) || PyList_Check(result);
   Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(result) : 1;

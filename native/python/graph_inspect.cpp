@@ -156,6 +156,8 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   Node* node = t->grad_fn;
   if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
   bool inner_view = t->base() && Py_REFCNT(t->base()->object()) == 1;
+  // A view that was written in place has its history from its base.
+  if (name && !inner_view && t->base() && node->op->name == "as_strided" && *name != 'A') return;
   // A reshape is an unsafe view if it had to copy, and the view that it is otherwise.
   if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") return;
   if (name && node->op->node_name != name) node->op = renamed(node->op, name);

@@ -155,6 +155,8 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = input(args[0]);
     if (t->requires_grad() && !modes.inference)
       fail(PyExc_RuntimeError, "cannot resize variables that require grad");
+    if (modes.forward && !modes.inference && tangent_of(t))
+      fail(PyExc_RuntimeError, "cannot resize variables that has a forward grad");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Shape sizes;
     read_sizes(args[1], sizes, "resize_", "size");
@@ -191,8 +193,10 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
       t->output_nr = view->output_nr;
     }
     if (modes.forward) share_tangent(view, t);
+    // Without recording, the history is that of the old sizes: a view asks its base for another.
+    bool stale = t->base() && !modes.grad && (t->grad_fn || t->base()->requires_grad());
     note_write(t);
-    if (t->extra) t->extra->view_version = t->storage->version;
+    if (t->extra && !stale) t->extra->view_version = t->storage->version;
     return Py_NewRef(args[0]);
   });
 }

@@ -136,7 +136,7 @@ bool stands_for_leaf(const Tensor* t) { return t->grad_fn && t->grad_fn->kind ==
 PyObject* get_is_leaf(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
+    if (t->base()) refresh_view(t);
     return PyBool_FromLong(!t->grad_fn || stands_for_leaf(t));
   });
 }

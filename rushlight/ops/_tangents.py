@@ -39,7 +39,7 @@ WHICH = {"index", "indices", "mask"}
 # Draw anew whatever was there: the old value has no influence.
 RANDOM = {
     "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
-    "random_full",
+    "random_full", "bernoulli_tensor", "bernoulli_number",
 }  # fmt: skip
 
 
@@ -102,7 +102,13 @@ def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) ->
         if tangent is None:
             continue
         rule, params = RULES[op.__name__].get(i) or _refuse(op)
-        term = rule(*_arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ()))
+        given = _arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ())
+        try:
+            term = rule(*given)
+        except RuntimeError as error:
+            if not str(error).startswith("derivative for aten::"):
+                raise
+            _refuse(op)
         if term is not None:
             total = term if total is None else total + term
     return total if total is None or total.dtype == out.dtype else total.to(out.dtype)

@@ -7,7 +7,7 @@ zeros take their place. `expand` needs nothing: the engine sums over broadcast d
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, dims, function, method, public, wrap_dim
+from rushlight.ops._public import FUNCTIONS, check_apart, dims, function, method, public, wrap_dim
 from rushlight.ops._rules import derivative
 from rushlight.ops.layout import (
     arranged,
@@ -633,6 +633,8 @@ def fill_(self, value):
     >>> rushlight.zeros(2).fill_(3)
     tensor([3., 3.])
     """
+    if isinstance(value, _C.Tensor):
+        check_apart(self)
     return _C.in_place(ops.fill, self, value)
 
 

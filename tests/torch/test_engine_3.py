@@ -308,6 +308,71 @@ def cases(torch):
     def names_of_attributes():
         return "__cuda_array_interface__" in dir(torch.ones(2)), E(lambda: torch.ones(2).mH)
 
+    @case
+    def writes_into_duals():
+        forward = torch.autograd.forward_ad
+        results = []
+        with forward.dual_level():
+            for write in (
+                lambda x: x.bernoulli_(1.0),
+                lambda x: x.bernoulli_(torch.tensor(1.0)),
+                lambda x: x.uniform_(),
+                lambda x: x.t_(),
+                lambda x: x.unsqueeze_(0),
+                lambda x: x.as_strided_((2,), (1,)),
+                lambda x: x.detach_(),
+                lambda x: x[0].unsqueeze_(1).mul_(2),
+                lambda x: x.resize_(3, 3),
+            ):
+                x = forward.make_dual(torch.ones(2, 3), torch.full((2, 3), 3.0))
+                error = E(lambda write=write, x=x: write(x) is None)
+                results.append((error, forward.unpack_dual(x).tangent))
+            with torch.inference_mode():
+                view, product = x[0], x * 2
+            results.append((forward.unpack_dual(view).tangent, forward.unpack_dual(product).tangent))
+        return results
+
+    @case
+    def written_views_of_changed_sizes():
+        results = []
+        for made, written in ((True, True), (True, False), (False, False)):
+            for view in (lambda x: x.permute(1, 0), lambda x: x.unbind(0)[1].unsqueeze(0)):
+                x = R(2, 3).clone()
+                with torch.set_grad_enabled(made):
+                    v = view(x)
+                with torch.set_grad_enabled(written):
+                    first = E(lambda v=v: v.t_().shape)
+                results.append(
+                    (first, E(lambda v=v: nm(v)), E(lambda v=v: v.is_leaf), E(lambda v=v: v.detach().shape))
+                )
+        return results
+
+    @case
+    def operations_on_written_views():
+        """The base is told of the operation itself: hooks of the view's old history are not called."""
+        results = []
+        for write in (lambda v: v.cumsum_(0), lambda v: v.masked_fill_(v > 2, 7.0), lambda v: v.tril_()):
+            x, seen = R(2, 3), []
+            base = x.clone()
+            view = base.view(3, 2)
+            view.register_hook(seen.append)
+            write(view)
+            (base * base).sum().backward()
+            results.append((nm(base), nm(view), seen, x.grad))
+        return results
+
+    @case
+    def retained_by_views_without_history():
+        x = R(2).clone()
+        with torch.no_grad():
+            view = x[:1]
+        return view.requires_grad, E(view.retain_grad), E(torch.ones(1).retain_grad)
+
+    @case
+    def fill_where_elements_share_memory():
+        x = torch.ones(1).expand(3)
+        return E(lambda: x.fill_(torch.tensor(2.0))), E(lambda: x.fill_(2.0)), x
+
     return found
 
 
