@@ -67,7 +67,7 @@ def _several_half(name, input, s, dim, norm, forward, out):
     x = _real(name, input, "real-valued")
     dims, lengths = _core.many(name, x, s, dim)
     if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+        raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
     return _core.finish(name, _core.half_spectrum(x, dims, norm, forward), out)
 
@@ -86,7 +86,7 @@ def _several_from_half(name, input, s, dim, norm, forward, out):
     x = _core.promoted(input, True)
     dims, lengths = _core.many(name, x, s, dim)
     if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+        raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     given = s if isinstance(s, (tuple, list)) or s is None else (s,)
     if given is None or given[-1] == -1:
         lengths[-1] = 2 * (x.shape[dims[-1]] - 1)
@@ -326,7 +326,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 def _shift(input, dim, half):
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
-    dims = tuple(dims)
+    dims = tuple(_core.check_dim(input, d) for d in dims)
     return _FUNCTIONS["roll"](input, tuple(half(input.shape[d]) for d in dims), dims)
 
 

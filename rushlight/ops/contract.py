@@ -5,15 +5,17 @@ All are composed of mm, bmm, mul and views, except the cross product, whose deri
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import _C
+from rushlight._warn import warn_once
 
 from ._public import C_NAMES, Tensor, function, public, wrap_dim, write_out
 from .einsum import einsum as _einsum
 from .matmul import finish
 
 ops = _C.ops
+_TENSORDOT = (
+    "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {out}"
+)
 
 
 @public
@@ -33,7 +35,7 @@ def inner(input, other, *, out=None):
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{list(input.shape)} and {list(other.shape)}"
         )
-    return finish(_contract(input, other, [-1], [-1]), out)
+    return finish(_contract(input, other, [-1], [-1]), out, _TENSORDOT)
 
 
 @public(aliases=("ger",))
@@ -131,7 +133,7 @@ def tensordot(a, b, dims=2, out=None):
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing "
             f"two lists, but got dims={dims}"
         )
-    return finish(_contract(a, b, list(dims_a), list(dims_b)), out)
+    return finish(_contract(a, b, list(dims_a), list(dims_b)), out, _TENSORDOT)
 
 
 einsum = function(_einsum)
@@ -214,6 +216,11 @@ def chain_matmul(*matrices, out=None):
         >>> rushlight.chain_matmul(rushlight.ones(2, 3), rushlight.ones(3, 4)).shape
         torch.Size([2, 4])
     """
+    warn_once(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
+        "parameters."
+    )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
@@ -263,11 +270,10 @@ def cross(input, other, dim=None, *, out=None):
         tensor([0, 0, 1])
     """
     if dim is None:
-        warnings.warn(
+        warn_once(
             "Using torch.cross without specifying the dim arg is deprecated.\n"
             "Please either pass the dim explicitly or simply use torch.linalg.cross.\n"
             "The default value of dim will change to agree with that of linalg.cross in a future release.",
-            stacklevel=2,
         )
         for d, size in enumerate(input.shape):
             if size == 3:

@@ -104,8 +104,10 @@ def finish(name, result, out):
     """`result`, or `out` filled with it: a complex one for a complex result."""
     if out is None:
         return result
-    if isinstance(out, Tensor) and out.dtype.is_complex != result.dtype.is_complex:
-        kind = "complex" if result.dtype.is_complex else "floating point"
+    made = result.dtype.is_complex
+    if isinstance(out, Tensor) and not (out.dtype.is_complex if made else out.dtype.is_floating_point):
+        kind = "complex" if made else "floating point"
+        name = name.replace("2", "n")
         raise RuntimeError(f"{name} expects a {kind} output tensor, but got {type_name(out.dtype)}")
     return write_out(out, result)
 

@@ -6,9 +6,11 @@ the name to raise with, or None.
 
 from __future__ import annotations
 
+import sys
+
 from rushlight import _C, return_types
 from rushlight.ops import linalg_rules
-from rushlight.ops._public import Tensor, public, write_out
+from rushlight.ops._public import SAME_DTYPE, Tensor, public, type_name, write_out
 from rushlight.ops.shape import contiguous_format
 
 ops = _C.ops
@@ -16,18 +18,51 @@ eye_like = linalg_rules.eye_like
 _linalg = public(namespace=False, method=False)
 
 
-def finish(result, out):
-    """`result`, or `out` filled with it."""
-    return result if out is None else write_out(out, result)
+# How torch refuses an out= of another dtype; what is not here says so in the words of SAME_DTYPE. Those of
+# the first kind take any dtype that the result can be cast to.
+_CASTS = {
+    "pinv": "linalg.pinv", "cond": "linalg.cond", "matrix_rank": "torch.linalg.matrix_rank",
+    "tensorsolve": "tensorsolve", "tensorinv": "tensorinv", "eigvals": "torch.linalg.eigvals",
+    "eig": "torch.linalg.eig", "householder_product": "torch.linalg.householder_product",
+    "orgqr": "torch.linalg.householder_product", "cholesky_inverse": "cholesky_inverse",
+    "cholesky_solve": "cholesky_solve",
+}  # fmt: skip
+_KEEPS = {
+    "matrix_norm": "linalg.matrix_norm expected out tensor dtype {result} but got: {out}",
+    "norm": "linalg.norm expected out tensor dtype {result} but got: {out}",
+    "solve_triangular": "expected scalar type {result} but found {out}",
+    "vecdot": "linalg.vecdot: Expected out of dtype{result} but found {out}",
+    "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and "
+    "result has dtype{out}",
+}
+
+
+def finish(result, out, name=None):
+    """`result`, or `out` filled with it, as the function of this name (the one that calls) has it."""
+    if out is None:
+        return result
+    name = name or sys._getframe(1).f_code.co_name
+    if name not in _CASTS:
+        return write_out(out, result, exact=_KEEPS.get(name, SAME_DTYPE))
+    if isinstance(out, Tensor) and not _C.can_cast(result.dtype, out.dtype):
+        what = "eigenvalues" if name.startswith("eig") else "result"
+        raise RuntimeError(
+            f"{_CASTS[name]}: Expected {what} to be safely castable from {type_name(result.dtype)} dtype, "
+            f"but got {what} with dtype {type_name(out.dtype)}"
+        )
+    return write_out(out, result)
 
 
 def several(kind, result, out=None):
     """The named tuple `kind` of several results, written to the tensors of `out` first."""
     if out is None:
         return getattr(return_types, kind)(result)
-    if not isinstance(out, (tuple, list)) or len(out) != len(result):
+    if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
-    return getattr(return_types, f"{kind}_out")(write_out(o, r) for o, r in zip(out, result, strict=True))
+    if len(out) != len(result):
+        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    name = kind.removeprefix("linalg_")
+    return getattr(return_types, f"{kind}_out")(finish(r, o, name) for o, r in zip(out, result, strict=True))
 
 
 def require_tensor(name, **arguments):

@@ -86,7 +86,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
     if rows == cols:
         raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {cols})")
     if ord == "fro":
-        return vector_norm(input, 2, dim, keepdim, dtype=dtype, out=out)
+        return finish(vector_norm(_convert(name, input, dtype), 2, dim, keepdim), out)
     if isinstance(ord, str):
         if ord != "nuc":
             raise RuntimeError(f"{name}: Order {ord} not supported.")
@@ -133,8 +133,10 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
         )
     if isinstance(ord, str) or (ord is not None and (len(dim) == 2 if dim is not None else input.ndim == 2)):
-        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
-    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
+        result = matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    else:
+        result = vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return finish(result, out)
 
 
 @_linalg

@@ -159,11 +159,11 @@ derivative(
 )
 
 
-def finish(result, out):
+def finish(result, out, words=SAME_DTYPE):
     """`result`, or `out` filled with it. Products do not cast to the dtype of `out`."""
     if out is None:
         return result
-    return write_out(out, result, exact=SAME_DTYPE)
+    return write_out(out, result, exact=words)
 
 
 def _number(value):
@@ -216,7 +216,7 @@ def dot(input, tensor, *, out=None):
         >>> rushlight.dot(rushlight.tensor([2, 3]), rushlight.tensor([2, 1]))
         tensor(7)
     """
-    return finish(ops.dot(input, tensor), out)
+    return finish(ops.dot(input, tensor), out, "result dtype {out} does not match input dtype {result}")
 
 
 @public
@@ -228,7 +228,7 @@ def vdot(input, other, *, out=None):
         >>> rushlight.vdot(rushlight.tensor([1 + 2j]), rushlight.tensor([1j]))
         tensor(2.+1.j)
     """
-    return finish(ops.vdot(input, other), out)
+    return finish(ops.vdot(input, other), out, "result dtype {out} does not match input dtype {result}")
 
 
 @public

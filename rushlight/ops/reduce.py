@@ -542,7 +542,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     if isinstance(ord, Tensor):
         ord = ord.item()
     result = ops.vector_norm(x, ord, dim, keepdim, dtype)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 vector_norm = _C.Function(vector_norm)  # rushlight.linalg has it
