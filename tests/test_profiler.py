@@ -44,9 +44,12 @@ def test_nothing_is_measured_outside():
         _ = torch.ones(2) + 1
     assert nothing is None
     # The inner of two takes over, as in torch.
-    with autograd_profiler.profile() as outer, pytest.warns(UserWarning, match="already enabled"):
-        with autograd_profiler.profile() as inner:
-            _ = torch.ones(2).exp()
+    with (
+        autograd_profiler.profile() as outer,
+        pytest.warns(UserWarning, match="already enabled"),
+        autograd_profiler.profile() as inner,
+    ):
+        _ = torch.ones(2).exp()
     assert len(outer.function_events) == 0 and inner.function_events[-1].name == "aten::exp"
 
 

@@ -62,7 +62,7 @@ derivative(
 )
 derivative(
     "conv_input_gradient",
-    node="ConvolutionBackward0",
+    node="ConvolutionBackwardBackward0",
     grad=lambda g, weight, stride, padding, dilation, groups: ops.convolution(
         g, _conj(weight), None, stride, padding, dilation, groups
     ),
@@ -72,7 +72,7 @@ derivative(
 )
 derivative(
     "conv_weight_gradient",
-    node="ConvolutionBackward0",
+    node="ConvolutionBackwardBackward0",
     x=lambda g, x_shape, grad, stride, padding, dilation, groups: ops.conv_input_gradient(
         _conj(grad), g, x_shape, stride, padding, dilation, groups
     ),

@@ -108,12 +108,19 @@ derivative(
 
 # ---- trigonometric and hyperbolic
 derivative("sin", x=lambda g, x: ops.sin_backward(g, x) if not x.is_complex() else g * _conj(ops.cos(x)))
+# Of torch the derivatives that are one kernel here are products.
 derivative(
-    "sin_backward", a=lambda g, b: ops.sin_backward(g, b), b=lambda g, a, b: ops.cos_backward(g * a, b)
+    "sin_backward",
+    a=lambda g, b: ops.sin_backward(g, b),
+    b=lambda g, a, b: ops.cos_backward(g * a, b),
+    node="MulBackward0",
 )
 derivative("cos", x=lambda g, x: ops.cos_backward(g, x) if not x.is_complex() else -g * _conj(ops.sin(x)))
 derivative(
-    "cos_backward", a=lambda g, b: ops.cos_backward(g, b), b=lambda g, a, b: -ops.sin_backward(g * a, b)
+    "cos_backward",
+    a=lambda g, b: ops.cos_backward(g, b),
+    b=lambda g, a, b: -ops.sin_backward(g * a, b),
+    node="MulBackward0",
 )
 derivative("tan", x=lambda g, out: g * _conj(1 + out * out))
 derivative("asin", x=lambda g, x: g * _conj(ops.rsqrt(1 - x * x)))
@@ -220,7 +227,12 @@ derivative(
 )
 derivative("log_sigmoid", x=lambda g, x: g * ops.sigmoid(-x), node="LogSigmoidBackward0")
 derivative("silu", x=lambda g, x: ops.silu_backward(g, x))
-derivative("silu_backward", a=lambda g, b: ops.silu_backward(g, b), b=lambda g, a, b: g * a * _silu_second(b))
+derivative(
+    "silu_backward",
+    a=lambda g, b: ops.silu_backward(g, b),
+    b=lambda g, a, b: g * a * _silu_second(b),
+    node="MulBackward0",
+)
 derivative("gelu", x=lambda g, x: ops.gelu_backward(g, x))
 derivative("gelu_backward", a=lambda g, b: ops.gelu_backward(g, b), b=lambda g, a, b: g * a * _gelu_second(b))
 derivative("gelu_tanh", x=lambda g, x: ops.gelu_tanh_backward(g, x), node="GeluBackward0")
@@ -228,6 +240,7 @@ derivative(
     "gelu_tanh_backward",
     a=lambda g, b: ops.gelu_tanh_backward(g, b),
     b=lambda g, a, b: g * a * _gelu_tanh_second(b),
+    node="GeluBackwardBackward0",
 )
 derivative("mish", x=lambda g, x: g * _mish_slope(x))
 derivative("hardsigmoid", x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))))

@@ -100,7 +100,7 @@ derivative(
     source=lambda g, index, source_shape: ops.take(g, index).reshape(source_shape),
 )
 derivative("index", x=lambda g, indices, x_shape: ops.index_backward(g, indices, x_shape))
-derivative("index_backward", g=lambda g_out, indices: ops.index(g_out, indices))
+derivative("index_backward", g=lambda g_out, indices: ops.index(g_out, indices), node="IndexPutImplBackward0")
 derivative(
     "index_put",
     x=lambda g, indices, accumulate: g if accumulate else ops.index_put(g, indices, 0, False),
@@ -115,6 +115,7 @@ derivative(
 derivative(
     "embedding_backward",
     g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
+    node="EmbeddingDenseBackwardBackward0",
 )
 no_derivative("nonzero")
 

@@ -44,7 +44,9 @@ derivative("sum", x=lambda g, x_shape: ops.expand(g, x_shape))
 derivative(
     "sum_dim", x=lambda g, x_shape, dim, keepdim: ops.restore(g, x_shape, dim, keepdim), node="SumBackward1"
 )
-derivative("restore", g=lambda g_out, dim, keepdim: ops.sum_dim(g_out, dim, keepdim, None))
+derivative(
+    "restore", g=lambda g_out, dim, keepdim: ops.sum_dim(g_out, dim, keepdim, None), node="ExpandBackward0"
+)
 
 
 def _mean_gradient(g, x_shape, dim, keepdim):
