@@ -159,3 +159,21 @@ def test_what_torch_reads_in_python_may_be_anything_true():
 def test_what_has_no_derivative_says_so(call, sentence):
     with pytest.raises((NotImplementedError, RuntimeError), match=sentence):
         call(torch.tensor([1.0, 2.0, 1.0], requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda x: x.byte().clamp(0, 300), "cannot be converted to type uint8_t without overflow"),
+        (lambda x: x.int().clamp_max(2**40), "cannot be converted to type int without overflow"),
+        (lambda x: x.clamp(min=1e300), "cannot be converted to type float without overflow"),
+        (lambda x: x.char().clamp_(300), "cannot be converted to type int8_t without overflow"),
+        (lambda x: torch.lerp(x, x.double(), 0.5), "expected dtype float for `end` but got dtype double"),
+        (lambda x: torch.lerp(x, x, x.double()), "expected dtype float for `weight` but got dtype double"),
+        (lambda x: torch.rms_norm(x + 0j, (4,)), r"expected input with shape \[\*, 4\]"),
+        (lambda x: torch.take_along_dim(x, torch.tensor([-1])), "index -1 is out of bounds for dimension 0"),
+    ],
+)
+def test_numbers_that_do_not_fit(call, sentence):
+    with pytest.raises(RuntimeError, match=sentence):
+        call(torch.ones(3))

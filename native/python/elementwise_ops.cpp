@@ -190,6 +190,9 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
   return result;
 }
 
+// In Primitive::options: a scalar attribute that the dtype cannot hold is refused, not wrapped around.
+constexpr uint8_t CHECKS_SCALARS = 16;
+
 Param param_of(const Scalar& s) {
   bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
   return {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0, whole ? s.i : convert<int64_t>(s.d)};
@@ -253,6 +256,7 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
     Scalar value;
     bool fits = PyFloat_CheckExact(o) || PyLong_CheckExact(o);
     if (!fits || !is_differentiable(t->dtype) || !scalar_from_python(o, value)) return nullptr;
+    if (t->dtype != DType::f64 && std::abs(value.real_value()) > 65504.0) return nullptr;  // CHECKS_SCALARS
     params[k] = param_of(value);
   }
   DType dtype = entry.out == OutType::same      ? t->dtype
@@ -423,6 +427,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   Param params[4];
   DivisionReport report;
   for (int k = 0; k < entry.n_scalars; k++) {
+    if (op.options & CHECKS_SCALARS) {
+      alignas(16) char element[16];
+      store_checked(scalars[k], compute, element);
+    }
     params[k] = param_of(scalars[k]);
   }
   run_elementwise(loop, iteration, shape, entry.divides ? static_cast<void*>(&report) : params);
@@ -463,7 +471,9 @@ ModuleInit init([](PyObject* module) {
     std::string names = name == "where" ? "condition, a, b" : inputs[entry.n_inputs];
     bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
-           uint8_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0)), &entry);
+           uint8_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
+                   (name.starts_with("clamp") || name == "threshold" ? CHECKS_SCALARS : 0)),
+           &entry);
   }
   // 1 - x has a node name of its own in torch.
   define("rsub_number(a, b)", elementwise_forward, 0, find_elementwise("sub"));

@@ -342,10 +342,10 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
 }
 
 // Functions and parameters that torch reads in Python: whatever is true will do.
-constexpr const char* lenient_functions[] = {"gaussian_nll_loss", "gumbel_softmax",
+constexpr const char* lenient_functions[] = {"gaussian_nll_loss", "gumbel_softmax", "lu",
                                              "multi_head_attention_forward",
                                              "triplet_margin_with_distance_loss"};
-constexpr const char* lenient_parameters[] = {"inplace", "return_indices", "antialias"};
+constexpr const char* lenient_parameters[] = {"inplace", "return_indices", "antialias", "center"};
 
 bool is_among(PyObject* name, std::span<const char* const> names) {
   return std::ranges::any_of(

@@ -7,6 +7,8 @@ what weights, in differentiable arithmetic. Only the weighted sum itself is a pr
 
 from __future__ import annotations
 
+import operator
+
 from rushlight import _C
 
 from ._public import Tensor, function, type_name
@@ -186,6 +188,7 @@ def _check(input, grid, mode, dims):
 
 
 def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, dims=0):
+    interpolation_mode, padding_mode = operator.index(interpolation_mode), operator.index(padding_mode)
     _check(input, grid, interpolation_mode, dims)
     n, c, *sizes = input.shape
     result_shape = (n, c, *grid.shape[1:-1])

@@ -6,6 +6,7 @@ import builtins
 
 from rushlight import _C
 from rushlight.ops._public import (
+    C_NAMES,
     FOUND_DTYPE,
     FUNCTIONS,
     Tensor,
@@ -713,15 +714,29 @@ def lerp(input, end, weight, *, out=None):
     >>> rushlight.lerp(rushlight.tensor([0.0]), rushlight.tensor([10.0]), 0.25)
     tensor([2.5000])
     """
+    _check_lerp(input, end, weight)
     result = (
         ops.lerp(input, end, weight) if isinstance(weight, Tensor) else ops.lerp_scalar(input, end, weight)
     )
     return result if out is None else write_out(out, result)
 
 
+def _check_lerp(input, end, weight):
+    check_tensor(input, "lerp", "input", 1)
+    check_tensor(end, "lerp", "end", 2)
+    if end.dtype == input.dtype and (not isinstance(weight, Tensor) or weight.dtype == input.dtype):
+        return
+    for name, other in (("end", end), ("weight", weight)):
+        if isinstance(other, Tensor) and other.dtype != input.dtype and (name == "end" or other.dim()):
+            raise RuntimeError(
+                f"expected dtype {C_NAMES[input.dtype]} for `{name}` but got dtype {C_NAMES[other.dtype]}"
+            )
+
+
 @method
 def lerp_(self, end, weight):
     """In-place version of lerp."""
+    _check_lerp(self, end, weight)
     return _C.in_place(ops.lerp if isinstance(weight, Tensor) else ops.lerp_scalar, self, end, weight)
 
 

@@ -277,7 +277,19 @@ _EPSILON = {_C.float64: 2.0**-52, _C.float32: 2.0**-23, _C.float16: 2.0**-23, _C
 def _composed_rms_norm(x, normalized_shape, weight, eps):
     if eps is None:
         eps = 2.0**-52 if x.dtype in (_C.float64, _C.complex128) else 2.0**-23
-    dims = tuple(range(-len(normalized_shape), 0))
+    shape = list(normalized_shape)
+    if list(x.shape[x.dim() - len(shape) :]) != shape or len(shape) > x.dim():
+        sizes = "".join(f", {n}" for n in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [*{sizes}], but got input of size"
+            f"{list(x.shape)}"
+        )
+    if weight is not None and list(weight.shape) != shape:
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {shape}"
+        )
+    dims = tuple(range(-len(shape), 0))
     result = x * (x * x).mean(dims, keepdim=True).add(eps).rsqrt()
     return (result if weight is None else result * weight).to(x.dtype)
 
