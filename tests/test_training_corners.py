@@ -99,3 +99,15 @@ def test_forbidden_kernels_of_attention_are_refused():
         warnings.simplefilter("ignore")
         attend(x, x, x, dropout_p=0.5)
     assert attend(x, x, x).shape == x.shape
+
+
+def test_a_graph_from_before_a_swap_raises_when_it_is_run():
+    x, y = torch.ones(2, requires_grad=True), torch.zeros(3, requires_grad=True)
+    loss = (x * 2).sum()
+    torch.utils.swap_tensors(x, y)
+    assert (x.shape, y.shape) == ((3,), (2,))
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        loss.backward()
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+    assert y.grad is None

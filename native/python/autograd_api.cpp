@@ -374,11 +374,13 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
   });
 }
 
-// swap(a, b): the two Python objects exchange everything but their identity and what refers to them weakly.
+// swap(a, b, poison): the two Python objects exchange everything but their identity and what refers to them
+// weakly. A graph that waits for the gradient of one would deliver it to the other: `poison` becomes a hook of
+// its node and raises when it comes to that.
 PyObject* py_swap(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *x, *y;
-    if (!PyArg_ParseTuple(args, "OO", &x, &y)) return nullptr;
+    PyObject *x, *y, *poison;
+    if (!PyArg_ParseTuple(args, "OOO", &x, &y, &poison)) return nullptr;
     Tensor *a = tensor_argument(x, "swap_tensors"), *b = tensor_argument(y, "swap_tensors");
     if (a == b) Py_RETURN_NONE;
     if (a->weakrefs || b->weakrefs) {
@@ -389,11 +391,8 @@ PyObject* py_swap(PyObject*, PyObject* args) {
       fail(PyExc_RuntimeError, "Cannot swap t1 and t2 if they have different slots");
     }
     for (Tensor* t : {a, b}) {
-      // A graph that waits for the leaf's gradient would deliver it to the other one.
       if (t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0) {
-        fail(PyExc_RuntimeError,
-             "Expected accumulate_grad node to be null: cannot swap a tensor that is part of a recorded "
-             "graph");
+        checked(PyObject_CallMethod(t->extra->accumulator->object(), "register_prehook", "O", poison));
       }
     }
     for (Tensor* t : {a, b}) {
