@@ -91,14 +91,28 @@ class BackwardHook:
         self.n_outputs = -1
 
     def setup_input_hook(self, args):
+        import rushlight
+        from rushlight import Tensor
+
+        # Tensors that need no gradient have one all the same for the hook, of zeros.
+        constant = {
+            i: (arg.shape, arg.dtype, arg.device)
+            for i, arg in enumerate(args)
+            if isinstance(arg, Tensor) and not arg.requires_grad
+        }
+
+        def zeros(shape, dtype, device):
+            return rushlight.zeros(shape, dtype=dtype, device=device)
+
         def on_grad_input(grad_input, _):
             if self.grad_outputs is None:
                 return None  # no gradient came through the outputs
             grads = _spread(self.input_index, grad_input, self.n_inputs)
+            grads = tuple(zeros(*constant[i]) if i in constant else grad for i, grad in enumerate(grads))
             for hook in self.user_hooks:
                 grads = _replaced(hook(self.module, grads, self.grad_outputs), grads, "hook", "grad_input")
             self.grad_outputs = None
-            return tuple(grads[i] for i in self.input_index)
+            return tuple(None if i in constant else grads[i] for i in self.input_index)
 
         args, self.input_index = _through_identity(args, lambda node: node.register_hook(on_grad_input))
         self.n_inputs = len(args)

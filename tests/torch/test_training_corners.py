@@ -116,3 +116,21 @@ def outcome(library, name, expression):
 def test_as_torch(expression):
     ours = outcome(rushlight, "rushlight", expression)
     assert ours.replace("rushlight", "torch") == outcome(torch, "torch", expression)
+
+
+def hooked(library):
+    """What a full backward hook sees for inputs that need a gradient and inputs that need none."""
+
+    class Sum(library.nn.Module):
+        def forward(self, *args):
+            return sum(arg for arg in args if isinstance(arg, library.Tensor) and arg.is_floating_point())
+
+    module, seen = Sum(), []
+    module.register_full_backward_hook(lambda _, grads, __: seen.append(str(grads)))
+    needed = library.ones(1, requires_grad=True)
+    module(needed, library.ones(2), 3, library.tensor([True])).sum().backward()
+    return seen
+
+
+def test_a_hook_gets_zeros_for_what_needs_no_gradient():
+    assert hooked(rushlight) == hooked(torch)
