@@ -52,6 +52,25 @@ class _Dispatching(threading.local):
 _dispatching = _Dispatching()
 
 
+_VIEWS = {
+    "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split",
+    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+    "view_as_complex", "view_as_real",
+}  # fmt: skip
+
+
+class _Schema:
+    """The name of an overload; what its arguments and results are is not kept."""
+
+    def __init__(self, name: str, overload: str) -> None:
+        self.name, self.overload_name = name, "" if overload == "default" else overload
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("arguments", "returns", "is_mutable"):
+            raise NotImplementedError(f"the schema of {self.name} is not kept: only its name is known")
+        raise AttributeError(f"'FunctionSchema' object has no attribute '{name}'")
+
+
 class OpOverload:
     """One overload of an operation: `torch.ops.aten.mm.default`."""
 
@@ -61,6 +80,15 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.name()
         self.__module__ = f"torch._ops.{self.namespace}"
+
+    @property
+    def _schema(self) -> _Schema:
+        return _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result is a view of the first argument."""
+        return self._overloadpacket.__name__ in _VIEWS
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:

@@ -312,9 +312,18 @@ _IN_PYTHON = (_types.FunctionType, functools.partial)
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch():
-    """Inside `__torch_function__`: subclasses are asked again, although the caller has switched that off."""
-    with _EnableTorchFunction():
-        yield
+    """Inside `__torch_function__`: subclasses are asked again, although the caller has switched that off.
+    Inside `__torch_dispatch__`: operations are recorded again as where the question came from."""
+    from rushlight._ops import _dispatching
+
+    calls, _dispatching.calls = _dispatching.calls, ()
+    grad = _C.set_grad_enabled(_C.dispatch_outer_grad() if calls else _C.is_grad_enabled())
+    try:
+        with _EnableTorchFunction():
+            yield
+    finally:
+        _C.set_grad_enabled(grad)
+        _dispatching.calls = calls
 
 
 def is_tensor_like(inp: Any) -> bool:

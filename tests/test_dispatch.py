@@ -247,3 +247,27 @@ def test_wrappers_are_saved(tmp_path):
     x = pair(1.0, 2.0)
     torch.save(x.detach(), tmp_path / "wrapper.pt")
     assert repr(torch.load(tmp_path / "wrapper.pt", weights_only=False)) == repr(x)
+
+
+def test_a_handler_may_record_again():
+    seen = []
+
+    class Inside(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with torch.overrides.enable_reentrant_dispatch():
+                z = torch.ones(2, requires_grad=True)
+                (z * 3).sum().backward()
+                seen.append((z.grad.tolist(), torch.is_grad_enabled()))
+            return torch.ones(1)
+
+    x = torch.Tensor._make_subclass(Inside, torch.ones(1))
+    assert (x + 1).tolist() == [1.0] and seen == [([3.0, 3.0], True)] and torch.is_grad_enabled()
+
+
+def test_handles_say_what_they_are():
+    assert torch.ops.aten.view.default.is_view and not torch.ops.aten.add.Tensor.is_view
+    schema = torch.ops.aten.add.Tensor._schema
+    assert (schema.name, schema.overload_name) == ("aten::add", "Tensor")
+    with pytest.raises(NotImplementedError, match="only its name is known"):
+        schema.arguments  # noqa: B018

@@ -16,8 +16,10 @@ inline bool dispatches(const Tensor* t) {
   return dispatching_classes && !is_plain_tensor(reinterpret_cast<PyObject*>(const_cast<Tensor*>(t))) &&
          class_dispatches(Py_TYPE(const_cast<Tensor*>(t)));
 }
+extern bool dispatching_now;  // somebody may be asked at all
+bool is_asked(const Tensor* t);
 // Whether Python is asked about what happens to t: by its class, or by a mode of this thread.
-bool asks_dispatch(const Tensor* t);
+inline bool asks_dispatch(const Tensor* t) { return dispatching_now && is_asked(t); }
 
 // t without history, as whoever is asked makes it.
 TensorRef dispatched_detach(Tensor* t);

@@ -12,27 +12,42 @@
 #include "tensor_type.h"
 
 namespace rl {
+
+bool dispatching_now = false;
+
 namespace {
 
 std::vector<Forward>& reals() {
   static std::vector<Forward> all;
   return all;
 }
-bool timing_now = false, dispatching_now = false;
+bool timing_now = false;
 
 PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
 thread_local bool mode_here = false, subclasses_off = false;
+thread_local bool outer_grad = true;  // whether whoever caused the question records
 
-class WithoutForward {
+// Below autograd: nothing is recorded, no tangents are carried along.
+class BelowAutograd {
  public:
-  WithoutForward() : before(modes.forward) { modes.forward = false; }
-  ~WithoutForward() { modes.forward = before; }
-  WithoutForward(const WithoutForward&) = delete;
+  BelowAutograd() : grad(modes.grad), forward(modes.forward), before(outer_grad) {
+    if (depth++ == 0) outer_grad = grad;
+    modes.grad = modes.forward = false;
+  }
+  ~BelowAutograd() {
+    depth--;
+    outer_grad = before;
+    modes.grad = grad;
+    modes.forward = forward;
+  }
+  BelowAutograd(const BelowAutograd&) = delete;
 
  private:
-  bool before;
+  bool grad, forward, before;
+  static thread_local int depth;
 };
+thread_local int BelowAutograd::depth = 0;
 
 bool is_argument(const Primitive& op, PyObject* const* args, PyObject* o) {
   for (int i = 0; i < op.input_count; i++) {
@@ -144,12 +159,11 @@ void start_dispatching() {
   Ref<PyObject> done = checked(PyObject_CallMethod(module.get(), "_start", nullptr));
 }
 
-bool asks_dispatch(const Tensor* t) { return dispatching_now && (mode_here || dispatches(t)); }
+bool is_asked(const Tensor* t) { return mode_here || dispatches(t); }
 
 TensorRef dispatched_detach(Tensor* t) {
   if (!detacher) fail(PyExc_RuntimeError, "nobody is there to be asked about detach");
-  WithoutForward no_tangents;
-  GradMode no_grad(false);
+  BelowAutograd below;
   Ref<PyObject> result = checked(PyObject_CallOneArg(detacher, t->object()));
   if (!is_tensor(result.get())) fail_cast(result.get());
   TensorRef detached(as_tensor(result.release()));
@@ -167,7 +181,7 @@ TensorRef dispatched_copy(Tensor* grad, Tensor* leaf) {
 
 Ref<PyObject> dispatched_item(Tensor* t) {
   if (!reader) fail(PyExc_RuntimeError, "nobody is there to be asked about item");
-  GradMode no_grad(false);
+  BelowAutograd below;
   return checked(PyObject_CallOneArg(reader, t->object()));
 }
 
@@ -188,8 +202,7 @@ PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor*
   if (!asks_about(op, args)) return next_forward(op, args, out);
   Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(op.args.size())));
   for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
-  WithoutForward no_tangents;
-  GradMode no_grad(false);
+  BelowAutograd below;
   PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None};
   uint32_t version = out ? out->storage->version : 0;
   Ref<PyObject> result = checked(PyObject_Vectorcall(handler, call_args, 3, nullptr));
@@ -230,6 +243,9 @@ PyObject* py_set_handler(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_set_mode(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(mode_here, on == Py_True));
 }
+
+// dispatch_outer_grad(): inside a handler, whether whoever caused the question records.
+PyObject* py_outer_grad(PyObject*, PyObject*) { return PyBool_FromLong(outer_grad); }
 
 // set_dispatch_disabled(bool): whether classes are left alone in this thread; returns what was set before.
 PyObject* py_set_disabled(PyObject*, PyObject* on) {
@@ -311,6 +327,7 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
+                           {"dispatch_outer_grad", py_outer_grad, METH_NOARGS, nullptr},
                            {"set_dispatch_disabled", py_set_disabled, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},
                            {"asks_dispatch", py_asks, METH_O, nullptr},
