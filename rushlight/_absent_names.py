@@ -171,22 +171,13 @@ export._trace:
 export.decomp_utils: CustomDecompTable
 export.unflatten: InterpreterModule
 fx._pytree: register_pytree_flatten_spec! tree_flatten_spec
-fx._symbolic_trace: Tracer=fx.Tracer is_fx_symbolic_tracing? is_fx_tracing?
 fx.experimental:
 fx.experimental.proxy_tensor: get_innermost_proxy_mode? get_proxy_mode? is_sym_node? make_fx
     maybe_disable_thunkify maybe_enable_thunkify
 fx.experimental.symbolic_shapes: GuardOnDataDependentSymNode ShapeEnv free_symbols free_unbacked_symbols
     guard_or_false guard_or_true guard_size_oblivious has_static_value is_symbolic? statically_known_true
-fx.graph: CodeGen Graph=fx.Graph PythonCode
-fx.graph_module: GraphModule=fx.GraphModule _CodeOnlyModule _copy_attr reduce_graph_module
-fx.immutable_collections: immutable_dict immutable_list
-fx.interpreter: Interpreter=fx.Interpreter Transformer=fx.Transformer
-fx.node: Argument Node=fx.Node Target has_side_effect map_aggregate map_arg
-fx.passes:
 fx.passes.infra:
 fx.passes.infra.pass_base: PassBase PassResult
-fx.passes.shape_prop: ShapeProp TensorMetadata
-fx.proxy: Attribute GraphAppendingTracer ParameterProxy Proxy=fx.Proxy Scope TraceError TracerBase
 fx.traceback: preserve_node_meta
 nn.attention.flex_attention: _DEFAULT_SPARSE_BLOCK_SIZE=128 AuxOutput AuxRequest BlockMask FlexKernelOptions
     and_masks create_block_mask

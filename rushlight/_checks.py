@@ -18,6 +18,11 @@ Message = Callable[[], str] | None
 
 def _assert(condition: Any, message: str) -> None:
     """assert condition, message"""
+    if type(condition) is not Tensor and hasattr(type(condition), "__torch_function__"):
+        from rushlight.overrides import handle_torch_function
+
+        handle_torch_function(_assert, (condition,), condition, message)
+        return
     if not condition:
         raise AssertionError(message)
 

@@ -332,10 +332,13 @@ def _reduce_ex(self, protocol):
     )
 
 
-@method
 def as_subclass(self, cls):
-    """A view of this tensor that is an instance of a Tensor subclass."""
+    """A view of this tensor that is an instance of a Tensor subclass. It does not ask `__torch_function__`,
+    whose answer would again be of the class that the caller wants to leave."""
     return _C.view_as_subclass(self, cls)
+
+
+Tensor.as_subclass = as_subclass
 
 
 def _make_subclass(

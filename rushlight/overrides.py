@@ -238,6 +238,8 @@ def _dispatch(function: Any, args: tuple, kwargs: dict | None) -> Any:
     if name in ("tensor", "as_tensor", "asarray") and not _C._is_torch_function_mode_enabled():
         with DisableTorchFunctionSubclass():
             return function(*args, **kwargs)
+    if name == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])  # the operands one by one, however they were given
     overriding = [
         value for value in _get_overloaded_args(_flat(args, kwargs)) if type(value) is not _C.Tensor
     ]

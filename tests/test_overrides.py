@@ -223,3 +223,12 @@ def test_a_handler_enters_a_function_and_is_asked_about_its_parts():
     x = torch.tensor([3.0]).as_subclass(Seen)
     assert scaled(x, x).tolist() == [10.0] and seen == ["scaled", "mul"]
     assert torch.is_tensor in torch.overrides.get_ignored_functions()
+
+
+def test_as_subclass_leaves_the_class():
+    class Cloning(torch.Tensor):
+        def clone(self):
+            return self.as_subclass(torch.Tensor).clone().as_subclass(type(self))
+
+    x = torch.ones(2).as_subclass(Cloning)
+    assert type(x.as_subclass(torch.Tensor)) is torch.Tensor and type(x.clone()) is Cloning

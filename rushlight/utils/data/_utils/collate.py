@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
@@ -15,6 +16,9 @@ default_collate_err_msg_format = (
 )
 
 
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # the kinds of arrays that no tensor can hold
+
+
 def _is_array(value: Any) -> bool:
     """Whether a value is NumPy's, without importing NumPy."""
     numpy = sys.modules.get("numpy")
@@ -22,7 +26,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _convertible(array: Any) -> bool:
-    return array.dtype.kind not in "SUO"
+    return np_str_obj_array_pattern.search(array.dtype.str) is None
 
 
 def _rebuilt(original: Any, items: Any) -> Any:
