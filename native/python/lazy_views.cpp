@@ -78,7 +78,26 @@ PyObject* py_is_neg(PyObject*, PyObject* o) {
   return guarded([&] { return PyBool_FromLong(input(o)->flags & Tensor::NEG); });
 }
 
+// _set_conj(tensor, on), _set_neg(tensor, on): torch's names for it.
+template <uint16_t bit>
+PyObject* py_set_bit(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "a tensor and a bool expected");
+    Tensor* t = input(args[0]);
+    int on = PyObject_IsTrue(args[1]);
+    if (on < 0) throw PythonError{};
+    if (on && bit == Tensor::CONJ && !is_complex(t->dtype))
+      fail(PyExc_RuntimeError, "only complex tensors have a conjugate bit");
+    set_lazy(t, uint16_t(((t->flags & Tensor::LAZY) & ~bit) | (on ? bit : 0)));
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_set_conj", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_bit<Tensor::CONJ>)),
+     METH_FASTCALL, nullptr},
+    {"_set_neg", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_bit<Tensor::NEG>)),
+     METH_FASTCALL, nullptr},
     {"set_lazy", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_set_lazy)), METH_FASTCALL, nullptr},
     {"is_conj", py_is_conj, METH_O, "Whether the tensor reads as the conjugate of what its memory holds."},
     {"is_neg", py_is_neg, METH_O, "Whether the tensor reads as the negative of what its memory holds."},
