@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
+from rushlight._warn import warn
 from rushlight.ops._public import C_NAMES, dims, method
 
 Tensor = _C.Tensor
@@ -137,6 +138,10 @@ def set_default_tensor_type(t: Any) -> None:
 
     >>> rushlight.set_default_tensor_type(rushlight.FloatTensor)
     """
+    warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
     dtype = type_of(t)
     if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")

@@ -229,7 +229,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.median(rushlight.tensor([3., 2., 1.]), 0, mask=mask)
     tensor(2.)
     """
-    kind = dtype or input.dtype
+    kind, dim = dtype or input.dtype, _first(dim, input)
     input, mask = _cast(input, dtype), _mask_of(input, mask)
     if not kind.is_floating_point:
         if mask is not None and not bool(mask.any(dim).all()):
@@ -296,16 +296,19 @@ def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, i
     input = _cast(input, dtype)
     if input.dtype == _C.bool:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if isinstance(dim, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
-    return getattr(_filled(input, mask, identity), name)(dim, dtype=input.dtype)
+    return getattr(_filled(input, mask, identity), name)(_first(dim, input), dtype=input.dtype)
+
+
+def _first(dim: Any, input: Tensor) -> Any:
+    """The one dimension of a function that takes one: of several the first counts, as in torch."""
+    return _dims(dim, input.dim())[0] if isinstance(dim, (tuple, list)) and input.dim() else dim
 
 
 def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:
     input = _cast(input, dtype)
     if mask is not None:
         input = _filled(input, mask, _identity(extreme, input.dtype))
-    return function(input, dim)
+    return function(input, _first(dim, input))
 
 
 @_function

@@ -55,6 +55,14 @@ bool ready(const char* method, const char* reflected, PyObject* a, PyObject* b, 
   return false;
 }
 
+// The tensor on the memory of a NumPy array, or an empty reference if `o` is none. NumPy leaves an array's
+// division by a tensor and their equality to the tensor.
+Ref<PyObject> from_array(PyObject* o) {
+  if (std::string_view(Py_TYPE(o)->tp_name) != "numpy.ndarray") return {};
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight"));
+  return checked(PyObject_CallMethod(module.get(), "as_tensor", "O", o));
+}
+
 // An operand to which only the interpreter's stack refers: the result of an inner expression, see Note
 // [reusing buffers]. From 3.14 on a name on the stack is borrowed as well, so it cannot be told apart.
 #if PY_VERSION_HEX < 0x030e0000
@@ -189,7 +197,11 @@ PyObject* subtract_in_place(PyObject* a, PyObject* b) {
 PyObject* divide(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* other = nullptr;
-    if (!ready("div", "__rtruediv__", a, b, &other)) return other;
+    if (!ready("div", "__rtruediv__", a, b, &other)) {
+      if (other != Py_NotImplemented || !is_tensor(b)) return other;
+      Ref<PyObject> left = from_array(a);
+      return left ? divide(left.get(), b) : other;
+    }
     static Primitive& op = primitive("div");
     static Primitive& reciprocal = primitive("reciprocal");
     static Primitive& multiply = primitive("mul");
@@ -259,9 +271,18 @@ PyObject* positive(PyObject* a) {
   return Py_NewRef(a);
 }
 
+PyObject* equal(PyObject* a, PyObject* b) {
+  PyObject* result = binary<eq_, eq__>(a, b);
+  if (result != Py_NotImplemented) return result;
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> right = from_array(b);
+    return right ? binary<eq_, eq__>(a, right.get()) : result;
+  });
+}
+
 PyObject* rich_compare(PyObject* a, PyObject* b, int comparison) {
   switch (comparison) {
-    case Py_EQ: return binary<eq_, eq__>(a, b);
+    case Py_EQ: return equal(a, b);
     case Py_NE: return binary<ne_>(a, b);
     case Py_LT: return binary<lt_>(a, b);
     case Py_LE: return binary<le_>(a, b);

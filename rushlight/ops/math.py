@@ -593,6 +593,11 @@ def _clamp_call(input, low, high):
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(low, Tensor) or isinstance(high, Tensor):
+        if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
+            raise invalid_combination(
+                "clamp", (input, low, high), "Tensor input, Tensor min = None, Tensor max = None",
+                "Tensor input, Number min = None, Number max = None",
+            )  # fmt: skip
         if low is None:
             return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
         if high is None:

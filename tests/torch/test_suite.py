@@ -12,6 +12,8 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 SETUP = """
+import numpy
+n = numpy.array([1.0, 2.0])
 o, A, F = torch.ones, torch.ops.aten, torch.nn.functional
 c, m, L = o(3, dtype=torch.complex64), torch.empty(3, device='meta'), torch.tensor([1, 2])
 inf, nan = float('inf'), float('nan')
@@ -76,6 +78,8 @@ torch.cholesky_solve(o(2, 1), S, out=d)
 torch.fft.rfft2(S, out=d)
 torch.fft.irfft(S, out=d)
 torch.fft.fftshift(S, 5)
+torch.lerp(v, v.double(), 0.5)
+v.clone().lerp_(v, v.double())
 torch.cumsum(v[:3], 0, out=v[1:4])
 o(3).adjoint()
 o(2, 3, 4).t_()
@@ -105,6 +109,11 @@ F.linear_cross_entropy(v.view(2, 4), o(3, 4), L, options=C(acc_dtype=torch.float
 
 GIVEN = """
 torch.float_power(o(3), 2, out=o(3).double())
+(o(2) == n, n == o(2), (n == o(2)).dtype, o(2) == n[1])
+torch.lerp(o(2), o(2) * 3, torch.tensor(0.5).double())
+torch.masked.cumsum(S, (0, 1))
+torch.masked.softmax(S, (1, 0), mask=S > 1)
+torch.masked.median(S, (0, 1))
 (float(c[0]), int(c[0]), hash(v) == id(v))
 torch.i0(torch.tensor([inf, -inf, nan, 1e30]))
 torch.sigmoid(torch.tensor([-1000+1j, 1000+1j, 0j, -1000+0j]))
@@ -167,3 +176,12 @@ def test_refused(text):
 def test_nothing_is_known_without_elements(text):
     ours, theirs = outcome(rushlight, text, SETUP), outcome(torch, text, SETUP)
     assert ours.startswith("NotImplementedError: aten::") and theirs.startswith(ours[:60])
+
+
+@pytest.mark.filterwarnings("ignore")  # of NumPy, about how torch takes over its results
+def test_an_array_over_a_tensor():
+    import numpy
+
+    array = numpy.array([1.0, 2.0])
+    ours, theirs = array / (rushlight.ones(2) * 4), array / (torch.ones(2) * 4)
+    assert (ours.tolist(), str(ours.dtype)) == (theirs.tolist(), str(theirs.dtype))
