@@ -110,6 +110,7 @@ _subclasses.fake_utils: *
 jit._logging: *
 _export:
 _export.wrappers: mark_subclass_constructor_exportable_experimental@ mark_subclass_constructor_exportable@
+_higher_order_ops.associative_scan: associative_scan
 _higher_order_ops.cond: cond_op
 _lazy: *
 _lazy.metrics: *

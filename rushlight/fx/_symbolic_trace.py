@@ -219,12 +219,10 @@ class Tracer(TracerBase):
             if name is None:
                 return attr_val
             if name not in parameter_proxy_cache:
-                factory = None
+                options: dict[str, Any] = {}  # subclasses may know a create_proxy without them
                 if self.param_shapes_constant:
-                    factory = lambda node: ParameterProxy(self, node, name, attr_val)  # noqa: E731
-                parameter_proxy_cache[name] = self.create_proxy(
-                    "get_attr", name, (), {}, proxy_factory_fn=factory
-                )
+                    options["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, attr_val)
+                parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
             return parameter_proxy_cache[name]
 
         if isinstance(attr_val, rushlight.nn.Parameter):
