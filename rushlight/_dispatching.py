@@ -70,7 +70,9 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
             asked.append(f"  - tensor subclass {kind}")
     finally:
         _dispatching.calls = before
-    raise TypeError(
+    from rushlight.overrides import _Unanswered
+
+    raise _Unanswered(
         f"Multiple dispatch failed for 'torch._ops.{handle}'; all __torch_dispatch__ handlers returned "
         "NotImplemented:\n\n" + "\n".join(asked) + "\n\n"
         "For more information, try re-running with TORCH_LOGS=not_implemented"

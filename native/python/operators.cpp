@@ -23,22 +23,27 @@ bool plain_operand(PyObject* o) {
 
 // a <op> b through __torch_function__, under the name that torch gives it; with a number or a foreign object
 // on the left it is the reflected method of the tensor. If nobody answers, Python may ask the other operand.
+// NotImplemented in the place of the error that is set if it says that nobody had an answer, else throws it.
+PyObject* not_implemented() {
+  static PyObject* unanswered = nullptr;
+  if (!unanswered) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.overrides"));
+    unanswered = checked(PyObject_GetAttrString(module.get(), "_Unanswered")).release();
+    PyErr_Restore(type, value, traceback);
+  }
+  if (!PyErr_ExceptionMatches(unanswered)) throw PythonError{};
+  PyErr_Clear();
+  return Py_NewRef(Py_NotImplemented);
+}
+
 PyObject* operator_through_protocol(const char* method, const char* reflected, PyObject* a, PyObject* b) {
   bool swap = !is_tensor(a);
   try {
     return through_protocol(swap ? reflected : method, swap ? b : a, swap ? &a : &b, 1);
   } catch (const PythonError&) {
-    static PyObject* unanswered = nullptr;
-    if (!unanswered) {
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.overrides"));
-      unanswered = checked(PyObject_GetAttrString(module.get(), "_Unanswered")).release();
-      PyErr_Restore(type, value, traceback);
-    }
-    if (!PyErr_ExceptionMatches(unanswered)) throw;
-    PyErr_Clear();
-    return Py_NewRef(Py_NotImplemented);
+    return not_implemented();
   }
 }
 
@@ -113,7 +118,12 @@ PyObject* binary(PyObject* a, PyObject* b) {
     PyObject* other = nullptr;
     if (!ready(method, reflected, a, b, &other)) return other;
     static Primitive& op = primitive(name);
-    return call2(op, a, b);
+    if (!dispatching_classes) return call2(op, a, b);
+    try {
+      return call2(op, a, b);
+    } catch (const PythonError&) {
+      return not_implemented();
+    }
   });
 }
 
