@@ -39,7 +39,7 @@ func: debug_unwrap functional_call=nn.utils.stateless.func_functional_call funct
     hessian jacfwd jacrev jvp linearize rearrange replace_all_batch_norm_modules_ stack_module_state vjp
     vmap
 _functorch:
-_functorch.apis: grad grad_and_value vmap
+_functorch.apis: chunk_vmap grad grad_and_value vmap
 _functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_value hessian jacfwd jacrev jvp
     make_functional make_functional_with_buffers vjp vmap
 _functorch.make_functional: FunctionalModule FunctionalModuleWithBuffers
@@ -324,6 +324,17 @@ MODULES["distributed.fsdp.api"] = MODULES["distributed.fsdp.fully_sharded_data_p
 
 # Quantised, nested and other tensors.
 _modules("""
+nn.attention.varlen: AuxRequest varlen_attn varlen_attn_out
+nn.backends:
+nn.backends.thnn: _get_thnn_function_backend
+nn.cpp: ModuleWrapper OrderedDictWrapper
+nn.intrinsic: *
+nn.qat: *
+nn.quantizable: *
+nn.quantized: *
+nn.utils._expanded_weights: ExpandedWeight
+nn.utils._per_sample_grad: call_for_per_sample_grads
+utils.mkldnn: MkldnnBatchNorm MkldnnConv1d MkldnnConv2d MkldnnConv3d MkldnnLinear MkldnnPrelu to_mkldnn
 ao:
 ao.nn:
 ao.nn.qat:

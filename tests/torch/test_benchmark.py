@@ -53,3 +53,28 @@ def test_measurements(times, spec):
         text = re.sub(r"0x\w+", "", repr(measured))
         texts.append((text, measured.significant_figures, measured.has_warnings, measured.as_row_name))
     assert texts[0] == texts[1]
+
+
+def fuzzed(library):
+    from importlib import import_module
+
+    benchmark = import_module(f"{library.__name__}.utils.benchmark")
+    parameters = [
+        benchmark.FuzzedParameter("n", minval=1, maxval=16, distribution="loguniform"),
+        benchmark.FuzzedParameter("k", minval=2, maxval=9, distribution="uniform"),
+        benchmark.FuzzedParameter("step", minval=1, maxval=2, distribution="uniform"),
+    ]
+    tensors = [
+        benchmark.FuzzedTensor("x", size=("n",)),
+        benchmark.FuzzedTensor("y", size=("k", 3), steps=("step", 1), max_elements=20, dtype=library.int32),
+    ]
+    fuzzer = benchmark.Fuzzer(parameters, tensors, [lambda params: params["n"] % 2], seed=3)
+    drawn = [
+        (params, [(tensor.tolist(), tensor.stride()) for tensor in tensors.values()], str(known))
+        for tensors, known, params in fuzzer.take(4)
+    ]
+    return drawn, fuzzer.rejection_rate
+
+
+def test_the_fuzzer_draws_as_torch_does():
+    assert fuzzed(rushlight) == fuzzed(torch)

@@ -134,6 +134,11 @@ def activate_flash_attention_impl(impl: str) -> None:
 _active: list[tuple[str, Any]] = []
 
 
+def _get_flash_version() -> str:
+    """The version of flash attention: none."""
+    return ""
+
+
 def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
     """Go back to the flash attention that is built in."""
     for _, handle in _active:

@@ -1,5 +1,5 @@
 """The parts of the benchmark package."""
 
-from rushlight.utils.benchmark.utils import common, compare, timer
+from rushlight.utils.benchmark.utils import common, compare, fuzzer, timer
 
-__all__ = ["common", "compare", "timer"]
+__all__ = ["common", "compare", "fuzzer", "timer"]

@@ -98,4 +98,6 @@ class Timer:
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> Any:
         """Would count instructions with Valgrind."""
-        raise NotImplementedError("Timer.collect_callgrind: Rushlight does not count instructions")
+        raise NotImplementedError(
+            "Timer.collect_callgrind: Rushlight does not count instructions; valgrind --tool=callgrind does"
+        )
