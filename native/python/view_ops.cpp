@@ -4,6 +4,7 @@
 // checked here; Python passes plain ints. `place`, `pick` and `replace` move the elements under a strided
 // geometry into, out of and within a tensor: they are what the derivatives of as_strided, unfold and in-place
 // writes are made of.
+#include "../graph/custom.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"
 
@@ -643,9 +644,21 @@ PyObject* contiguous_copy_forward(const Primitive&, PyObject* const* args, Tenso
   return result.release_object();
 }
 
+// Once per process, as torch does. The casts of a running backward are its own affair.
+void warn_of_lost_imaginary(const Tensor* from, DType to) {
+  if (!is_complex(from->dtype) || is_complex(to) || to == DType::b1 || !from->numel || from->is_meta() ||
+      current_run()) {
+    return;
+  }
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "s",
+                              "Casting complex values to real discards the imaginary part"));
+}
+
 PyObject* to_dtype_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   TensorRef result = empty_like(t, dtype_from(args[1]));
+  warn_of_lost_imaginary(t, result->dtype);
   copy_into(result.get(), t);
   return result.release_object();
 }
@@ -667,6 +680,7 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
     if (result->is_meta()) return result.release_object();
     if (source->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     check_writable(result.get());
+    warn_of_lost_imaginary(source, result->dtype);
     TensorRef from = share(source);
     if (out && source->storage == out->storage && source != out) from = safe_to_read(source, out);
     copy_into(result.get(), from.get());

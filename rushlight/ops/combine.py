@@ -741,6 +741,13 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
                 f"we got boundaries tensor dim({sorted_sequence.dim()})"
             )
         input = _C.from_data(input, None, None)
+    for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):
+        if tensor is not None and not tensor.is_contiguous():
+            warn_once(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due "
+                "to extra data copy when converting non-contiguous tensor to contiguous, please use "
+                f"contiguous {what} tensor if possible. This message will only appear once per program."
+            )
     result = ops.searchsorted(sorted_sequence, input, sorter, bool(right) or side == "right")
     if out_int32:
         result = result.to(_C.int32)

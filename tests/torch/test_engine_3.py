@@ -373,6 +373,27 @@ def cases(torch):
         x = torch.ones(1).expand(3)
         return E(lambda: x.fill_(torch.tensor(2.0))), E(lambda: x.fill_(2.0)), x
 
+    @case
+    def warned_of_once():
+        torch.set_warn_always(True)
+        try:
+            z = torch.ones(3, dtype=torch.complex64)
+            for f in (
+                lambda: z.float(),
+                lambda: z.bool(),
+                lambda: torch.zeros(3).copy_(z),
+                lambda: torch.chain_matmul(torch.eye(2), torch.eye(2)),
+                lambda: torch.searchsorted(torch.arange(8.0)[::2], torch.ones(2, 3).t()),
+            ):
+                f()
+        finally:
+            torch.set_warn_always(False)
+
+    @case
+    def basis_of_unit_vectors():
+        tensors = (torch.ones(1), torch.ones(2).double())
+        return torch.autograd.functional._construct_standard_basis_for(tensors, (1, 2))
+
     return found
 
 
