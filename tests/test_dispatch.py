@@ -270,4 +270,4 @@ def test_handles_say_what_they_are():
     schema = torch.ops.aten.add.Tensor._schema
     assert (schema.name, schema.overload_name) == ("aten::add", "Tensor")
     with pytest.raises(NotImplementedError, match="only its name is known"):
-        schema.arguments  # noqa: B018
+        schema.arguments

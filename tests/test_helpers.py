@@ -70,3 +70,13 @@ def test_small_names():
         name = classproperty(lambda cls: cls.__name__)
 
     assert Named.name == Named().name == "Named"
+
+
+def test_the_environment_is_told():
+    from rushlight.utils.collect_env import get_env_info, get_pretty_env_info
+
+    assert torch.__version__ in get_pretty_env_info() and get_env_info().is_cuda_available in (
+        "True",
+        "False",
+    )
+    assert get_pretty_env_info().count("\n") > 17

@@ -6,7 +6,7 @@ from importlib import import_module as _import
 from typing import Any
 
 _PARTS = {
-    "_contextlib", "_device", "_traceback", "_dtype_abbrs",
+    "_contextlib", "_device", "_traceback", "collect_env", "_dtype_abbrs",
     "_foreach_utils", "_import_utils", "_mode_utils", "_python_dispatch", "_pytree",
     "_triton", "benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "npz",
     "safetensors", "serialization", "weak",
