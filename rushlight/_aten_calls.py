@@ -37,7 +37,6 @@ cat cat.default tensors[] dim=0
 stack stack.default tensors[] dim=0
 clamp_scalar clamp.default x s=None t=None
 clamp_min_scalar clamp.default x s=None
-contiguous_copy clone.default x
 constant_pad_nd constant_pad_nd.default x pad[] value=0
 copy copy.default x source
 diagonal diagonal.default x offset=0 dim1=0 dim2=1
@@ -320,6 +319,7 @@ SHOWN: dict[str, Callable] = {
     "log_softmax_backward": lambda g, result, dim: (
         "_log_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
     "view": lambda x, size: ("view.default", (x, _known(x, size)), {}),
+    "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
     "mse_loss": _mse_loss, "elu": _elu,
     "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
     "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -69,13 +70,21 @@ class CustomOpDef:
 
     register_vmap = register_fake
 
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """The kernel, or who is asked about it by `__torch_dispatch__`."""
+        asking = sys.modules.get("rushlight._dispatching")
+        if asking is not None and asking._wanted(args, kwargs):
+            return asking.ask(self._opoverload, args, kwargs)
+        assert self._kernel is not None
+        return self._kernel(*args, **kwargs)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._autograd_kernel is not None and rushlight.is_grad_enabled():
             return self._autograd_kernel(*args, **kwargs)
         if self._kernel is None:
             raise NotImplementedError(f"{self._qualname} has no kernel for the CPU")
         if self._schema and self._backward is None:
-            return _autograd_fallback.call(self._qualname, self._kernel, self._schema, args, kwargs)
+            return _autograd_fallback.call(self._qualname, self._run, self._schema, args, kwargs)
         if self._signature is not None:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
@@ -86,7 +95,7 @@ class CustomOpDef:
         if not rushlight.is_grad_enabled() or not any(
             isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves
         ):
-            return self._kernel(*args, **kwargs)
+            return self._run(*args, **kwargs)
         return _CustomCall.apply(self, args, kwargs, *leaves)
 
 
@@ -96,8 +105,7 @@ class _CustomCall(rushlight.autograd.Function):
     @staticmethod
     def forward(ctx: Any, op: CustomOpDef, args: tuple, kwargs: dict, *leaves: Any) -> Any:
         ctx.op, ctx.sizes = op, [len(v) if isinstance(v, (list, tuple)) else None for v in args]
-        assert op._kernel is not None
-        output = op._kernel(*args, **kwargs)
+        output = op._run(*args, **kwargs)
         if op._setup_context is not None:
             if kwargs:
                 op._setup_context(ctx, args, kwargs, output)

@@ -271,3 +271,20 @@ def test_handles_say_what_they_are():
     assert (schema.name, schema.overload_name) == ("aten::add", "Tensor")
     with pytest.raises(NotImplementedError, match="only its name is known"):
         schema.arguments
+
+
+def test_checkpoints_custom_operations_and_saved_hooks_take_wrappers():
+    x = pair(1.0, 2.0)
+    torch.utils.checkpoint.checkpoint(lambda t: t.sin().exp(), x, use_reentrant=False).sum().backward()
+    plain = x.b.clone().requires_grad_()
+    plain.sin().exp().sum().backward()
+    assert torch.allclose(x.grad.b, plain.grad)
+
+    @torch.library.custom_op("dispatch_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with Seen() as mode:
+        twice(torch.ones(2))
+    assert mode.calls[-1] == ("dispatch_test.twice.default",)
+    assert repr(twice(x.detach())) == "Pair([2.0, 4.0], [4.0, 8.0])"

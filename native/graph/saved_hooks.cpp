@@ -6,6 +6,7 @@
 // `grad_fn._raw_saved_self` gives, sets hooks on one value after the fact.
 #include "../python/primitive.h"
 #include "custom.h"
+#include "dispatching.h"
 #include "modes.h"
 #include "rules.h"
 
@@ -335,7 +336,7 @@ Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
   Tensor* t = as_tensor(value.get());
   if (!history || !is_differentiable(t->dtype)) return value;
   if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t)) return value;
-  TensorRef with = new_alias(t);
+  TensorRef with = dispatches(t) ? dispatched_detach(t) : new_alias(t);
   Py_INCREF(history->object());
   // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
   with->grad_fn = history;

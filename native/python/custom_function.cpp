@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "../graph/rules.h"
@@ -134,7 +135,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
     if (!t->requires_grad()) {
       return at >= 0 && !modified ? view_of_input(t) : share(t);
     }
-    if (at >= 0) return new_alias(t);
+    if (at >= 0) return dispatches(t) ? dispatched_detach(t) : new_alias(t);
     if (!is_view(t)) {
       Py_CLEAR(t->grad_fn);
       t->output_nr = 0;
