@@ -206,3 +206,34 @@ def test_max_pool_takes_the_first_maximum_and_the_last_nan(dtype):
                         best, at = x[plane, r, c], r * 9 + c
                 assert index[plane, i, j] == at
                 assert y[plane, i, j].item() == best or np.isnan(best)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "size, weight, options",
+    [
+        ((3, 5, 9, 9), (70, 5, 3, 3), {"padding": 1}),
+        ((2, 6, 31), (64, 3, 5), {"padding": 2, "stride": 2, "groups": 2}),  # 32 channels of a group
+        ((2, 3, 4, 19, 23), (67, 3, 2, 3, 3), {"dilation": 2}),
+        ((2, 6, 15, 17), (6, 1, 7, 7), {"padding": 3, "groups": 6}),
+        ((3, 4, 13, 33), (4, 1, 5, 3), {"padding": (2, 1), "groups": 4}),
+        ((3, 4, 8, 16), (4, 1, 3, 3), {"groups": 4}),
+    ],
+)
+def test_single_precision_agrees_with_double(size, weight, options, threads):
+    torch.manual_seed(0)
+    conv = getattr(torch.nn.functional, f"conv{len(size) - 2}d")
+    x, w, b = torch.randn(size), torch.randn(weight), torch.randn(weight[0])
+    single = [t.requires_grad_() for t in (x, w, b)]
+    double = [t.detach().double().requires_grad_() for t in (x, w, b)]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got, exact = conv(*single, **options), conv(*double, **options)
+        g = torch.randn(got.shape)
+        got.backward(g)
+        exact.backward(g.double())
+    finally:
+        torch.set_num_threads(before)
+    for a, e in zip([got, *(t.grad for t in single)], [exact, *(t.grad for t in double)], strict=True):
+        assert (a - e).abs().max() < 2e-6 * e.abs().max()

@@ -27,6 +27,8 @@ constexpr int64_t DEPTH = 256;         // terms packed at a time: a panel of the
 constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in the second-level cache
 constexpr int64_t GRAD_PIXELS = 2048;  // pixels of a block of the weights' gradient
 constexpr int64_t GRAD_TERMS = 64;
+constexpr int64_t MANY_CHANNELS = 64;  // from which on the weights' gradient is worth packing for,
+constexpr int64_t FEW_PIXELS = 320;    // by blocks of so many pixels
 
 // The image with its padding, and where things lie in it.
 struct Padded {
@@ -286,21 +288,34 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
   Padded padded(s, gin);
   int64_t ranges = s.work() < THREADED ? 1 : std::min<int64_t>(s.batch, num_threads());
   // Whole images, as many as fit a block; or a part of one.
-  int64_t together = std::max<int64_t>(1, GRAD_PIXELS / pixels), width = std::min(pixels, GRAD_PIXELS);
+  bool packs = gout >= MANY_CHANNELS;
+  int64_t limit = packs ? FEW_PIXELS : GRAD_PIXELS;
+  int64_t together = std::max<int64_t>(1, limit / pixels), width = std::min(pixels, limit);
+  int64_t tiles = (gout + TILE_ROWS - 1) / TILE_ROWS, rows = (gout + tiles - 1) / tiles;
   int64_t ld = (together * width + 15) / 16 * 16;
   int64_t image_room = padded.copies ? gin * padded.plane() : 0;
-  Workspaces spaces(num_threads(),
-                    (together * image_room + (gout + GRAD_TERMS) * ld) * int64_t(sizeof(float)));
+  Workspaces spaces(num_threads(), (together * image_room + (tiles * rows + GRAD_TERMS + WIDTH) * ld) *
+                                       int64_t(sizeof(float)));
+  Tile run = avx512_tile(rows);
   std::vector<float> sums(size_t((ranges - 1) * weights), 0.0f);
   std::fill_n(gw, weights, 0.0f);
   auto block = [&](int64_t group, int64_t first, int64_t count, int64_t p0, int64_t n,
                    const float* const* images, float* g, float* columns, float* sum) {
     int64_t used = count * n, whole = (used + 15) / 16 * 16;
-    for (int64_t o = 0; o < gout; o++) {
-      for (int64_t i = 0; i < count; i++)
-        std::memcpy(g + o * ld + i * n, gy + (((first + i) * s.groups + group) * gout + o) * pixels + p0,
-                    size_t(n) * sizeof(float));
-      std::fill(g + o * ld + used, g + o * ld + whole, 0.0f);
+    auto gradient = [&](int64_t image, int64_t channel) {
+      return gy + (((first + image) * s.groups + group) * gout + channel) * pixels + p0;
+    };
+    if (packs) {
+      for (int64_t t = 0; t < tiles; t++)
+        for (int64_t i = 0; i < count; i++)
+          avx512_pack_rows(gradient(i, t * rows), pixels, std::min(rows, gout - t * rows), n, rows, rows,
+                           false, g + (t * used + i * n) * rows);
+    } else {
+      for (int64_t o = 0; o < gout; o++) {
+        for (int64_t i = 0; i < count; i++)
+          std::memcpy(g + o * ld + i * n, gradient(i, o), size_t(n) * sizeof(float));
+        std::fill(g + o * ld + used, g + o * ld + whole, 0.0f);
+      }
     }
     for (int64_t k0 = 0; k0 < terms; k0 += GRAD_TERMS) {
       int64_t height = std::min(GRAD_TERMS, terms - k0);
@@ -314,15 +329,26 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
             _mm512_mask_storeu_ps(columns + k * ld + i * n + p, mask,
                                   read(lanes, images[i] + padded.terms[size_t(k0 + k)]));
       }
-      for (int64_t k = 0; k < height; k += 4)
+      float* sum_at = sum + group * gout * terms + k0;
+      for (int64_t k = 0; packs && k < height; k += WIDTH) {
+        float* panel = columns + GRAD_TERMS * ld;
+        for (int64_t half = 0; half < WIDTH; half += 16)
+          avx512_pack_rows(columns + (k + half) * ld, ld, std::clamp<int64_t>(height - k - half, 0, 16), used,
+                           16, WIDTH, false, panel + half);
+        for (int64_t t = 0; t < tiles; t++)
+          run(used, g + t * used * rows, panel, sum_at + t * rows * terms + k, terms,
+              std::min(rows, gout - t * rows), std::min(WIDTH, height - k), nullptr, false);
+      }
+      for (int64_t k = 0; !packs && k < height; k += 4)
         for (int64_t o = 0; o < gout; o += 6)
           GRAD_TILES[std::min<int64_t>(6, gout - o)][std::min<int64_t>(4, height - k)](
-              whole, g + o * ld, ld, columns + k * ld, ld, sum + (group * gout + o) * terms + k0 + k, terms);
+              whole, g + o * ld, ld, columns + k * ld, ld, sum_at + o * terms + k, terms);
     }
   };
   divide(s.work(), ranges, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
-    float *g = lease.as<float>(), *columns = g + gout * ld, *room = columns + GRAD_TERMS * ld;
+    float *g = lease.as<float>(), *columns = g + tiles * rows * ld,
+          *room = columns + (GRAD_TERMS + WIDTH) * ld;
     const float* images[GRAD_PIXELS];
     for (int64_t range = begin; range < end; range++) {
       float* sum = range == 0 ? gw : sums.data() + (range - 1) * weights;
