@@ -380,11 +380,15 @@ void set_view_origin(PyObject* input, PyObject* result) {
   });
 }
 
+// Elementwise operations compare the devices of their operands themselves.
+bool mixes_devices(const Primitive& op, PyObject* const* args) {
+  if (op.forward == elementwise_forward || (op.input_count == 1 && !op.list_inputs)) return false;
+  return is_mixed(op, args) && !asks_about(op, args);
+}
+
 Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   try {
-    if (op.input_count > 1 || op.list_inputs) {
-      if (is_mixed(op, args) && !asks_about(op, args)) return checked(forward_mixed(op, args, out));
-    }
+    if (mixes_devices(op, args)) return checked(forward_mixed(op, args, out));
     return checked(op.forward(op, args, out));
   } catch (const Error& error) {
     explain(error, op, args);
@@ -394,6 +398,7 @@ Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
 // The same where an input or `out` is a lazy view (Note [lazy views], lazy_views.cpp).
 Ref<PyObject> compute_lazy(const Primitive& op, PyObject* const* args, Tensor* out) {
   try {
+    if (mixes_devices(op, args)) return checked(forward_mixed(op, args, out));
     return checked(forward_resolved(op, args, out));
   } catch (const Error& error) {
     explain(error, op, args);
