@@ -332,3 +332,68 @@ def test_a_step_of_an_optimizer_is_a_write_that_may_be_allowed(optimizer):
         w.grad = None
         second.backward()
     assert w.grad.tolist() == [3, 12]
+
+
+def test_what_is_only_asked_for_is_not_used_up():
+    a = torch.ones(2, requires_grad=True)
+    b = a * 2
+    torch.autograd.grad((b * b).sum(), b)
+    assert torch.autograd.grad(b.sum(), a)[0].tolist() == [2, 2]
+
+
+class _Deep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.depth == 0:
+            raise ValueError("at the bottom")
+        with torch.enable_grad():
+            _Deep.apply(torch.ones(1, requires_grad=True), ctx.depth - 1).sum().backward()
+        return g, None
+
+
+def test_an_error_comes_up_from_deep_reentrance():
+    x = torch.ones(1, requires_grad=True)
+    with pytest.raises(ValueError, match="at the bottom"):
+        _Deep.apply(x, 300).sum().backward()
+    assert torch.is_grad_enabled() and torch._C._current_graph_task_id() == -1
+    (x * 2).sum().backward()
+    assert x.grad.item() == 2
+
+
+def test_writes_are_counted_with_the_tensor_when_its_data_is_replaced():
+    x = torch.ones(2)
+    view = x[:]
+    x.data = torch.zeros(3)
+    x.add_(1)
+    view.add_(1)
+    assert x._version == view._version == 2
+    del view
+    x.add_(1)
+    assert x._version == 3
+
+
+def test_operations_of_a_library_without_derivative_warn():
+    with torch.library._scoped_library("tests_graph", "FRAGMENT") as lib:
+        lib.define("constant(Tensor x) -> Tensor")
+        lib.impl("constant", lambda x: x.detach() + 1, "CPU")
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ops.tests_graph.constant(x)
+        with pytest.warns(UserWarning, match="tests_graph::constant: an autograd kernel was not registered"):
+            y.sum().backward()
+        assert x.grad is None
+    assert not hasattr(torch.ops.tests_graph, "constant")
+
+
+def test_a_view_again_on_another_base():
+    base = torch.arange(6.0)
+    view = base.view(2, 3)[1]
+    again = view._view_func(base + 10)
+    assert again.tolist() == [13, 14, 15] and view._view_func(torch.ones(7)) is None
+    assert torch.equal(view._rev_view_func_unsafe(view.detach()), base)
+    with pytest.raises(NotImplementedError):
+        view._view_func(base, lambda size: size + 1)

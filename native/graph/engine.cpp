@@ -10,6 +10,7 @@
 // hash table on the way. A second run while one is active (a hook that calls backward, another Python thread)
 // keeps its state in a table of its own instead.
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -420,7 +421,7 @@ void on_fresh_stack(Work work) {
   Run* outer = Run::current;
   bool layout = enforces_layout, frees = frees_graph;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-  std::thread thread([&] {
+  auto run = [&] {
     PyGILState_STATE state = PyGILState_Ensure();
     modes = here;
     enforces_layout = layout;
@@ -435,7 +436,13 @@ void on_fresh_stack(Work work) {
     Run::current = nullptr;
     modes = Modes{};
     PyGILState_Release(state);
-  });
+  };
+  std::thread thread;
+  try {
+    thread = std::thread(run);
+  } catch (const std::system_error&) {  // no more threads: the stack there is has to do
+    return work();
+  }
   {
     PyThreadState* saved = PyEval_SaveThread();
     thread.join();

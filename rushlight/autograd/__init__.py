@@ -5,6 +5,7 @@ The walk itself is native (graph/engine.cpp); here its arguments are checked and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -414,6 +415,8 @@ _LAZY = {"forward_ad", "functional", "profiler", "variable"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "torch":  # every module of torch's has it
+        return sys.modules["rushlight"]
     if name in _LAZY:
         from importlib import import_module
 
