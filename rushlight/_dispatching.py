@@ -106,6 +106,12 @@ def item(tensor: Tensor) -> Any:
     return ask(handle_named("_local_scalar_dense.default"), (tensor,), {})
 
 
+def view_dtype(tensor: Tensor, dtype: Any) -> Tensor:
+    """Asks about `tensor.view(dtype)`; called by the native code."""
+    with _C_no_grad():
+        return ask(handle_named("view.dtype"), (tensor, dtype), {})
+
+
 def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
     """A copy of a gradient that lies as its leaf does; called by the native code."""
     if _C.is_grad_enabled():

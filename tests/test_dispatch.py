@@ -288,3 +288,16 @@ def test_checkpoints_custom_operations_and_saved_hooks_take_wrappers():
         twice(torch.ones(2))
     assert mode.calls[-1] == ("dispatch_test.twice.default",)
     assert repr(twice(x.detach())) == "Pair([2.0, 4.0], [4.0, 8.0])"
+
+
+def test_gradients_are_assigned_across_wrappers():
+    x, plain = pair(1.0, 2.0), torch.ones(2, requires_grad=True)
+    plain.grad, x.grad = x.detach(), torch.ones(2)
+    assert type(plain.grad) is Pair and x.grad.tolist() == [1.0, 1.0]
+    assert (
+        repr(x.detach().view(torch.int32)) == f"Pair({x.a.view(torch.int32).tolist()}, "
+        f"{x.b.view(torch.int32).tolist()})"
+    )
+    with Seen() as mode:
+        torch.ones(2).view(torch.int32)
+    assert mode.calls[-1] == ("view.dtype", torch.int32)

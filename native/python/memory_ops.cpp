@@ -98,6 +98,10 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "view_dtype(tensor, dtype) expected");
     Tensor* t = input(args[0]);
     DType dtype = dtype_from(args[1]);
+    if (asks_dispatch(t)) {
+      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
+      return PyObject_CallMethod(module.get(), "view_dtype", "OO", args[0], args[1]);
+    }
     if (t->is_lazy()) {
       failf(PyExc_RuntimeError,
             "torch.Tensor.view is not supported for %s when converting to a different dtype.",

@@ -310,7 +310,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
             "match.",
             dtype_cpp_name(grad->dtype), dtype_class_name(expected));
     }
-    if (!(grad->device() == t->device())) {
+    if (!(claimed_device(grad->storage) == claimed_device(t->storage))) {
       failf(PyExc_RuntimeError,
             "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. Please "
             "ensure "
