@@ -101,8 +101,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     difference = input - target
     require_floating("huber_loss", "huber_cpu", difference)
-    size = difference.abs()
-    loss = rushlight.where(size <= delta, difference * difference * 0.5, (size - 0.5 * delta) * delta)
+    loss = _C.ops.smooth_absolute(difference, delta)
+    if delta != 1:
+        loss = loss * delta
     return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
 
 
