@@ -218,6 +218,8 @@ def test_max_pool_takes_the_first_maximum_and_the_last_nan(dtype):
         ((2, 6, 15, 17), (6, 1, 7, 7), {"padding": 3, "groups": 6}),
         ((3, 4, 13, 33), (4, 1, 5, 3), {"padding": (2, 1), "groups": 4}),
         ((3, 4, 8, 16), (4, 1, 3, 3), {"groups": 4}),
+        ((3, 6, 16, 35), (6, 1, 3, 3), {"groups": 6, "stride": 2, "padding": 1}),
+        ((2, 8, 20, 14), (8, 1, 5, 7), {"groups": 8, "stride": (3, 2), "padding": (0, 4)}),
     ],
 )
 def test_single_precision_agrees_with_double(size, weight, options, threads):

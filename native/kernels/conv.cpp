@@ -180,6 +180,9 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
     });
     return forward(of, other, gx, gy, turned.as<char>(), bias);
   }
+  if (of.dtype == DType::f32 && s.work() > TINY &&
+      depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
+    return;
   bool direct = s.pointwise();
   int64_t width = direct ? pixels : of.pixels_at_a_time(s);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);

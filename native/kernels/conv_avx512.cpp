@@ -421,11 +421,10 @@ void depthwise_lines(const float* image, int64_t step, const float* w, int64_t k
 
 using DepthwiseLines = decltype(&depthwise_lines<3>);
 
-// For the usual kernels, else null.
+// For the usual kernels on planes, else null.
 DepthwiseLines depthwise_lines_of(const ConvShape& s) {
-  for (int d = 0; d < 3; d++)
-    if (s.stride[d] != 1 || s.dilation[d] != 1) return nullptr;
-  if (s.kernel[0] != 1 || s.out[0] != 1) return nullptr;
+  if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.dilation[1] != 1 || s.dilation[2] != 1)
+    return nullptr;
   return s.kernel[1] == 3   ? depthwise_lines<3>
          : s.kernel[1] == 5 ? depthwise_lines<5>
          : s.kernel[1] == 7 ? depthwise_lines<7>
@@ -437,7 +436,7 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
   Padded padded(s, 1);
   int64_t kernel = s.kernel_size(), lines = s.out[0] * s.out[1], width = s.out[2];
   Workspaces spaces(num_threads(), padded.copies ? padded.plane() * int64_t(sizeof(float)) : 0);
-  DepthwiseLines by_lines = depthwise_lines_of(s);
+  DepthwiseLines by_lines = s.stride[1] == 1 && s.stride[2] == 1 ? depthwise_lines_of(s) : nullptr;
   divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
     __m512i steps = steps_of(s.stride[2]);
@@ -473,6 +472,31 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
           for (int64_t l = 0; l < count; l++) _mm512_mask_storeu_ps(to + l * width + o, mask, sum[l]);
         }
       }
+    }
+  });
+}
+
+// With strides: the gradient, its elements as far apart as the strides say and zeros between them, is
+// convolved with the weights turned round.
+void depthwise_input_gradient(const ConvShape& s, DepthwiseLines by_lines, float* gx, const float* gy,
+                              const float* w, const float* bias) {
+  int64_t height = s.in[1] + s.kernel[1] - 1, width = s.in[2] + s.kernel[2] - 1;
+  int64_t top = s.kernel[1] - 1 - s.padding[1], left = s.kernel[2] - 1 - s.padding[2];
+  Workspaces spaces(num_threads(), height * width * int64_t(sizeof(float)));
+  divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    float* spread = lease.as<float>();
+    std::memset(spread, 0, size_t(height * width) * sizeof(float));
+    for (int64_t plane = begin; plane < end; plane++) {
+      const float* g = gy + plane * s.pixels();
+      for (int64_t oh = 0; oh < s.out[1]; oh++)
+        for (int64_t ow = 0; ow < s.out[2]; ow++)
+          spread[(oh * s.stride[1] + top) * width + ow * s.stride[2] + left] = *g++;
+      int64_t channel = plane % s.groups;
+      __m512 start = _mm512_set1_ps(bias ? bias[channel] : 0.0f);
+      for (int64_t line = 0; line < s.in[1]; line += LINES)
+        by_lines(spread + line * width, width, w + channel * s.kernel_size(), s.kernel[2], true, start,
+                 gx + plane * s.in_pixels() + line * s.in[2], s.in[2], std::min(LINES, s.in[1] - line));
     }
   });
 }
@@ -537,6 +561,16 @@ void conv_forward_avx512(const ConvShape& s, float* y, const float* x, const flo
   forward(s, y, x, w, bias, turned);
 }
 
+bool depthwise_input_gradient_avx512(const ConvShape& s, float* gx, const float* gy, const float* w,
+                                     const float* bias) {
+  if (!s.depthwise() || !conv_has_avx512(s)) return false;
+  DepthwiseLines by_lines = depthwise_lines_of(s);
+  // No element of the gradient may leave the plane it is spread over.
+  if (!by_lines || s.padding[1] >= s.kernel[1] || s.padding[2] >= s.kernel[2]) return false;
+  depthwise_input_gradient(s, by_lines, gx, gy, w, bias);
+  return true;
+}
+
 void conv_weight_gradient_avx512(const ConvShape& s, float* gw, const float* gy, const float* x) {
   if (s.depthwise()) return depthwise_weight_gradient(s, gw, gy, x);
   weight_gradient(s, gw, gy, x);
@@ -549,6 +583,9 @@ void conv_weight_gradient_avx512(const ConvShape& s, float* gw, const float* gy,
 namespace rl {
 bool conv_has_avx512(const ConvShape&) { return false; }
 void conv_forward_avx512(const ConvShape&, float*, const float*, const float*, const float*, bool) {}
+bool depthwise_input_gradient_avx512(const ConvShape&, float*, const float*, const float*, const float*) {
+  return false;
+}
 void conv_weight_gradient_avx512(const ConvShape&, float*, const float*, const float*) {}
 }  // namespace rl
 
