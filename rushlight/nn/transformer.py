@@ -26,26 +26,27 @@ __all__ = [
 ]
 
 
-def _causal_mask(size, device=None, dtype=None):
+def _generate_square_subsequent_mask(sz, device=None, dtype=None):
     """-inf above the diagonal, 0 elsewhere."""
-    return rushlight.full((size, size), -math.inf, device=device, dtype=dtype).triu(1)
+    return rushlight.full((sz, sz), -math.inf, device=device, dtype=dtype).triu(1)
 
 
-def _is_causal(mask, is_causal, length):
+def _detect_is_causal_mask(mask, is_causal=None, size=None):
     """What the caller says of the mask; if nothing, whether it is the causal one."""
     if is_causal is not None or mask is None:
         return is_causal is True
+    length = mask.size(-2) if size is None else size
     if mask.shape[-2:] != (length, length):
         return False
-    causal = _causal_mask(length, device=mask.device, dtype=mask.dtype)
+    causal = _generate_square_subsequent_mask(length, device=mask.device, dtype=mask.dtype)
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 
-def _length(source, batch_first):
+def _get_seq_len(src, batch_first):
     """The length of the sequences."""
-    if source.dim() == 2:
-        return source.size(0)
-    return source.size(1 if batch_first else 0)
+    if src.dim() == 2:
+        return src.size(0)
+    return src.size(1 if batch_first else 0)
 
 
 def _get_activation_fn(name):
@@ -92,7 +93,7 @@ def _requires_grad(module):
     return any(parameter.requires_grad for parameter in module.parameters())
 
 
-def _copies(module, count):
+def _get_clones(module, count):
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
@@ -286,7 +287,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -320,7 +321,9 @@ class TransformerEncoder(Module):
         )
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        causal = _is_causal(mask, is_causal, _length(src, getattr(attention, "batch_first", False)))
+        causal = _detect_is_causal_mask(
+            mask, is_causal, _get_seq_len(src, getattr(attention, "batch_first", False))
+        )
         left_out = self._leaves_out(src, src_key_padding_mask) if mask is None else None
         output = src
         for layer in self.layers:
@@ -343,7 +346,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -359,7 +362,9 @@ class TransformerDecoder(Module):
         memory_is_causal=False,
     ):
         attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, getattr(attention, "batch_first", False)))
+        causal = _detect_is_causal_mask(
+            tgt_mask, tgt_is_causal, _get_seq_len(tgt, getattr(attention, "batch_first", False))
+        )
         output = tgt
         for layer in self.layers:
             output = layer(
@@ -466,7 +471,7 @@ class Transformer(Module):
         tensor([[0., -inf],
                 [0., 0.]])
         """
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self):
         for parameter in self.parameters():

@@ -179,7 +179,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-def _check_amount(amount):
+def _validate_pruning_amount_init(amount):
+    """Refuse what is neither a fraction nor a number of parameters."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if (isinstance(amount, numbers.Integral) and amount < 0) or (
@@ -190,22 +191,50 @@ def _check_amount(amount):
         )
 
 
+def _validate_pruning_amount(amount, tensor_size):
+    """Refuse to prune more parameters than there are."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount, tensor_size):
+    """How many are pruned: the number given, or that fraction."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 def _count(amount, size):
-    """How many of `size` are pruned: the number given, or that fraction."""
-    if isinstance(amount, numbers.Integral):
-        if amount > size:
-            raise ValueError(
-                f"amount={amount} should be smaller than the number of parameters to prune={size}"
-            )
-        return int(amount)
-    return round(amount * size)
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
+
+
+def _validate_structured_pruning(t):
+    """Refuse tensors that have no slices."""
+    if t.dim() <= 1:
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {t.dim()} dims"
+        )
+
+
+def _validate_pruning_dim(t, dim):
+    """Refuse a dimension that the tensor does not have."""
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t, n, dim):
+    """The norms of the slices along a dimension."""
+    dim = dim if dim >= 0 else dim + t.dim()
+    return rushlight.norm(t, p=n, dim=[d for d in range(t.dim()) if d != dim])
 
 
 class RandomUnstructured(BasePruningMethod):
     """Prunes elements at random."""
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
@@ -225,7 +254,7 @@ class L1Unstructured(BasePruningMethod):
     """Prunes the elements of least magnitude."""
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
@@ -247,13 +276,8 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def _check(self, t):
-        if t.dim() <= 1:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
-                f"{t.shape} with {t.dim()} dims"
-            )
-        if self.dim >= t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         return _count(self.amount, t.shape[self.dim])
 
     def _keep(self, t, default_mask, kept):
@@ -268,7 +292,7 @@ class RandomStructured(_Structured):
     """Prunes slices along a dimension at random."""
 
     def __init__(self, amount, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def compute_mask(self, t, default_mask):
@@ -288,15 +312,14 @@ class LnStructured(_Structured):
     """Prunes the slices of least norm along a dimension."""
 
     def __init__(self, amount, n, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.n, self.dim = amount, n, dim
 
     def compute_mask(self, t, default_mask):
         count, size = self._check(t), t.shape[self.dim]
         if not count:
             return default_mask
-        dim = self.dim if self.dim >= 0 else self.dim + t.dim()
-        norms = rushlight.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
+        norms = _compute_norm(t, self.n, self.dim)
         return self._keep(t, default_mask, rushlight.topk(norms, k=size - count, largest=True).indices)
 
     @classmethod

@@ -16,5 +16,6 @@ from rushlight.utils.benchmark.utils.timer import Language, Timer, timer
 
 __all__ = [
     "Colorize", "Compare", "FuzzedParameter", "FuzzedTensor", "Fuzzer", "Language", "Measurement",
-    "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads", "timer", "trim_sigfig", "unit_to_english", "utils",
+    "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads",
+    "timer", "trim_sigfig", "unit_to_english", "utils",
 ]  # fmt: skip
