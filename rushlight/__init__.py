@@ -241,6 +241,9 @@ _LAZY_NAMES |= dict.fromkeys(
 )  # fmt: skip
 _LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
 _LAZY_NAMES |= dict.fromkeys(
+    ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"), "nn.functional.short_path"
+)
+_LAZY_NAMES |= dict.fromkeys(
     ("_fused_sdp_choice", "_scaled_dot_product_attention_math"), "nn.functional.attention"
 )
 _LAZY_NAMES |= dict.fromkeys(

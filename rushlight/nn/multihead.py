@@ -1,6 +1,7 @@
 """MultiheadAttention."""
 
 import rushlight
+from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.functional.attention import _canonical_mask, _none_or_dtype
@@ -117,10 +118,28 @@ class MultiheadAttention(Module):
         is_causal=False,
     ):
         batched = query.dim() == 3
+        numbers = any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
         key_padding_mask = _canonical_mask(
             key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
         )
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        if not self.training and not numbers and self._goes_short(query, key, value):
+            mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+            return rushlight._native_multi_head_attention(
+                query,
+                key,
+                value,
+                self.embed_dim,
+                self.num_heads,
+                self.in_proj_weight,
+                self.in_proj_bias,
+                self.out_proj.weight,
+                self.out_proj.bias,
+                mask,
+                need_weights,
+                average_attn_weights,
+                kind,
+            )
         if self.batch_first and batched:
             # What is one tensor stays one, so that it is projected once.
             swapped = {id(x): x.transpose(0, 1) for x in (query, key, value)}
@@ -153,6 +172,28 @@ class MultiheadAttention(Module):
         if self.batch_first and batched:
             out = out.transpose(1, 0)
         return out, weights
+
+    def _goes_short(self, query, key, value):
+        """Whether torch evaluates this in one call: attention of a sequence to itself, without gradients."""
+        return (
+            mha.get_fastpath_enabled()
+            and query.dim() == 3
+            and query is key
+            and key is value
+            and self.batch_first
+            and self._qkv_same_embed_dim
+            and self.in_proj_bias is not None
+            and query.dtype == self.in_proj_weight.dtype == self.in_proj_bias.dtype
+            and self.num_heads % 2 == 0
+            and self.bias_k is None
+            and self.bias_v is None
+            and not self.add_zero_attn
+            and not rushlight.is_autocast_enabled(query.device.type)
+            and not (
+                rushlight.is_grad_enabled()
+                and (query.requires_grad or any(parameter.requires_grad for parameter in self.parameters()))
+            )
+        )
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """Both masks as one, and what it is: None without any, 0 attention, 1 padding, 2 both.

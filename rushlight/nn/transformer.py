@@ -49,6 +49,11 @@ def _get_seq_len(src, batch_first):
     return src.size(1 if batch_first else 0)
 
 
+def _leaves_out_only(mask):
+    """Whether a mask of numbers only says what to leave out: it is 0 or -inf everywhere."""
+    return not mask.is_meta and bool(((mask == 0) | mask.isneginf()).all())
+
+
 def _get_activation_fn(name):
     if name == "relu":
         return F.relu
@@ -147,12 +152,60 @@ class TransformerEncoderLayer(Module):
             src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype
         )
         src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, False)
+        if not self.training and self._goes_short(src, src_mask, src_key_padding_mask):
+            return self._short_path(src, src_mask, src_key_padding_mask)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
             return x + self._ff_block(self.norm2(x))
         x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
         return self.norm2(x + self._ff_block(x))
+
+    def _goes_short(self, src, *masks):
+        """Whether torch evaluates this in one call."""
+        attention = self.self_attn
+        return (
+            mha.get_fastpath_enabled()
+            and src.dim() == 3
+            and type(attention) is MultiheadAttention
+            and not attention.training
+            and attention.batch_first
+            and attention.in_proj_bias is not None
+            and attention._qkv_same_embed_dim
+            and bool(self.activation_relu_or_gelu)
+            and self.norm1.eps == self.norm2.eps
+            and attention.num_heads % 2 == 0
+            and not rushlight.is_autocast_enabled(src.device.type)
+            and not (rushlight.is_grad_enabled() and (src.requires_grad or _requires_grad(self)))
+            and all(mask is None or _leaves_out_only(mask) for mask in masks)
+            and not any(module._forward_hooks or module._forward_pre_hooks for module in self.modules())
+        )
+
+    def _short_path(self, src, src_mask, src_key_padding_mask):
+        attention = self.self_attn
+        mask, kind = attention.merge_masks(src_mask, src_key_padding_mask, src)
+        return rushlight._transformer_encoder_layer_fwd(
+            src,
+            attention.embed_dim,
+            attention.num_heads,
+            attention.in_proj_weight,
+            attention.in_proj_bias,
+            attention.out_proj.weight,
+            attention.out_proj.bias,
+            self.activation_relu_or_gelu == 2,
+            self.norm_first,
+            self.norm1.eps,
+            self.norm1.weight,
+            self.norm1.bias,
+            self.norm2.weight,
+            self.norm2.bias,
+            self.linear1.weight,
+            self.linear1.bias,
+            self.linear2.weight,
+            self.linear2.bias,
+            mask,
+            kind,
+        )
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         x = self.self_attn(

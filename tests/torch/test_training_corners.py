@@ -134,3 +134,29 @@ def hooked(library):
 
 def test_a_hook_gets_zeros_for_what_needs_no_gradient():
     assert hooked(rushlight) == hooked(torch)
+
+
+@pytest.mark.parametrize("leaves_out", ["nothing", "later", "padding", "both", "everything"])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_in_one_call(leaves_out, need_weights):
+    results = []
+    for library in (rushlight, torch):
+        library.manual_seed(0)
+        layer = library.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+        x, masks = library.randn(2, 4, 8), {}
+        later = library.ones(4, 4).triu(1).bool()
+        padding = library.tensor([[False, False, True, True], [False] * 4])
+        if leaves_out in ("later", "both"):
+            masks["attn_mask"] = later
+        if leaves_out in ("padding", "both"):
+            masks["key_padding_mask"] = padding
+        if leaves_out == "everything":
+            masks["key_padding_mask"] = library.ones(2, 4).bool()
+        with library.no_grad():
+            out, weights = layer.self_attn(x, x, x, need_weights=need_weights, **masks)
+            whole = layer(x, masks.get("attn_mask"), masks.get("key_padding_mask"))
+        results.append([None if each is None else each.tolist() for each in (out, weights, whole)])
+    for ours, theirs in zip(*results, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), equal_nan=True)
