@@ -26,6 +26,12 @@ namespace {
 
 bool is_lazy(PyObject* o) { return is_tensor(o) && as_tensor(o)->is_lazy(); }
 
+// These read and write through copy_into and fill, which see to it.
+bool only_copies(const Primitive& op) {
+  constexpr std::string_view names[] = {"clone", "contiguous_copy", "to_dtype", "to_device", "copy", "fill"};
+  return std::ranges::find(names, op.name) != std::end(names);
+}
+
 // A list of tensors with the lazy ones resolved; null if there are none.
 PyObject* resolved_list(PyObject* list) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
@@ -112,7 +118,7 @@ ModuleInit init([](PyObject* module) {
 }  // namespace
 
 PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (op.options & Primitive::VIEW) return op.forward(op, args, out);
+  if (op.options & Primitive::VIEW || only_copies(op)) return op.forward(op, args, out);
   std::vector<Ref<PyObject>> held;
   std::vector<PyObject*> values(args, args + op.args.size());
   TensorRef target;

@@ -286,6 +286,7 @@ void copy_lazy(Tensor* to, Tensor* from) {
     raw_from = resolved(from);
     bits = to->flags & Tensor::LAZY;
   }
+  if (bits && to->dtype == from->dtype) return apply_lazy(raw_to.get(), raw_from.get(), bits);
   copy_memory(raw_to.get(), raw_from.get());
   apply_lazy(raw_to.get(), raw_to.get(), bits);
 }
