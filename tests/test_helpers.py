@@ -80,3 +80,8 @@ def test_the_environment_is_told():
         "False",
     )
     assert get_pretty_env_info().count("\n") > 17
+
+
+def test_triangles_are_on_the_default_device_and_normal_numbers_are_not():
+    with torch.device("meta"):
+        assert torch.tril_indices(2, 2).is_meta and not torch.normal(0.0, 1.0, (2,)).is_meta

@@ -684,6 +684,8 @@ def triu_(self, diagonal=0):
 
 
 def _triangle_indices(name, row, col, offset, dtype, device, kept):
+    from rushlight import get_default_device
+
     if row < 0:
         raise RuntimeError(f"row must be non-negative, got{row}")
     if col < 0:
@@ -691,7 +693,8 @@ def _triangle_indices(name, row, col, offset, dtype, device, kept):
     if dtype not in (_C.int32, _C.int64):
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'")
     ones = _C.full((row, col), 1, _C.bool, None)
-    return ops.nonzero(kept(ones, offset)).t().contiguous().to(device=device, dtype=dtype)
+    place = device if device is not None else get_default_device()
+    return ops.nonzero(kept(ones, offset)).t().contiguous().to(device=place, dtype=dtype)
 
 
 @function

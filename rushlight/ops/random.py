@@ -266,6 +266,7 @@ def normal(mean=None, std=1.0, size=None, *, generator=None, out=None, dtype=Non
     if size is not None:
         attributes = mean, std, generator
         size = _size((size,), "normal")
+        device = "cpu" if device is None else device  # a default device does not count here, as in torch
         return _drawn(
             ops.normal, attributes, size, "normal", out, dtype, layout, device, requires_grad, pin_memory
         )
