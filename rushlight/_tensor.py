@@ -573,14 +573,14 @@ def resize_(self, *size, memory_format=None):
 
 
 @public
-def resize_as_(self, other, memory_format=None):
+def resize_as_(input, the_template, memory_format=None):
     """Changes the sizes to those of another tensor in place.
 
     >>> rushlight.ones(6).resize_as_(rushlight.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
     _check_row_major(memory_format)
-    return _resize(self, other.shape)
+    return _resize(input, the_template.shape)
 
 
 @method

@@ -84,7 +84,9 @@ Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     for (const Synonym& synonym : synonyms) {
       // Keywords are interned, as identifiers in source code are; a name built at run time may not be.
-      if (name != synonym.theirs_name) continue;
+      if (name != synonym.theirs_name &&
+          (PyUnicode_CHECK_INTERNED(name) || PyUnicode_Compare(name, synonym.theirs_name) != 0))
+        continue;
       if (has_parameter(function, name) || !has_parameter(function, synonym.ours_name)) break;
       if (!result) {
         result = Ref<PyObject>(PyTuple_New(PyTuple_GET_SIZE(kwnames)));
@@ -108,7 +110,7 @@ Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
 Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kwnames) {
   if (!PyFunction_Check(function)) return -1;
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  if (!(code->co_flags & CO_VARARGS) || positional != code->co_argcount) return -1;
+  if (!(code->co_flags & CO_VARARGS) || positional > code->co_argcount) return -1;
   Ref<PyObject> names(PyCode_GetVarnames(code));
   if (!names) {
     PyErr_Clear();
@@ -134,20 +136,35 @@ Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kw
   return -1;
 }
 
-// The call with keyword number `at` moved behind the positional arguments.
+// The call with keyword number `at` moved behind the positional arguments, of which some may be keywords, too:
+// reshape(input=x, shape=(2, 3)).
 PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
                           Py_ssize_t at) {
   Py_ssize_t keywords = PyTuple_GET_SIZE(kwnames);
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  Ref<PyObject> parameters(PyCode_GetVarnames(code));
+  if (!parameters) return nullptr;
   std::vector<PyObject*> moved(args, args + positional);
+  std::vector<Py_ssize_t> taken = {at};
+  for (Py_ssize_t p = positional; p < code->co_argcount; p++) {
+    for (Py_ssize_t i = 0; i < keywords; i++) {
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, i), PyTuple_GET_ITEM(parameters.get(), p)) != 0)
+        continue;
+      moved.push_back(args[positional + i]);
+      taken.push_back(i);
+    }
+    if (Py_ssize_t(moved.size()) == p) return PyObject_Vectorcall(function, args, size_t(positional), kwnames);
+  }
   moved.push_back(args[positional + at]);
-  Ref<PyObject> names(PyTuple_New(keywords - 1));
+  size_t leading = moved.size();
+  Ref<PyObject> names(PyTuple_New(keywords - Py_ssize_t(taken.size())));
   if (!names) return nullptr;
   for (Py_ssize_t i = 0, k = 0; i < keywords; i++) {
-    if (i == at) continue;
+    if (std::find(taken.begin(), taken.end(), i) != taken.end()) continue;
     moved.push_back(args[positional + i]);
     PyTuple_SET_ITEM(names.get(), k++, Py_NewRef(PyTuple_GET_ITEM(kwnames, i)));
   }
-  return PyObject_Vectorcall(function, moved.data(), size_t(positional) + 1, names.get());
+  return PyObject_Vectorcall(function, moved.data(), leading, names.get());
 }
 
 // A call that failed because of too many positional arguments may be of a form that torch still takes:

@@ -367,13 +367,17 @@ def combinations(input, r=2, with_replacement=False):
 
 
 @public
-def tensor_split(input, indices_or_sections=None, dim=0, *, sections=None, indices=None):
+def tensor_split(
+    input, indices_or_sections=None, dim=0, *, sections=None, indices=None, tensor_indices_or_sections=None
+):
     """Views of pieces along a dimension: near-equal sections, or cut before positions.
 
     >>> [piece.tolist() for piece in rushlight.tensor_split(rushlight.arange(5), (1, 3))]
     [[0], [1, 2], [3, 4]]
     """
-    indices_or_sections = _cuts("tensor_split", indices_or_sections, sections, indices)
+    indices_or_sections = _cuts(
+        "tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections
+    )
     if input.dim() == 0:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"

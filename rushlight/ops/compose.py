@@ -559,6 +559,8 @@ def _copy_of(name, args, shown, view_name=None):
     view = FUNCTIONS.get(view_name or name) or getattr(Tensor, view_name or name)
 
     def copy(input, *args, out=None, **kwargs):
+        if name == "view" and "size" in kwargs:
+            kwargs["shape"] = kwargs.pop("size")
         # A copy of the pairs of a conjugate view can be had, a view of them cannot.
         seen = view(input.resolve_conj() if name == "view_as_real" else input, *args, **kwargs)
         if isinstance(seen, tuple):

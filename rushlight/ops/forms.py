@@ -134,13 +134,13 @@ def unsafe_chunk(input, chunks, dim=0):
 
 
 @public
-def unsafe_split(tensor, split_size, dim=0):
+def unsafe_split(input, split_size, dim=0):
     """split; the pieces may be written to in place while the others are in use.
 
     >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(map(_C.forget_base, FUNCTIONS["split"](tensor, split_size, dim)))
+    return tuple(map(_C.forget_base, FUNCTIONS["split"](input, split_size, dim)))
 
 
 @public

@@ -674,30 +674,30 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
 
 
-def one_hot(tensor, num_classes=-1):
+def one_hot(input, num_classes=-1):
     """Zeros with a one at each class, in a new last dimension (torch.nn.functional.one_hot).
 
     >>> rushlight.nn.functional.one_hot(rushlight.tensor([0, 2]))
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    if tensor.dtype != _C.int64:
+    if input.dtype != _C.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if tensor.numel() == 0:
+    if input.numel() == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensor.new_zeros((*tensor.shape, num_classes))
-    if tensor.is_meta and num_classes > 0:
-        return tensor.new_zeros((*tensor.shape, num_classes))
-    if tensor.min().item() < 0:
+        return input.new_zeros((*input.shape, num_classes))
+    if input.is_meta and num_classes > 0:
+        return input.new_zeros((*input.shape, num_classes))
+    if input.min().item() < 0:
         raise RuntimeError("Class values must be non-negative.")
-    largest = tensor.max().item()
+    largest = input.max().item()
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    zeros = tensor.new_zeros((*tensor.shape, num_classes))
-    return _in_place(ops.scatter_value, zeros, tensor.unsqueeze(-1), 1, -1)
+    zeros = input.new_zeros((*input.shape, num_classes))
+    return _in_place(ops.scatter_value, zeros, input.unsqueeze(-1), 1, -1)
 
 
 @public

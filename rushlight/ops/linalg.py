@@ -166,15 +166,15 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
 
 
 @_linalg
-def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
-    """X with A @ X = B (or X @ A = B) for triangular A, of which the other triangle is not read.
+def solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None):
+    """X with input @ X = B (or X @ input = B) for a triangular input; its other triangle is not read.
 
     >>> A = rushlight.tensor([[2.0, 0.0], [1.0, 1.0]])
     >>> rushlight.linalg.solve_triangular(A, rushlight.ones(2, 1), upper=False)
     tensor([[0.5000],
             [0.5000]])
     """
-    return finish(ops.linalg_solve_triangular(A, B, upper, left, unitriangular), out)
+    return finish(ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out)
 
 
 # ---- LU and LDL

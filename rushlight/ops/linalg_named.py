@@ -93,13 +93,14 @@ def cholesky(input, upper=False, *, out=None):
 
 
 @public
-def cholesky_solve(input, L, upper=False, *, out=None):
-    """X with A @ X = input, given the Cholesky factor L of A.
+def cholesky_solve(input, input2, upper=False, *, out=None):
+    """X with A @ X = input, given the Cholesky factor input2 of A.
 
     >>> rushlight.cholesky_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    require_tensor("cholesky_solve", input=input, L=L)
+    require_tensor("cholesky_solve", input=input, input2=input2)
+    L = input2
     if input.ndim < 2:
         raise RuntimeError(f"b should have at least 2 dimensions, but has {input.ndim} dimensions instead")
     if L.ndim < 2:
@@ -216,8 +217,8 @@ def _lu_method(self, pivot=True, get_infos=False):
 
 
 @public
-def lu_solve(b, LU_data, LU_pivots, *, out=None):
-    """X with A @ X = b, given the compact LU of A.
+def lu_solve(input, LU_data, LU_pivots, *, out=None):
+    """X with A @ X = input, given the compact LU of A.
 
     Deprecated, as in torch: use linalg.lu_solve.
 
@@ -232,7 +233,7 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
         "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
         "X = torch.linalg.lu_solve(LU, pivots, B)"
     )
-    return finish(ops.linalg_lu_solve(LU_data, LU_pivots, b, True, False), out)
+    return finish(ops.linalg_lu_solve(LU_data, LU_pivots, input, True, False), out)
 
 
 @function
@@ -258,15 +259,16 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
 
 
 @public
-def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, out=None):
-    """X with A @ X = b for triangular A (A.T for A if `transpose`), and a copy of A.
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+    """X with A @ X = input for triangular A (A.T for A if `transpose`), and a copy of A.
 
     Deprecated, as in torch: use linalg.solve_triangular.
 
     >>> rushlight.triangular_solve(rushlight.ones(1, 1), rushlight.tensor([[2.0]]))[0]
     tensor([[0.5000]])
     """
-    require_tensor("triangular_solve", b=b, A=A)
+    require_tensor("triangular_solve", input=input, A=A)
+    b = input
     for which, x in (("b", b), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(

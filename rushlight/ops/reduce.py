@@ -535,7 +535,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 # ---- norms
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """The norm of order `ord` of all elements, or over the dimensions `dim`, seen as one vector.
 
     >>> rushlight.linalg.vector_norm(rushlight.tensor([3.0, 4.0]))
@@ -543,7 +543,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """
     if isinstance(ord, Tensor):
         ord = ord.item()
-    result = ops.vector_norm(x, ord, dim, keepdim, dtype)
+    result = ops.vector_norm(input, ord, dim, keepdim, dtype)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 

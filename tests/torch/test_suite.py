@@ -114,6 +114,12 @@ torch.lerp(o(2), o(2) * 3, torch.tensor(0.5).double())
 torch.masked.cumsum(S, (0, 1))
 torch.masked.softmax(S, (1, 0), mask=S > 1)
 torch.masked.median(S, (0, 1))
+torch.reshape(input=v, shape=(2, 4)).shape, torch.permute(input=S, dims=(1, 0)).shape
+torch.tile(input=L, dims=(2,)), torch.view_copy(input=L, size=(2, 1))
+torch.sum(**{'ax' + 'is'[:2]: 0, 'x': S}), torch.prod(a=S, axis=0, keepdims=True)
+torch.tensor_split(v, tensor_indices_or_sections=L)[1].shape
+(torch.cholesky_solve(input=o(2, 1), input2=S), torch.linalg.vector_norm(input=S))
+torch.linalg.solve_triangular(input=S, B=o(2, 1), upper=True), F.one_hot(input=L)
 (float(c[0]), int(c[0]), hash(v) == id(v))
 torch.i0(torch.tensor([inf, -inf, nan, 1e30]))
 torch.sigmoid(torch.tensor([-1000+1j, 1000+1j, 0j, -1000+0j]))
