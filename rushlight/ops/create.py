@@ -116,6 +116,16 @@ def _size(args, name, keyword=None):
     return dims(args) if keyword is None else (given,)
 
 
+def _filled(args, value):
+    """A tensor of these sizes, if nothing else is asked for; None if something is wrong, which the longer way
+    says."""
+    sizes = args if len(args) > 1 or type(args[0]) is int else args[0]
+    try:
+        return _C.full(sizes, value, _C.get_default_dtype(), None)
+    except (TypeError, RuntimeError):
+        return None
+
+
 def _check_dtype(dtype, name):
     if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in (float, int, bool, complex):
         raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
@@ -259,6 +269,10 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if size is out is dtype is layout is device is _default_device is None and not requires_grad and args:
+        made = _filled(args, 0) if not pin_memory else None
+        if made is not None:
+            return made
     _checked(layout, pin_memory)
     sizes = _size(args, "zeros", size)
     _check_dtype(dtype, "zeros")
@@ -277,6 +291,10 @@ def ones(
     >>> rushlight.ones(2)
     tensor([1., 1.])
     """
+    if size is out is dtype is layout is device is _default_device is None and not requires_grad and args:
+        made = _filled(args, 1) if not pin_memory else None
+        if made is not None:
+            return made
     _checked(layout, pin_memory)
     t = _C.full(_size(args, "ones", size), 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
