@@ -353,6 +353,11 @@ void Run::execute(Node* node) {
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
   free_grads(node, state);
+  // Gradients of a Function are checked before its saved values go: after an error it can be run again.
+  for (uint32_t i = 0; any && node->kind == Node::custom && i < results.size(); i++) {
+    bool used = node->edges[i].node && info(node->edges[i].node).needed;
+    if (results[i] && used) results[i] = fit_gradient(node, i, std::move(results[i]));
+  }
   // A node that only hands its gradient over has not been used: it keeps what it saved.
   if (!keep_graph && (!filter || some)) release_saved(node, source);
   for (uint32_t i = 0; i < node->edge_count; i++) {

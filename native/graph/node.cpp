@@ -491,6 +491,11 @@ void release_saved(Node* node, Source by) {
   if (node->kind == Node::copy_slices && node->extra && node->extra->inner &&
       Py_REFCNT(node->extra->inner->object()) == 1)
     release_saved(node->extra->inner, by);
+  // It lets go of the operation it wraps, whether or not that has saved anything.
+  if (node->kind == Node::copy_slices && !node->released) {
+    node->released = true;
+    if (!node->freed_at.code) node->freed_at = keep(by);
+  }
   if (node->kind == Node::custom && !node->released) {
     node->released = true;
     for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);

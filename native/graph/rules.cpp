@@ -356,6 +356,7 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
                        const std::vector<bool>* wanted) {
   static Primitive& pick = primitive("pick");
   static Primitive& replace = primitive("replace");
+  if (node->released) fail_freed(node);
   NodeExtra* extra = node->extra;
   Node* inner = extra->inner;
   PyObject *layout, *sizes, *strides, *offset;

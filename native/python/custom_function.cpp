@@ -56,10 +56,11 @@ struct Call {
   FunctionNode* node;
   PyObject* inputs;  // tuple
   bool executable;
-  bool recording;          // outside of forward
-  bool single;             // one tensor output at most
-  Ref<PyObject> tangents;  // of the inputs, a tuple; empty if no input has one
-  bool carrying;           // inside a dual level
+  bool recording;                 // outside of forward
+  bool single;                    // one tensor output at most
+  Ref<PyObject> tangents;         // of the inputs, a tuple; empty if no input has one
+  bool carrying;                  // inside a dual level
+  bool separate_context = false;  // the Function has a setup_context of its own
 };
 
 int64_t tensor_position(PyObject* inputs, PyObject* o) {
@@ -130,7 +131,6 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
   bool modified = contains(node->dirty, t->object());
   bool records =
       call.executable && is_differentiable(t->dtype) && !contains(node->non_differentiable, t->object());
-  if (modified) note_write(t);
   if (!records) {
     if (!t->requires_grad()) {
       return at >= 0 && !modified ? view_of_input(t) : share(t);
@@ -156,6 +156,12 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
 }
 
 void check_dirty_returned(FunctionNode* node, PyObject* outputs) {
+  for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
+    PyObject* o = PyTuple_GET_ITEM(node->dirty, i);
+    bool first = true;
+    for (Py_ssize_t k = 0; k < i; k++) first = first && PyTuple_GET_ITEM(node->dirty, k) != o;
+    if (first && is_tensor(o)) note_write(as_tensor(o));
+  }
   for (Py_ssize_t i = 0; node->dirty && i < PyTuple_GET_SIZE(node->dirty); i++) {
     if (!contains(outputs, PyTuple_GET_ITEM(node->dirty, i))) {
       fail(PyExc_RuntimeError,
@@ -236,7 +242,22 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : ViewOrigin::custom;
     extra->view_version = as_tensor(o)->storage->version;
   }
-  if (call.executable) save_values(node);
+  if (call.executable) {
+    // The saved tensor would be the input, and the output is another one: a view of it.
+    for (Py_ssize_t i = 0; call.separate_context && node->to_save && i < PyTuple_GET_SIZE(node->to_save);
+         i++) {
+      PyObject* o = PyTuple_GET_ITEM(node->to_save, i);
+      if (is_tensor(o) && contains(call.inputs, o) && contains(outputs.get(), o) &&
+          !contains(node->dirty, o) && !contains(node->non_differentiable, o)) {
+        fail(PyExc_RuntimeError,
+             "An input that has been returned as-is as output is being saved for backward. This is not "
+             "supported if you override setup_context. You should return and save a view of the input "
+             "instead, "
+             "e.g. with x.view_as(x) or setup ctx inside the forward function itself.");
+      }
+    }
+    save_values(node);
+  }
   if (call.tangents) {
     GradMode mode(call.recording);
     push_tangents(node, call.inputs, call.tangents.get(), results.get());
@@ -326,7 +347,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     node->argument_count = uint32_t(n);
     node->needs_input_grad = needs.release();
-    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}, modes.forward};
+    Call call{node, inputs.get(), any && modes.grad, modes.grad, true, {}, modes.forward, separate_context};
     if (modes.forward) call.tangents = input_tangents(inputs.get());
     init_node(node, Node::custom, nullptr, call.executable ? tensors : 0, 0);
     if (call.executable) {

@@ -223,11 +223,6 @@ def chain_matmul(*matrices, out=None):
     )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    warn_once(
-        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
-        "parameters."
-    )
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")

@@ -390,6 +390,63 @@ def cases(torch):
             torch.set_warn_always(False)
 
     @case
+    def a_second_backward_through_a_written_view():
+        errors = []
+        for write in (lambda v: v.add_(1), lambda v: v.zero_(), lambda v: v.mul_(2)):
+            base = R(3).clone()
+            write(base[:2])
+            loss = base.sum()
+            loss.backward()
+            errors.append(E(loss.backward))
+        return errors
+
+    @case
+    def functions_checked_before_they_are_freed():
+        class F(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, g):
+                return ctx.saved_tensors[0].sum()
+
+        loss = F.apply(R(3)).sum()
+        return E(loss.backward), E(loss.backward)
+
+    @case
+    def marks_of_functions():
+        def make(fw, setup):
+            class F(Function):
+                @staticmethod
+                def forward(x):
+                    return fw(x)
+
+                @staticmethod
+                def setup_context(ctx, inputs, output):
+                    setup(ctx, *inputs, output)
+
+                @staticmethod
+                def backward(ctx, *g):
+                    return g[0]
+
+            return F
+
+        results = []
+        for fw, setup in (
+            (lambda x: x.clone(), lambda ctx, x, out: ctx.mark_dirty(x)),
+            (lambda x: (x, x), lambda ctx, x, out: ctx.mark_dirty(x)),
+            (lambda x: x, lambda ctx, x, out: ctx.save_for_backward(x)),
+            (lambda x: x.view_as(x), lambda ctx, x, out: ctx.save_for_backward(x)),
+        ):
+            x = R(2).clone()
+            F = make(fw, setup)
+            result = E(lambda F=F, x=x: F.apply(x))
+            results.append((result if isinstance(result, str) else type(result).__name__, x._version))
+        return results
+
+    @case
     def basis_of_unit_vectors():
         tensors = (torch.ones(1), torch.ones(2).double())
         return torch.autograd.functional._construct_standard_basis_for(tensors, (1, 2))
