@@ -241,6 +241,9 @@ _LAZY_NAMES |= dict.fromkeys(
 )  # fmt: skip
 _LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
 _LAZY_NAMES |= dict.fromkeys(
+    ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "amp.grad_scaler"
+)
+_LAZY_NAMES |= dict.fromkeys(
     ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"), "nn.functional.short_path"
 )
 _LAZY_NAMES |= dict.fromkeys(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
 import rushlight
@@ -11,13 +14,62 @@ from rushlight import _C
 
 __all__ = ["GradScaler", "OptState"]
 
-_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
-
-class OptState:
+class OptState(Enum):
     """How far an optimiser has come since the last update()."""
 
-    READY, UNSCALED, STEPPED = _READY, _UNSCALED, _STEPPED
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """What is known of an optimiser that has not been seen since the last update()."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _amp_foreach_non_finite_check_and_unscale_(tensors: Any, found_inf: Any, inv_scale: Any) -> None:
+    """Multiplies tensors in place and sets `found_inf` to 1 if one of them has an element that is not finite.
+
+    >>> grad, found = rushlight.tensor([4.0, float("inf")]), rushlight.zeros(1)
+    >>> rushlight._amp_foreach_non_finite_check_and_unscale_([grad], found, rushlight.tensor(0.5))
+    >>> grad, found
+    (tensor([2., inf]), tensor([1.]))
+    """
+    factor = inv_scale.item()
+    with rushlight.no_grad():
+        for tensor in tensors:
+            if not bool(rushlight.isfinite(tensor).all()):
+                found_inf.fill_(1.0)
+            if factor != 1.0:
+                tensor.mul_(factor)
+
+
+def _amp_update_scale_(
+    scale: Any,
+    growth_tracker: Any,
+    found_inf: Any,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Any:
+    """Lowers the scale after an overflow, raises it after `growth_interval` steps without one; in place.
+
+    >>> scale, good = rushlight.tensor(4.0), rushlight.tensor(1, dtype=rushlight.int32)
+    >>> rushlight._amp_update_scale_(scale, good, rushlight.tensor(0.0), 2.0, 0.5, 2)
+    tensor(8.)
+    """
+    with rushlight.no_grad():
+        if found_inf.item():
+            growth_tracker.fill_(0)
+            return scale.mul_(scale_backoff_factor)
+        good = growth_tracker.item() + 1
+        growth_tracker.fill_(0 if good == growth_interval else good)
+        if good == growth_interval:
+            grown = scale * scale_growth_factor
+            if bool(rushlight.isfinite(grown).all()):
+                scale.copy_(grown)
+        return scale
 
 
 class GradScaler:
@@ -50,57 +102,89 @@ class GradScaler:
             if not backoff_factor < 1.0:
                 raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale: Any = None
+        self._scale: Any = None  # made with the first loss, where that is
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._states: dict[int, dict[str, Any]] = {}  # per optimiser: its stage and whether it overflowed
+        self._init_growth_tracker = 0
+        self._growth_tracker: Any = None
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
-    def _state(self, optimizer: Any) -> dict[str, Any]:
-        return self._states.setdefault(id(optimizer), {"stage": _READY, "overflow": None})
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = rushlight.full((), self._init_scale, dtype=_C.float32, device=dev)
+        self._growth_tracker = rushlight.full((), self._init_growth_tracker, dtype=_C.int32, device=dev)
 
-    def _scale_tensor(self) -> Any:
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Any, Any]:
+        fix = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
         if self._scale is None:
-            self._scale = rushlight.tensor(self._init_scale)
-        return self._scale
+            raise AssertionError(f"Attempted {funcname} but _scale is None.  {fix}")
+        if self._growth_tracker is None:
+            raise AssertionError(f"Attempted {funcname} but _growth_tracker is None.  {fix}")
+        return self._scale, self._growth_tracker
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or every tensor of an iterable, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, _C.Tensor):
-            return outputs * self._scale_tensor()
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return outputs * self._scale
         if isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes)):
-            scaled = (self.scale(one) for one in outputs)
+            scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool
+    ) -> dict[Any, Any]:
+        """Divide the gradients; whether one was not finite, by device."""
+        grads: dict[Any, list[Any]] = {}
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if not allow_fp16 and param.grad.dtype == _C.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                grads.setdefault(param.grad.device, []).append(param.grad)
+        found = {device: found_inf.to(device, copy=True) for device in grads}
+        for device, tensors in grads.items():
+            _amp_foreach_non_finite_check_and_unscale_(tensors, found[device], inv_scale)
+        return found
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of an optimiser's parameters by the scale, to clip them, say."""
         if not self._enabled:
             return
-        state = self._state(optimizer)
-        if state["stage"] == _UNSCALED:
+        self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if state["stage"] == _STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._check_scaled("unscale_")
-        inverse = 1.0 / self._scale.double().item()
-        overflow = None
-        with rushlight.no_grad():
-            for group in optimizer.param_groups:
-                for param in group["params"]:
-                    if param.grad is None:
-                        continue
-                    if param.grad.dtype == _C.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    overflow = bool(overflow) or not bool(rushlight.isfinite(param.grad).all())
-                    param.grad.mul_(inverse)
-        state["overflow"] = overflow
-        state["stage"] = _UNSCALED
+        # The reciprocal of a large scale has its digits in double only.
+        inverse = self._scale.double().reciprocal().float()
+        found = rushlight.full((), 0.0, dtype=_C.float32, device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        self._check_scale_growth_tracker("_check_inf_per_device")
+        one, found = rushlight.ones(()), rushlight.zeros(())
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        return state["found_inf_per_device"]
+
+    def _maybe_opt_step(
+        self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        if sum(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimiser's step, unless a gradient is infinite or not a number."""
@@ -108,37 +192,42 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._check_scaled("step")
-        state = self._state(optimizer)
-        if state["stage"] == _STEPPED:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
-            return self._fused_step(optimizer, state, *args, **kwargs)
-        if state["stage"] == _READY:
-            self.unscale_(optimizer)
-        if state["overflow"] is None:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
-        state["stage"] = _STEPPED
-        return None if state["overflow"] else optimizer.step(*args, **kwargs)
+            result = self._scaling_step(optimizer, state, *args, **kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self.unscale_(optimizer)
+            if not state["found_inf_per_device"]:
+                raise AssertionError("No inf checks were recorded for this optimizer.")
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
 
-    def _fused_step(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """A step that divides by the scale and looks for overflows itself."""
-        unscaled = state["stage"] == _UNSCALED
-        if not unscaled:
-            grads = [
-                p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None
-            ]
-            state["overflow"] = (
-                not all(bool(rushlight.isfinite(grad).all()) for grad in grads) if grads else None
+    def _scaling_step(self, optimizer: Any, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The step of an optimiser that divides by the scale itself, and does nothing after an overflow."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. "
+                "In the near future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the "
+                "passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
             )
-        if state["overflow"] is None:
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+        if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        optimizer.grad_scale = None if unscaled else self._scale
-        optimizer.found_inf = rushlight.tensor(float(state["overflow"]))
+        total = sum(found.item() for found in state["found_inf_per_device"].values())
+        optimizer.grad_scale = None if state["stage"] is OptState.UNSCALED else self._scale
+        optimizer.found_inf = rushlight.tensor(float(total), device=self._scale.device)
         try:
             return optimizer.step(*args, **kwargs)
         finally:
-            state["stage"] = _STEPPED
             del optimizer.grad_scale
             del optimizer.found_inf
 
@@ -146,7 +235,7 @@ class GradScaler:
         """Lowers the scale after an overflow, raises it after `growth_interval` steps without one."""
         if not self._enabled:
             return
-        self._check_scaled("update")
+        scale, tracker = self._check_scale_growth_tracker("update")
         if new_scale is not None:
             if isinstance(new_scale, _C.Tensor):
                 if new_scale.numel() != 1 or new_scale.requires_grad:
@@ -154,44 +243,42 @@ class GradScaler:
                         "new_scale should be a float or a 1-element torch.cuda.FloatTensor or "
                         "torch.FloatTensor with requires_grad=False."
                     )
-                self._scale = rushlight.tensor(new_scale.item())
+                scale.copy_(new_scale)
             else:
-                self._scale = rushlight.tensor(float(new_scale))
+                scale.fill_(float(new_scale))
         else:
-            overflows = [
-                state["overflow"] for state in self._states.values() if state["overflow"] is not None
+            found = [
+                each
+                for state in self._per_optimizer_states.values()
+                for each in state["found_inf_per_device"].values()
             ]
-            if not overflows:
+            if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(overflows):
-                self._scale = self._scale * self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    grown = self._scale * self._growth_factor
-                    self._scale = grown if bool(rushlight.isfinite(grown)) else self._scale
-                    self._growth_tracker = 0
-        self._states.clear()
-
-    def _check_scaled(self, what: str) -> None:
-        if self._scale is None:
-            raise AssertionError(
-                f"Attempted {what} but _scale is None.  This may indicate your script did not use "
-                "scaler.scale(loss or outputs) earlier in the iteration."
-            )
+            total = rushlight.tensor(float(sum(each.item() for each in found)))
+            options = (self._growth_factor, self._backoff_factor, self._growth_interval)
+            _amp_update_scale_(scale, tracker, total, *options)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
-        overflow = self._state(optimizer)["overflow"]
-        return {} if overflow is None else {_C.device("cpu"): rushlight.tensor(float(overflow))}
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+    def _get_scale_async(self) -> Any:
+        return self._scale
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._enabled and self._states:
-            raise AssertionError(
-                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end "
-                "after scaler.update()."
-            )
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the "
+                    "end after scaler.update()."
+                )
+            state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def get_scale(self) -> float:
         """The scale, 1.0 when disabled."""
@@ -224,7 +311,9 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
-        return self._growth_tracker if self._enabled else 0
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
 
     def is_enabled(self) -> bool:
         """Whether this scaler does anything."""
@@ -239,7 +328,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -253,8 +342,10 @@ class GradScaler:
             )
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
-            self._scale = rushlight.tensor(float(state_dict["scale"]))
+            self._scale.fill_(state_dict["scale"])
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])

@@ -149,3 +149,25 @@ def test_other_functions_of_the_core():
             lib.margin_ranking_loss(x, x + 1, lib.tensor([1.0, -1.0, 1.0]), 0.0, 1).item(),
         ])  # fmt: skip
     assert values[0] == values[1]
+
+
+def scaled(library):
+    """The state of a scaler through a good step, an overflow and what follows."""
+    x = library.nn.Parameter(library.ones(2))
+    optimizer = library.optim.SGD([x], lr=0.1)
+    scaler = library.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    seen = []
+    for factor in (1.0, 2.0, float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale((x * factor).sum()).backward()
+        scaler.unscale_(optimizer)
+        states = scaler._per_optimizer_states[id(optimizer)]
+        seen.append(str(states["found_inf_per_device"]) + states["stage"].name)
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((x.tolist(), str(scaler._scale), str(scaler._growth_tracker), scaler.state_dict()))
+    return seen
+
+
+def test_a_scaler_keeps_what_torch_keeps():
+    assert scaled(rushlight) == scaled(torch)
