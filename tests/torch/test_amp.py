@@ -151,7 +151,7 @@ def test_other_functions_of_the_core():
     assert values[0] == values[1]
 
 
-def scaled(library):
+def kept_through_steps(library):
     """The state of a scaler through a good step, an overflow and what follows."""
     x = library.nn.Parameter(library.ones(2))
     optimizer = library.optim.SGD([x], lr=0.1)
@@ -170,4 +170,4 @@ def scaled(library):
 
 
 def test_a_scaler_keeps_what_torch_keeps():
-    assert scaled(rushlight) == scaled(torch)
+    assert kept_through_steps(rushlight) == kept_through_steps(torch)
