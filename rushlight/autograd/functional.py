@@ -55,6 +55,21 @@ def _finished(values: tuple, create_graph: bool) -> tuple:
     return values if create_graph else tuple(v.detach() if v.requires_grad else v for v in values)
 
 
+def _grad_postprocess(inputs: Any, create_graph: bool) -> tuple:
+    """Gradients, in tuples that may nest, cut from the graph unless one is wanted."""
+    if isinstance(inputs[0], Tensor):
+        return inputs if create_graph else tuple(value.detach() for value in inputs)
+    return tuple(_grad_postprocess(part, create_graph) for part in inputs)
+
+
+def _tuple_postprocess(res: Any, to_unpack: Any) -> Any:
+    """Takes single tensors out of the tuples they were computed in: of outputs, or of (outputs, inputs)."""
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    if not inner:
+        res = tuple(part[0] for part in res)
+    return res if outer else res[0]
+
+
 def _check_v(v: tuple, others: tuple, is_tuple: bool) -> None:
     if len(v) != len(others):
         if is_tuple:

@@ -267,3 +267,26 @@ def _cubic_minimum(one, other, bounds):
     root = square**0.5
     place = right.step - width * ((right.slope + root - bend) / (right.slope - left.slope + 2 * root))
     return min(max(place, bounds[0]), bounds[1])
+
+
+# Minimisers of other libraries use the search under torch's names.
+def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
+    """The search from `x` along `d`, first with step `t`: loss, gradient, step, number of evaluations."""
+    evaluations = 0
+
+    def at(step):
+        nonlocal evaluations
+        evaluations += 1
+        loss, grad = obj_func(x, step, d)
+        return _Point(step, loss, grad, grad.dot(d))
+
+    search = _WolfeSearch(at, _Point(0, f, g, gtd), _largest(d), max_ls)
+    search.decrease, search.flatness, search.tolerance = c1, c2, tolerance_change
+    found = search.run(t)
+    return found.loss, found.grad, found.step, evaluations
+
+
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
+    """Where the cubic through two points with these values and slopes is smallest; between them by default."""
+    one, other = _Point(x1, f1, None, g1), _Point(x2, f2, None, g2)
+    return _cubic_minimum(one, other, bounds or (min(x1, x2), max(x1, x2)))

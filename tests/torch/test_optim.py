@@ -502,3 +502,23 @@ def test_pickle_and_deepcopy():
     for again in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
         assert plain(again.state_dict()) == plain(optimizer.state_dict())
         assert again.param_groups[0]["params"][0] is not params[0]
+
+
+def test_the_line_search_of_lbfgs_has_torchs_name_and_results():
+    def run(library, step):
+        from importlib import import_module
+
+        search = import_module(f"{library.__name__}.optim.lbfgs")
+
+        def at(x, t, d):
+            z = (x + t * d).detach().requires_grad_()
+            loss = (100 * (z[1:] - z[:-1] ** 2) ** 2 + (1 - z[:-1]) ** 2).sum()
+            return loss.item(), library.autograd.grad(loss, z)[0]
+
+        x = library.tensor([1.3, 0.7, 0.8], dtype=library.float64)
+        loss, grad = at(x, 0, x)
+        found = search._strong_wolfe(at, x, step, -grad, loss, grad, -grad.dot(grad), c2=0.5)
+        return [float(found[0]), *found[1].tolist(), float(found[2]), found[3]]
+
+    for step in (1.0, 0.1, 1e-3, 1e-5):
+        assert run(rushlight, step) == pytest.approx(run(torch, step), rel=1e-9)
