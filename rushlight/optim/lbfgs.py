@@ -287,6 +287,6 @@ def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_chang
 
 
 def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
-    """Where the cubic through two points with these values and slopes is smallest; between them by default."""
+    """Where the cubic through two points with these values and slopes is least; between them by default."""
     one, other = _Point(x1, f1, None, g1), _Point(x2, f2, None, g2)
     return _cubic_minimum(one, other, bounds or (min(x1, x2), max(x1, x2)))
