@@ -533,7 +533,10 @@ std::string node_name(const Node* node) {
 
 std::string operation_name(const Node* node) {
   std::string name = node_name(node);
-  return name.substr(0, name.rfind("Backward"));
+  size_t at = name.rfind("Backward");
+  if (at == std::string::npos) return name;
+  std::string variant = name.substr(at + 8);  // torch counts the forms of an operation; the first is not told
+  return name.substr(0, at) + (variant == "0" ? "" : variant);
 }
 
 // The Python class of the nodes of that name, made at first use.

@@ -447,6 +447,23 @@ def cases(torch):
         return results
 
     @case
+    def names_of_operations_in_messages():
+        errors = [E(lambda: R(2, 1, 3).clone().unbind(0)[0].squeeze(0).mul_(2)).split(".")[0]]
+        for f in (
+            lambda x: x.prod(0),
+            lambda x: x.sum(0),
+            lambda x: x.sum(),
+            lambda x: 2**x,
+            lambda x: x.exp(),
+        ):
+            y = f(R(2, 3))
+            z = (y * y).sum()
+            with torch.no_grad():
+                y.mul_(2)
+            errors.append(E(z.backward).split(", is at")[0])
+        return errors
+
+    @case
     def basis_of_unit_vectors():
         tensors = (torch.ones(1), torch.ones(2).double())
         return torch.autograd.functional._construct_standard_basis_for(tensors, (1, 2))
