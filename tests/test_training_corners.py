@@ -111,3 +111,27 @@ def test_a_graph_from_before_a_swap_raises_when_it_is_run():
     x.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0, 1.0]
     assert y.grad is None
+
+
+def test_an_optimizer_is_lent_other_parameters():
+    x = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.Adam([x], lr=0.1)
+    x.grad = torch.ones(2)
+    optimizer.step()
+    kept, other = x.tolist(), torch.full((2,), 3.0)
+    other.grad = torch.ones(2)
+    state = optimizer.state_dict()
+    state["state"] = {0: {key: value.clone() for key, value in state["state"][0].items()}}
+    with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"x": other}, state):
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] = 9
+    assert x.tolist() == kept
+    assert other.tolist() == pytest.approx([2.9, 2.9])
+    assert (optimizer.param_groups[0]["lr"], optimizer.state[x]["step"], state["state"][0]["step"]) == (
+        0.1,
+        1,
+        2,
+    )
+    lent = torch.optim.swap_in_optimizer_params_and_state(optimizer, {}, state)
+    with pytest.raises(RuntimeError, match="requires the explicit parameter state"), lent:
+        pass

@@ -4,6 +4,7 @@ import importlib
 
 from rushlight.optim._adafactor import Adafactor
 from rushlight.optim._muon import Muon
+from rushlight.optim._swapping import swap_in_optimizer_params_and_state
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adagrad import Adagrad
 from rushlight.optim.adam import Adam
@@ -38,6 +39,7 @@ __all__ = [
     "SparseAdam",
     "lr_scheduler",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 
