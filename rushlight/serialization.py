@@ -686,7 +686,7 @@ def add_safe_globals(safe_globals: list) -> None:
 
 def get_safe_globals() -> list:
     """The classes and functions that add_safe_globals named."""
-    return list(_allowed().values())
+    return [obj if _as_named(obj)[0] == name else (obj, name) for name, obj in _allowed().items()]
 
 
 def clear_safe_globals() -> None:

@@ -99,6 +99,7 @@ def test_forbidden_kernels_of_attention_are_refused():
         warnings.simplefilter("ignore")
         attend(x, x, x, dropout_p=0.5)
     assert attend(x, x, x).shape == x.shape
+    assert torch.backends.cuda.SDPBackend is backend
 
 
 def test_a_graph_from_before_a_swap_raises_when_it_is_run():
@@ -135,3 +136,12 @@ def test_an_optimizer_is_lent_other_parameters():
     lent = torch.optim.swap_in_optimizer_params_and_state(optimizer, {}, state)
     with pytest.raises(RuntimeError, match="requires the explicit parameter state"), lent:
         pass
+
+
+def test_what_is_allowed_under_another_name_is_told_with_it():
+    class Allowed:
+        pass
+
+    with torch.serialization.safe_globals([(Allowed, "some.Name"), Allowed]):
+        assert torch.serialization.get_safe_globals() == [(Allowed, "some.Name"), Allowed]
+    assert torch.serialization.get_safe_globals() == []

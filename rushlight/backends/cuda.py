@@ -191,3 +191,11 @@ def _allow(name: str, enabled: bool) -> None:
         _restricted.discard(name)
     else:
         _restricted.add(name)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SDPBackend":  # which is defined where it is used
+        from rushlight.nn.attention import SDPBackend
+
+        return SDPBackend
+    raise AttributeError(f"module 'torch.backends.cuda' has no attribute '{name}'", name=name)
