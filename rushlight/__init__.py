@@ -251,7 +251,8 @@ _LAZY_NAMES |= dict.fromkeys(
 )
 _LAZY_NAMES |= dict.fromkeys(
     (
-        "_chunk_cat", "_native_batch_norm_legit", "_segment_reduce", "_unsafe_masked_index",
+        "_addmm_activation", "_chunk_cat", "_native_batch_norm_legit", "_segment_reduce",
+        "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ),
     "_underscored",

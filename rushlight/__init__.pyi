@@ -66,6 +66,7 @@ from rushlight.amp import GradScaler as GradScaler
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
+from rushlight._underscored import _addmm_activation as _addmm_activation
 from rushlight.amp.grad_scaler import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
 from rushlight.amp.grad_scaler import _amp_update_scale_ as _amp_update_scale_
 from rushlight._checks import _assert as _assert

@@ -70,6 +70,20 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = 
     return rushlight.cat(pieces, dim + 1, out=out)
 
 
+def _addmm_activation(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+) -> Tensor:
+    """relu or gelu of addmm.
+
+    >>> eye = rushlight.eye(2)
+    >>> rushlight._addmm_activation(-2 * eye, eye, eye)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    activation = rushlight.nn.functional.gelu if use_gelu else rushlight.relu
+    return activation(rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha))
+
+
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out: Any = None) -> tuple:
     """native_batch_norm; the running statistics can be left out.
 

@@ -171,3 +171,13 @@ def kept_through_steps(library):
 
 def test_a_scaler_keeps_what_torch_keeps():
     assert kept_through_steps(rushlight) == kept_through_steps(torch)
+
+
+def test_addmm_with_an_activation():
+    results = []
+    for library in (rushlight, torch):
+        x = library.arange(9.0).view(3, 3) - 4
+        with library.autocast("cpu", dtype=library.bfloat16):
+            lower = library._addmm_activation(x, x, x)
+        results.append((str(lower.dtype), library._addmm_activation(x, x, -x, beta=0.5).tolist()))
+    assert results[0] == results[1]
