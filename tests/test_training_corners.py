@@ -145,3 +145,9 @@ def test_what_is_allowed_under_another_name_is_told_with_it():
     with torch.serialization.safe_globals([(Allowed, "some.Name"), Allowed]):
         assert torch.serialization.get_safe_globals() == [(Allowed, "some.Name"), Allowed]
     assert torch.serialization.get_safe_globals() == []
+
+
+@pytest.mark.parametrize("name", ["not a real device", "cpu 1", "c-p"])
+def test_a_device_is_named_by_letters(name):
+    with pytest.raises(RuntimeError, match=f"Invalid device string: '{name}'"):
+        torch.autocast(device_type=name)

@@ -107,6 +107,10 @@ Device parse_device(std::string_view text) {
   else if (text.empty()) {
     fail(PyExc_RuntimeError, "Device string must not be empty");
   } else {
+    for (char c : name) {
+      bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      if (!letter) fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'");
+    }
     fail(
         PyExc_RuntimeError,
         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
