@@ -184,7 +184,7 @@ def _get_dispatch_mode(mode_key: Any) -> None:
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Runs an operation as if the classes of its arguments were plain."""
-    return _C.Tensor.__torch_dispatch__(func, types, args, kwargs)
+    return getattr(_C.Tensor, "__torch_dispatch__")(func, types, args, kwargs)  # noqa: B009
 
 
 _warned_of = {"broadcast": False, "keepdim": False}

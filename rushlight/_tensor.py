@@ -189,10 +189,6 @@ def _repr(self, *, tensor_contents=None):
     return tensor_str(self, tensor_contents=tensor_contents)
 
 
-def _dir(self):
-    return sorted({*dir(type(self)), *self.__dict__})
-
-
 # ---- copying and pickling
 
 

@@ -246,6 +246,8 @@ def tensor_stub(seen: dict[str, str]) -> str:
             lines.append(attribute(name, "_bool" if name.startswith("is_") else "Any"))
         elif type(value).__name__ in ("Function", "function"):
             lines.append(signature(name, value, returned(name, seen, "", "Tensor."), method=True))
+        elif isinstance(value, staticmethod):
+            lines.append(f"@staticmethod\n    def {name}(*args: Any, **kwargs: Any) -> Any: ...")
         elif callable(value):
             lines.append(f"def {name}(self, *args: Any, **kwargs: Any) -> {RETURNS.get(name, 'Any')}: ...")
         else:

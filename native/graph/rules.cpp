@@ -538,7 +538,8 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   }
   if (!before) fail(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
   Tensor* changed = as_tensor(answer);
-  if (changed->dtype != before->dtype || !(claimed_device(changed->storage) == claimed_device(before->storage))) {
+  if (changed->dtype != before->dtype ||
+      !(claimed_device(changed->storage) == claimed_device(before->storage))) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
           hook_name(hook).c_str(), type_text(before).c_str(), type_text(changed).c_str());
   }
@@ -610,9 +611,9 @@ void run_prehooks(Node* node, Tensor** grads) {
       Extra* kept = extra_of(keep_alive.get());
       if (!kept->grad) {
         static Primitive& duplicate = primitive("clone");
-        TensorRef own = modes.grad               ? share(grads[nr])
+        TensorRef own = modes.grad                 ? share(grads[nr])
                         : asks_dispatch(grads[nr]) ? call_on(duplicate, grads[nr])
-                                                 : clone(grads[nr]);
+                                                   : clone(grads[nr]);
         kept->grad = own.release();
       } else {
         static Primitive& plus = primitive("add");

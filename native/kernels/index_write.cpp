@@ -162,9 +162,8 @@ void combine(IndexOp op, DType dtype, const IndexWalk& walk, char* self, const c
   }
   Combiner by{};
   visit(dtype, [&](auto tag) { by = combiner_of<typename decltype(tag)::type>(op); });
-  visit_size(dtype, [&](auto size) {
-    write_all<size.value>(walk, self, src, indexed, low, high, by.row, by.one);
-  });
+  visit_size(dtype,
+             [&](auto size) { write_all<size.value>(walk, self, src, indexed, low, high, by.row, by.one); });
 }
 
 // The value that a reduction starts from, written over the elements that will be hit.

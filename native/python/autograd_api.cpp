@@ -1,8 +1,8 @@
 // What rushlight/autograd calls: running the engine, modes, detach, hooks, and where a graph was cut.
 #include <algorithm>
 
-#include "../graph/dispatching.h"
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "forward_mode.h"
@@ -375,8 +375,8 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
 }
 
 // swap(a, b, poison): the two Python objects exchange everything but their identity and what refers to them
-// weakly. A graph that waits for the gradient of one would deliver it to the other: `poison` becomes a hook of
-// its node and raises when it comes to that.
+// weakly. A graph that waits for the gradient of one would deliver it to the other: `poison` becomes a hook
+// of its node and raises when it comes to that.
 PyObject* py_swap(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *x, *y, *poison;

@@ -222,9 +222,8 @@ PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
     read_sizes(args[0], sizes, "empty_strided", "size");
     read_sizes(args[1], strides, "empty_strided", "stride");
     if (sizes.ndim != strides.ndim) {
-      failf(PyExc_RuntimeError,
-            "dimensionality of sizes (%d) must match dimensionality of strides (%d)", sizes.ndim,
-            strides.ndim);
+      failf(PyExc_RuntimeError, "dimensionality of sizes (%d) must match dimensionality of strides (%d)",
+            sizes.ndim, strides.ndim);
     }
     int64_t room = 1;
     bool overflow = false;

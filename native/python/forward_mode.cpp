@@ -82,8 +82,8 @@ Ref<PyObject> ask(Primitive& op, PyObject* const* args, PyObject* result) {
 
 // The same elements of the base's tangent as t has of its base.
 TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
-  TensorRef part = new_view(tangent_of_base, t->sizes(), t->strides(),
-                            tangent_of_base->offset + t->offset - base->offset);
+  TensorRef part =
+      new_view(tangent_of_base, t->sizes(), t->strides(), tangent_of_base->offset + t->offset - base->offset);
   if (uint16_t bits = (t->flags ^ base->flags) & Tensor::LAZY)
     set_lazy(part.get(), (part->flags ^ bits) & Tensor::LAZY);
   return part;

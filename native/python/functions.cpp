@@ -136,8 +136,8 @@ Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kw
   return -1;
 }
 
-// The call with keyword number `at` moved behind the positional arguments, of which some may be keywords, too:
-// reshape(input=x, shape=(2, 3)).
+// The call with keyword number `at` moved behind the positional arguments, of which some may be keywords,
+// too: reshape(input=x, shape=(2, 3)).
 PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
                           Py_ssize_t at) {
   Py_ssize_t keywords = PyTuple_GET_SIZE(kwnames);
@@ -153,7 +153,8 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
       moved.push_back(args[positional + i]);
       taken.push_back(i);
     }
-    if (Py_ssize_t(moved.size()) == p) return PyObject_Vectorcall(function, args, size_t(positional), kwnames);
+    if (Py_ssize_t(moved.size()) == p)
+      return PyObject_Vectorcall(function, args, size_t(positional), kwnames);
   }
   moved.push_back(args[positional + at]);
   size_t leading = moved.size();

@@ -365,7 +365,8 @@ PyObject* to_int(PyObject* self) {
     Scalar s = sole_number(self);
     if (s.kind == Scalar::complex_ && s.imag != 0)
       fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
-    return s.kind == Scalar::floating || s.kind == Scalar::complex_ ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
+    return s.kind == Scalar::floating || s.kind == Scalar::complex_ ? PyLong_FromDouble(s.d)
+                                                                    : PyLong_FromLongLong(s.i);
   });
 }
 

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "../graph/dispatching.h"
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "devices.h"

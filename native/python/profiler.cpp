@@ -69,8 +69,8 @@ int32_t begin(std::string name, int32_t scope, int64_t sequence) {
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
   PyObject* stack = stacks_wanted ? current_stack() : nullptr;
-  events.push_back({std::move(name), now(), 0, int64_t(requested_memory()), parent, scope, sequence,
-                    nullptr, nullptr, stack});
+  events.push_back({std::move(name), now(), 0, int64_t(requested_memory()), parent, scope, sequence, nullptr,
+                    nullptr, stack});
   innermost = index;
   return index;
 }

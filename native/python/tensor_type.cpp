@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "../graph/dispatching.h"
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "../tensor/twins.h"

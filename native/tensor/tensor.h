@@ -141,7 +141,7 @@ TensorRef zeros(Sizes sizes, DType dtype, Device device = {});
 // Lazy views, see Note [lazy views], python/lazy_views.cpp.
 void set_lazy(Tensor* t, uint16_t bits);  // makes t one that reads so (0: as its memory is)
 TensorRef raw_alias(Tensor* t);           // what the memory under t holds
-TensorRef resolved(Tensor* t);            // t itself if it is not lazy, else its values in memory of their own
+TensorRef resolved(Tensor* t);  // t itself if it is not lazy, else its values in memory of their own
 
 // The result shape of broadcasting; throws torch's error naming sizes and dimension.
 struct Shape {

@@ -132,12 +132,12 @@ def _numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Te
         if target.is_complex():
             turned = _difference(function, inputs, places, target, (index, 1j), eps)
         rows.append([])
-        for index, slope in enumerate(slopes):
+        for output, slope in enumerate(slopes):
             parts = []
             for part in ("real", "imag"):
                 here = _part(slope, part)
                 if turned is not None:
-                    here = rushlight.complex(here, _part(turned[index], part))
+                    here = rushlight.complex(here, _part(turned[output], part))
                 parts.append(here.reshape(-1))
             rows[-1].append(tuple(parts))
     if not rows:

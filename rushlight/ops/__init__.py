@@ -3,6 +3,7 @@
 from rushlight.ops import (
     attention,
     attributes,
+    blend,
     calculus,
     combine,
     complex_numbers,

@@ -150,7 +150,8 @@ def warn_resized(out: Tensor, result: Tensor) -> None:
 
 
 # Whose functions read the elements one by one, where an `out=` may be an input but not a part of one.
-_ELEMENTWISE = {"rushlight.ops.math", "rushlight.ops.special", "rushlight.special", "rushlight.ops.scaling"}
+_ELEMENTWISE = {"rushlight.ops.math", "rushlight.ops.blend", "rushlight.ops.special", "rushlight.special",
+                "rushlight.ops.scaling"}  # fmt: skip
 # Others that refuse an out= which shares part of its memory with the input.
 _APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm"}
 OVERLAP = (

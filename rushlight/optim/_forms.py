@@ -60,7 +60,7 @@ def _step(
 
 def _signature(first: list[str], options: str) -> inspect.Signature:
     """Parameters in torch's order; ``options`` reads ``foreach=None capturable=False * beta1 beta2``."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kind) for name in first]
     for option in options.split():
         if option == "*":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 class _Check(NamedTuple):
     kind: str  # "", "NEXT", "SAME", "NOT", "DAG", "COUNT", "REGEX", "HIGHLIGHTED"
     text: str
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # the name that tuple has for a method
 
     @property
     def label(self) -> str:

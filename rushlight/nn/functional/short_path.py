@@ -7,7 +7,6 @@ for is code that calls them, or looks whether they are called.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rushlight import Tensor
 from rushlight.nn.functional.activation import gelu, relu
@@ -89,7 +88,7 @@ def _transformer_encoder_layer_fwd(
         return layer_norm(x, (embed_dim,), weight, bias, eps)
 
     def attend(x: Tensor) -> Tensor:
-        weights: tuple[Any, ...] = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+        weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
         out, _ = _native_multi_head_attention(
             x, x, x, embed_dim, num_heads, *weights, mask=mask, need_weights=False, mask_type=mask_type
         )

@@ -104,12 +104,12 @@ class NamedMemberAccessor:
         """The parameter, buffer or attribute of this name."""
         owner, leaf = self._place(name)
         try:
-            found = getattr(owner, leaf)
+            found: Any = getattr(owner, leaf)
         except AttributeError as error:
             raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`") from error
         if not isinstance(found, Tensor) and found is not None:
             raise TypeError(f"{found} is not an instance of torch.Tensor")
-        return found
+        return found  # type: ignore[return-value]
 
     def set_tensor(self, name: str, value: Tensor | None) -> None:
         """Puts a tensor under this name."""

@@ -133,10 +133,10 @@ class IterDataPipe(_Pipe, IterableDataset[_T_co]):
         if "__iter__" in cls.__dict__:
             cls.__iter__ = _one_at_a_time(cls.__dict__["__iter__"])
         if "__next__" in cls.__dict__:
-            cls.__next__ = _counted(cls.__dict__["__next__"])
+            cls.__next__ = _counted(cls.__dict__["__next__"])  # type: ignore[attr-defined]
 
     def __iter__(self) -> Iterator[_T_co]:
-        return self  # type: ignore[return-value]
+        return self
 
     def reset(self) -> None:
         """Called when a new iterator starts: a step with a state begins anew here."""

@@ -38,6 +38,9 @@ def _value(item: Any, frame: Any) -> Any:
 class Capture:
     """An expression of a data frame that will be there later."""
 
+    compute: Callable[[Any], Any]
+    statements: list[Callable[[Any], Any]]
+
     def __init__(self, compute: Callable[[Any], Any], statements: list[Callable[[Any], Any]]) -> None:
         self.__dict__["compute"], self.__dict__["statements"] = compute, statements
 
