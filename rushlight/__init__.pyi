@@ -108,6 +108,8 @@ from rushlight._underscored import _unsafe_masked_index as _unsafe_masked_index
 from rushlight._underscored import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from rushlight._private import _weight_norm as _weight_norm
 from rushlight.amp import autocast as autocast
+from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
+from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from rushlight._private import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from rushlight._checks import eig as eig
@@ -129,7 +131,12 @@ from rushlight._checks import matrix_rank as matrix_rank
 from rushlight._private import nuclear_norm as nuclear_norm
 from rushlight.serialization import save as save
 from rushlight._private import set_anomaly_enabled as set_anomaly_enabled
+from rushlight.amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from rushlight.amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from rushlight.amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from rushlight.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from rushlight.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from rushlight._checks import solve as solve
 from rushlight._private import spmm as spmm
 from rushlight._symbols import sym_float as sym_float

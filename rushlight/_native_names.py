@@ -265,6 +265,8 @@ NAMES |= {
     "_log_api_usage_once": lambda name: None,
     "_are_functorch_transforms_active": lambda: False,
     "_jit_can_fuse_on_cpu": lambda: False, "_jit_can_fuse_on_gpu": lambda: False,
+    "_is_any_autocast_enabled": lambda: any(map(rushlight.is_autocast_enabled, ("cpu", "cuda"))),
+    "_is_autocast_available": lambda device_type: rushlight.amp.is_autocast_available(device_type),
     "_get_default_device": lambda: str(rushlight.get_default_device()),
     "_get_accelerator": lambda: rushlight.device("cpu"),
     "_is_alias_of": lambda a, b: a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr(),

@@ -49,6 +49,8 @@ class _State(threading.local):
     dtype = _C.bfloat16
     cache_enabled = True
     depth = 0
+    by_hand = False  # switched on by set_autocast_enabled, outside of any block
+    cuda_enabled, cuda_dtype = False, _C.float16  # remembered only: there is no such device
 
     def __init__(self) -> None:
         # Parameters in the lower precision, for the length of the outermost block.
@@ -188,6 +190,23 @@ def is_autocast_available(device_type: str) -> bool:
     return _C.device(device_type).type in ("cpu", "cuda")
 
 
+def _hold() -> None:
+    """One more reason for the functions to be hooked."""
+    global _blocks
+    with _lock:
+        if _blocks == 0:
+            _install()
+        _blocks += 1
+
+
+def _release() -> None:
+    global _blocks
+    with _lock:
+        _blocks -= 1
+        if _blocks == 0:
+            _remove()
+
+
 class autocast:
     """Inside the block (or the decorated function), matrix products and convolutions compute in bfloat16.
 
@@ -207,7 +226,7 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = _C.device(device_type).type
-        self.fast_dtype = dtype or (_C.float16 if self.device == "cuda" else get_autocast_dtype(self.device))
+        self.fast_dtype = dtype or get_autocast_dtype(self.device)
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if self.device == "cuda" and enabled:
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
@@ -224,11 +243,7 @@ class autocast:
         self._enabled = enabled
 
     def __enter__(self) -> autocast:
-        global _blocks
-        with _lock:
-            if _blocks == 0:
-                _install()
-            _blocks += 1
+        _hold()
         state = _state
         self._before = state.enabled, state.dtype, state.cache_enabled
         if self.device == "cpu":
@@ -238,16 +253,12 @@ class autocast:
         return self
 
     def __exit__(self, *error: object) -> None:
-        global _blocks
         state = _state
         state.depth -= 1
         if state.depth == 0:
             state.cache.clear()
         state.enabled, state.dtype, state.cache_enabled = self._before
-        with _lock:
-            _blocks -= 1
-            if _blocks == 0:
-                _remove()
+        _release()
 
     def __call__(self, function: Callable) -> Callable:
         @functools.wraps(function)
@@ -263,18 +274,65 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
-    return device_type == "cpu" and _state.enabled
+    return _state.enabled if _C.device(device_type).type == "cpu" else _state.cuda_enabled
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Switches autocast of this thread on or off, for good; with a bool alone, that of a GPU."""
+    if enabled is None:
+        device_type, enabled = "cuda", bool(device_type)
+    if _C.device(device_type).type != "cpu":
+        _state.cuda_enabled = enabled
+        return
+    _state.enabled = enabled
+    if enabled != _state.by_hand:
+        _state.by_hand = enabled
+        _hold() if enabled else _release()
 
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype autocast uses on a kind of device."""
-    return _state.dtype if device_type == "cpu" else _C.float16
+    return _state.dtype if device_type == "cpu" else _state.cuda_dtype
 
 
 def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses."""
     if device_type == "cpu":
         _state.dtype = dtype
+    else:
+        _state.cuda_dtype = dtype
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switches autocast of this thread on or off, for good."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: _C.dtype) -> None:
+    """Chooses the dtype autocast uses on the CPU."""
+    _state.dtype = dtype
+
+
+def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
+    """Chooses the dtype autocast would use on a GPU."""
+    _state.cuda_dtype = dtype
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Whether autocast keeps parameters in the lower precision for the length of the block."""
+    _state.cache_enabled = enabled
+
+
+def autocast_increment_nesting() -> int:
+    """Counts a block that is entered; the cache lasts until the outermost is left."""
+    _state.depth += 1
+    return _state.depth
+
+
+def autocast_decrement_nesting() -> int:
+    """Counts a block that is left. Whoever reaches 0 clears the cache."""
+    _state.depth -= 1
+    return _state.depth
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -289,7 +347,7 @@ def get_autocast_cpu_dtype() -> _C.dtype:
 
 def get_autocast_gpu_dtype() -> _C.dtype:
     """The dtype autocast would use on a GPU."""
-    return _C.float16
+    return _state.cuda_dtype
 
 
 def is_autocast_cache_enabled() -> bool:

@@ -181,3 +181,26 @@ def test_addmm_with_an_activation():
             lower = library._addmm_activation(x, x, x)
         results.append((str(lower.dtype), library._addmm_activation(x, x, -x, beta=0.5).tolist()))
     assert results[0] == results[1]
+
+
+STATE = [
+    "torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()",
+    "torch.set_autocast_enabled('cpu', True), (x @ x).dtype, torch.is_autocast_cpu_enabled()",
+    "torch.set_autocast_cpu_dtype(torch.float16), (x @ x).dtype, torch.get_autocast_dtype('cpu')",
+    "torch.set_autocast_cpu_enabled(False), (x @ x).dtype, torch.is_autocast_enabled('cpu')",
+    "torch.set_autocast_cpu_dtype(torch.bfloat16), torch.get_autocast_cpu_dtype()",
+    "torch.set_autocast_enabled(True), torch.is_autocast_enabled(), torch.set_autocast_enabled(False)",
+    "torch.set_autocast_cache_enabled(False), torch.is_autocast_cache_enabled()",
+    "torch.set_autocast_cache_enabled(True), torch.is_autocast_cache_enabled()",
+    "torch.set_autocast_gpu_dtype(torch.bfloat16), torch.get_autocast_gpu_dtype()",
+    "torch.set_autocast_gpu_dtype(torch.float16), torch.get_autocast_dtype('cuda')",
+    "torch._C._is_any_autocast_enabled(), torch._C._is_autocast_available('cpu')",
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_state_as_functions():
+    answers = [
+        [str(eval(line, {"torch": lib, "x": lib.ones(2, 2)})) for line in STATE] for lib in (torch, rushlight)
+    ]
+    assert answers[0] == answers[1]
