@@ -115,7 +115,7 @@ PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     Scalar value;
     value.kind = is_floating(x->dtype) ? Scalar::floating : Scalar::integer;
     value.d = NAN;
-    value.i = dtype_size(x->dtype) < 4 ? 0 : -(int64_t(1) << (8 * dtype_size(x->dtype) - 1));
+    value.i = x->dtype == DType::i64 ? INT64_MIN : x->dtype == DType::i32 ? INT32_MIN : 0;
     alignas(16) char element[16];
     value.store(x->dtype, element);
     if (!result->is_meta()) fill(result.get(), element);
