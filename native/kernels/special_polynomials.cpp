@@ -45,10 +45,10 @@ T second_kind(T x, int64_t n, int64_t direct) {
 template <class T>
 T third_kind(T x, int64_t n, int64_t direct) {
   if (x == 1) return 1;
-  if (x == -1) return n % 2 ? -T(2 * n + 1) : T(2 * n + 1);
+  if (x == -1) return n % 2 ? -T(2 * uint64_t(n) + 1) : T(2 * uint64_t(n) + 1);
   if (n > direct && std::fabs(x) < 1) {
     T angle = std::acos(x);
-    if (std::cos(angle / 2) == 0) return n % 2 ? -T(2 * n + 1) : T(2 * n + 1);
+    if (std::cos(angle / 2) == 0) return n % 2 ? -T(2 * uint64_t(n) + 1) : T(2 * uint64_t(n) + 1);
     return std::cos((T(n) + T(0.5)) * angle) / std::cos(angle / 2);
   }
   return chebyshev(x, x + x - 1, n);
@@ -56,11 +56,11 @@ T third_kind(T x, int64_t n, int64_t direct) {
 
 template <class T>
 T fourth_kind(T x, int64_t n, int64_t direct) {
-  if (x == 1) return T(2 * n + 1);
+  if (x == 1) return T(2 * uint64_t(n) + 1);
   if (x == -1) return n % 2 ? T(-1) : T(1);
   if (n > direct && std::fabs(x) < 1) {
     T angle = std::acos(x);
-    if (std::sin(angle / 2) == 0) return T(2 * n + 1);
+    if (std::sin(angle / 2) == 0) return T(2 * uint64_t(n) + 1);
     return std::sin((T(n) + T(0.5)) * angle) / std::sin(angle / 2);
   }
   return chebyshev(x, x + x + 1, n);

@@ -438,6 +438,7 @@ void check_indices(const Tensor* x, const Tensor* indices) {
 
 PlaneMove plane_move(const Tensor* small, int dims, int64_t size) {
   PlaneMove move{plane_count(small, dims), size, 1};
+  if (small->numel == 0) return {move.planes, size, 0};
   for (int d = small->ndim - dims; d < small->ndim; d++) move.count *= small->size(d);
   return move;
 }

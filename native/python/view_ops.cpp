@@ -309,7 +309,7 @@ Geometry slice_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* co
   g.sizes.assign(sizes);
   g.strides.assign(strides);
   g.offset = offset + start * strides[dim];
-  g.sizes.sizes[dim] = (end - start + step - 1) / step;
+  g.sizes.sizes[dim] = end == start ? 0 : (end - start - 1) / step + 1;
   __builtin_mul_overflow(strides[dim], step, &g.strides.sizes[dim]);
   return g;
 }
@@ -393,7 +393,8 @@ PyObject* unfold_forward(const Primitive&, PyObject* const* args, Tensor*) {
   strides.assign(t->strides());
   if (t->ndim) {
     sizes.sizes[dim] = (length - size) / step + 1;
-    strides.sizes[dim] = step * stride;
+    // Too large a step is never taken: there is one window then.
+    if (__builtin_mul_overflow(step, stride, &strides.sizes[dim])) strides.sizes[dim] = INT64_MAX;
   }
   if (t->ndim == MAX_DIMS) fail(PyExc_RuntimeError, "unfold: too many dimensions");
   sizes.sizes[sizes.ndim++] = size;
@@ -422,14 +423,16 @@ void check_bounds(const Storage* storage, int itemsize, Sizes sizes, Sizes strid
   }
   if (numel_of(sizes) == 0) return;
   if (overflow || last >= int64_t(storage->nbytes / size_t(itemsize))) {
-    int64_t bytes;
-    if (__builtin_mul_overflow(last - offset + 1, int64_t(itemsize), &bytes)) bytes = INT64_MAX;
+    int64_t count, bytes;  // needed, or the largest number if that is too small to say it
+    overflow = overflow || __builtin_add_overflow(last, 1, &count) ||
+               __builtin_mul_overflow(count, int64_t(itemsize), &bytes);
+    if (overflow) bytes = INT64_MAX;
     failf(PyExc_RuntimeError,
           "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %d requiring a storage size "
           "of %lld "
           "are out of bounds for storage of size %zu",
           sizes_text(sizes).c_str(), sizes_text(strides).c_str(), (long long)offset, itemsize,
-          (long long)(bytes + offset * itemsize), storage->nbytes);
+          (long long)bytes, storage->nbytes);
   }
 }
 

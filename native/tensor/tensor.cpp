@@ -110,7 +110,12 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
     throw std::bad_alloc();
   }
   std::copy(sizes.begin(), sizes.end(), t->geometry);
-  std::copy(strides.begin(), strides.end(), t->geometry + n);
+  for (size_t d = 0; d < n; d++) {
+    // A stride that is never taken may be any number, as unfold() and as_strided() make them: such a one is
+    // cut to what can still be counted in bytes.
+    bool taken = numel && sizes[d] > 1;
+    t->geometry[n + d] = taken ? strides[d] : std::clamp(strides[d], -(int64_t(1) << 56), int64_t(1) << 56);
+  }
   if (old && old != t->room) std::free(old);
   t->ndim = uint8_t(n);
   t->numel = numel;
