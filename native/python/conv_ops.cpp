@@ -78,13 +78,13 @@ Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
 }
 
 void check_dtypes(const Tensor* x, const Tensor* weight, const Tensor* bias) {
-  if (x->dtype != weight->dtype) {
-    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
-          dtype_class_name(weight->dtype));
-  }
   if (bias && bias->dtype != x->dtype) {
     failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", c_type_name(x->dtype),
           c_type_name(bias->dtype));
+  }
+  if (x->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+          dtype_class_name(weight->dtype));
   }
   if (x->dtype == DType::b1) {
     fail_not_implemented(weight->ndim == 5 ? "compute_columns3d" : "slow_conv2d_cpu", x->dtype);

@@ -7,6 +7,7 @@ form: the derivatives of each are the other two.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._warn import warn_once
 
 from ._public import Tensor, function, type_name
 from ._rules import derivative
@@ -167,6 +168,10 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [step * (size - 1) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)]
     if any(size % 2 for size in total):
+        warn_once(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
+            "of the input be created"
+        )
         # One more on the right than on the left, where the total is odd.
         input = ops.constant_pad_nd(input, [n for size in reversed(total) for n in (0, size % 2)], 0)
     return input, tuple(size // 2 for size in total)

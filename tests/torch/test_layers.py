@@ -266,3 +266,21 @@ def test_refusals(expression):
             eval(expression, scope)
         caught.append((error.type, str(error.value).split("\n")[0]))
     assert caught[0] == caught[1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib: lib.nn.Conv2d(3, 2, 3).double()(lib.ones(1, 3, 5, 5)),
+        lambda lib: lib.nn.functional.scaled_dot_product_attention(
+            *[lib.ones(2, 4, 8)] * 3, lib.ones(4, 4), is_causal=True
+        ),
+    ],
+)
+def test_refusals_of_layers(call):
+    said = []
+    for lib in (torch, rushlight):
+        with pytest.raises(RuntimeError) as error:
+            call(lib)
+        said.append(str(error.value).split("\n")[0])
+    assert said[0] == said[1]

@@ -51,6 +51,14 @@ def _check_attention(query, key, value, attn_mask):
         )
 
 
+def _check_both_masks(query, key, value, attn_mask, dropout_p, enable_gqa):
+    """A mask beside is_causal: torch's fused kernels take both, and only they."""
+    if _fused_sdp_choice(query, key, value, attn_mask, dropout_p, True, enable_gqa=enable_gqa) == 0:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
+
+
 def _added_mask(query, key, attn_mask, is_causal):
     """The mask as numbers to add, and where a query may look nowhere (or None).
 
@@ -103,6 +111,8 @@ def scaled_dot_product_attention(
     _check_attention(query, key, value, attn_mask)
     if _restricted:
         _fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa=enable_gqa)
+    if is_causal and attn_mask is not None:
+        _check_both_masks(query, key, value, attn_mask, dropout_p, enable_gqa)
     dtype = query.dtype
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
