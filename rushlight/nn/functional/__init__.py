@@ -287,3 +287,20 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+# What code that extends this module takes from it.
+_TAKEN = {
+    "Tensor": "rushlight", "has_torch_function": "rushlight.overrides",
+    "has_torch_function_unary": "rushlight.overrides", "has_torch_function_variadic": "rushlight.overrides",
+    "handle_torch_function": "rushlight.overrides",
+}  # fmt: skip
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _TAKEN:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_TAKEN[name]), name)

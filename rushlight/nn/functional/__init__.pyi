@@ -8,6 +8,8 @@ from typing import Any
 from rushlight._C import Generator, Tensor
 from rushlight._C import dtype as _dtype
 
+GRID_SAMPLE_INTERPOLATION_MODES: Any
+GRID_SAMPLE_PADDING_MODES: Any
 _Reduction: Any
 def _canonical_mask(mask: Any, mask_name: Any, other_type: Any, other_name: Any, target_type: Any, check_other: Any = ...) -> Any: ...
 def _mha_shape_check(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: Any) -> Any: ...
