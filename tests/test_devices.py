@@ -108,3 +108,20 @@ def test_a_hook_does_not_move_a_gradient(where):
         y.sum().backward()
     with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cpu but got meta"):
         x.exp().backward(rushlight.ones(3, device="meta"))
+
+
+@pytest.mark.parametrize("name", ["mps", "xpu:1", "hpu", "xla", "privateuseone"])
+def test_a_device_that_is_not_here_has_a_name(name):
+    device = rushlight.device(name)
+    assert str(device) == name and device == rushlight.device(name) and device != rushlight.device("cpu")
+    for make in (
+        lambda: rushlight.zeros(2, device=device),
+        lambda: DATA.to(device),
+        lambda: DATA.new_ones(1, device=name),
+    ):
+        with pytest.raises(
+            (NotImplementedError, AssertionError), match=r"Could not run|not compiled with XPU"
+        ):
+            make()
+    with pytest.raises(RuntimeError, match=r"Cannot get [A-Z]+ generator"):
+        rushlight.Generator(device)

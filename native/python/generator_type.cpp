@@ -48,9 +48,12 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device wanted = device_from(device);
     if (wanted.type == DeviceType::meta) fail(PyExc_RuntimeError, "META device type not an accelerator.");
     if (wanted.type != DeviceType::cpu) {
+      std::string name = device_type_name(wanted.type), upper = name;
+      for (char& c : upper) c = char(std::toupper(c));
       fail(PyExc_RuntimeError,
-           "Cannot get CUDA generator without ATen_cuda library.\n\n"
-           "Random numbers are drawn on the CPU: use Generator() or Generator('cpu').");
+           "Cannot get " + upper + " generator without ATen_" + name +
+               " library.\n\n"
+               "Random numbers are drawn on the CPU: use Generator() or Generator('cpu').");
     }
     return new_generator(type).release();
   });

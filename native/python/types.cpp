@@ -101,12 +101,11 @@ Device parse_device(std::string_view text) {
   size_t colon = text.find(':');
   std::string_view name = text.substr(0, colon);
   Device device;
-  if (name == "cpu") device.type = DeviceType::cpu;
-  else if (name == "meta") device.type = DeviceType::meta;
-  else if (name == "cuda") device.type = DeviceType::cuda;
-  else if (text.empty()) {
-    fail(PyExc_RuntimeError, "Device string must not be empty");
-  } else {
+  if (text.empty()) fail(PyExc_RuntimeError, "Device string must not be empty");
+  const char* known;
+  for (int i = 0; (known = device_type_name(DeviceType(i))) && name != known; i++)
+    device.type = DeviceType(i + 1);
+  if (!known) {
     for (char c : name) {
       bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
       if (!letter) fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'");

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -124,9 +125,13 @@ Storage* new_record() {
 
 }  // namespace
 
+// Kinds beyond those of the enumeration have a name and nothing else: a program may ask whether it runs on
+// one, and new_strided refuses to make a tensor there. nullptr past the last.
 const char* device_type_name(DeviceType type) {
-  constexpr const char* names[] = {"cpu", "meta", "cuda"};
-  return names[int(type)];
+  constexpr const char* names[] = {"cpu",    "meta",   "cuda", "ipu", "xpu",  "mkldnn",       "opengl",
+                                   "opencl", "ideep",  "hip",  "ve",  "fpga", "maia",         "xla",
+                                   "lazy",   "vulkan", "mps",  "hpu", "mtia", "privateuseone"};
+  return size_t(type) < std::size(names) ? names[int(type)] : nullptr;
 }
 std::string device_name(Device device) {
   std::string name = device_type_name(device.type);

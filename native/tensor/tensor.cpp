@@ -1,6 +1,7 @@
 #include "tensor.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <vector>
 
@@ -130,10 +131,17 @@ TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
   return new_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
 
+[[noreturn]] static void no_such_device(Device device) {
+  if (device.type == DeviceType::cuda) fail(PyExc_RuntimeError, "No CUDA GPUs are available");
+  std::string name = device_type_name(device.type);
+  for (char& c : name) c = char(std::toupper(c));
+  if (name == "XPU") fail(PyExc_AssertionError, "Torch not compiled with XPU enabled");
+  fail(PyExc_NotImplementedError, "Could not run 'aten::empty.memory_format' with arguments from the '" +
+                                      name + "' backend.\n\nThere are tensors on 'cpu' and on 'meta' only.");
+}
+
 TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
-  if (device.type == DeviceType::cuda) {
-    fail(PyExc_RuntimeError, "No CUDA GPUs are available");
-  }
+  if (device.type >= DeviceType::cuda) no_such_device(device);
   int64_t numel = numel_of(sizes), nbytes;
   if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &nbytes)) {
     fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));

@@ -50,9 +50,10 @@ class _State(threading.local):
     cache_enabled = True
     depth = 0
     by_hand = False  # switched on by set_autocast_enabled, outside of any block
-    cuda_enabled, cuda_dtype = False, _C.float16  # remembered only: there is no such device
 
     def __init__(self) -> None:
+        # Whether it is on for devices that there are not, and in which dtype: remembered only.
+        self.elsewhere: dict[str, list] = {}
         # Parameters in the lower precision, for the length of the outermost block.
         self.cache: dict[int, tuple[Any, Any]] = {}
 
@@ -187,7 +188,8 @@ def is_autocast_available(device_type: str) -> bool:
     >>> rushlight.amp.is_autocast_available("cpu")
     True
     """
-    return _C.device(device_type).type in ("cpu", "cuda")
+    kind = _C.device(device_type).type
+    return kind == "cpu" or kind in _DEFAULTS
 
 
 def _hold() -> None:
@@ -205,6 +207,20 @@ def _release() -> None:
         _blocks -= 1
         if _blocks == 0:
             _remove()
+
+
+def _elsewhere(kind: str, refusal: str) -> list:
+    found = _state.elsewhere.get(kind)
+    if found is None:
+        if kind not in _DEFAULTS:
+            raise RuntimeError(refusal)
+        found = _state.elsewhere[kind] = [False, _DEFAULTS[kind]]
+    return found
+
+
+_DEFAULTS = dict.fromkeys(("cuda", "xpu", "mps", "mtia", "ipu", "privateuseone"), _C.float16)
+_DEFAULTS |= dict.fromkeys(("hpu", "xla", "maia"), _C.bfloat16)
+_UNKNOWN = "unknown device type for autocast in get_autocast_dispatch_key_from_device_type"
 
 
 class autocast:
@@ -225,18 +241,19 @@ class autocast:
     ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device = _C.device(device_type).type
-        self.fast_dtype = dtype or get_autocast_dtype(self.device)
+        self.device, self._kind = device_type, _C.device(device_type).type
+        self.fast_dtype = dtype or get_autocast_dtype(device_type)
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if self.device == "cuda" and enabled:
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
             enabled = False
-        elif self.device not in ("cpu", "cuda"):
+        elif self._kind != "cpu" and self._kind not in _DEFAULTS:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
         elif enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
+            name = device_type.upper()
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast "
-                "only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
                 stacklevel=2,
             )
             enabled = False
@@ -246,9 +263,12 @@ class autocast:
         _hold()
         state = _state
         self._before = state.enabled, state.dtype, state.cache_enabled
-        if self.device == "cpu":
+        if self._kind == "cpu":
             state.enabled, state.dtype = self._enabled, self.fast_dtype
             state.cache_enabled = self._cache_enabled
+        else:
+            self._there = _elsewhere(self._kind, _UNKNOWN)
+            state.elsewhere[self._kind] = [self._enabled, self.fast_dtype]
         state.depth += 1
         return self
 
@@ -258,6 +278,8 @@ class autocast:
         if state.depth == 0:
             state.cache.clear()
         state.enabled, state.dtype, state.cache_enabled = self._before
+        if self._kind != "cpu":
+            state.elsewhere[self._kind] = self._there
         _release()
 
     def __call__(self, function: Callable) -> Callable:
@@ -274,15 +296,17 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
-    return _state.enabled if _C.device(device_type).type == "cpu" else _state.cuda_enabled
+    kind = _C.device(device_type).type
+    return _state.enabled if kind == "cpu" else _elsewhere(kind, _UNKNOWN)[0]
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Switches autocast of this thread on or off, for good; with a bool alone, that of a GPU."""
     if enabled is None:
         device_type, enabled = "cuda", bool(device_type)
-    if _C.device(device_type).type != "cpu":
-        _state.cuda_enabled = enabled
+    kind = _C.device(device_type).type
+    if kind != "cpu":
+        _elsewhere(kind, _UNKNOWN)[0] = enabled
         return
     _state.enabled = enabled
     if enabled != _state.by_hand:
@@ -292,15 +316,17 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
     """The dtype autocast uses on a kind of device."""
-    return _state.dtype if device_type == "cpu" else _state.cuda_dtype
+    kind = _C.device(device_type).type
+    return _state.dtype if kind == "cpu" else _elsewhere(kind, "unsupported scalarType")[1]
 
 
 def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses."""
-    if device_type == "cpu":
+    kind = _C.device(device_type).type
+    if kind == "cpu":
         _state.dtype = dtype
     else:
-        _state.cuda_dtype = dtype
+        _elsewhere(kind, "unsupported scalarType")[1] = dtype
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
@@ -315,7 +341,7 @@ def set_autocast_cpu_dtype(dtype: _C.dtype) -> None:
 
 def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
     """Chooses the dtype autocast would use on a GPU."""
-    _state.cuda_dtype = dtype
+    set_autocast_dtype("cuda", dtype)
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
@@ -347,7 +373,7 @@ def get_autocast_cpu_dtype() -> _C.dtype:
 
 def get_autocast_gpu_dtype() -> _C.dtype:
     """The dtype autocast would use on a GPU."""
-    return _state.cuda_dtype
+    return get_autocast_dtype("cuda")
 
 
 def is_autocast_cache_enabled() -> bool:

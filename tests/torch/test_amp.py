@@ -204,3 +204,35 @@ def test_the_state_as_functions():
         [str(eval(line, {"torch": lib, "x": lib.ones(2, 2)})) for line in STATE] for lib in (torch, rushlight)
     ]
     assert answers[0] == answers[1]
+
+
+ELSEWHERE = """
+def state(kind, **options):
+    with torch.autocast(kind, **options) as block:
+        here = (torch.ones(2, 2) @ torch.ones(2, 2)).dtype, torch.is_autocast_enabled("cpu")
+        there = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+        return *here, *there, block.device, block.fast_dtype
+"""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["cuda", "xpu", "mps", "hpu", "xla", "mtia", "ipu", "maia", "cuda:0", "cpu:0", "meta", "lazy", "foo"],
+)
+def test_autocast_for_a_device_that_is_not_here(kind):
+    answers = []
+    for library in (torch, rushlight):
+        names = {"torch": library}
+        exec(ELSEWHERE, names)
+        answers.append([])
+        for options in ({}, {"enabled": False}, {"dtype": library.bfloat16}, {"dtype": library.float64}):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                try:
+                    said = str(names["state"](kind, **options))
+                except RuntimeError as error:
+                    said = str(error).splitlines()[0]
+            after = [str(library.device(kind))] if kind != "foo" else []
+            after += [str(library.is_autocast_enabled("xpu")), *(str(w.message) for w in told)]
+            answers[-1].append([said, *after])
+    assert answers[0] == answers[1]
