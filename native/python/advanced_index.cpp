@@ -302,8 +302,9 @@ PyObject* index_backward_forward(const Primitive& op, PyObject* const* args, Ten
 }
 
 ModuleInit init([](PyObject*) {
-  define("index(x, indices[])", index_forward);
-  define("index_put(x, indices[], values; accumulate)", index_put_forward, Primitive::IN_PLACE);
+  define("index(x, indices[])", index_forward, Primitive::SEES_TO_DEVICES);
+  define("index_put(x, indices[], values; accumulate)", index_put_forward,
+         Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);
   define("index_backward(g, indices[]; shape)", index_backward_forward);
 });
 

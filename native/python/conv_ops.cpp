@@ -465,9 +465,10 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
 }
 
 ModuleInit init([](PyObject*) {
-  define("convolution(x, weight, bias; stride, padding, dilation, groups)", convolution_forward);
+  define("convolution(x, weight, bias; stride, padding, dilation, groups)", convolution_forward,
+         Primitive::FOLLOWS_FIRST);
   define("conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)",
-         conv_transpose_forward);
+         conv_transpose_forward, Primitive::FOLLOWS_FIRST);
   define("conv_input_gradient(grad, weight; input_size, stride, padding, dilation, groups)",
          input_gradient_forward);
   define("conv_weight_gradient(x, grad; weight_size, stride, padding, dilation, groups)",

@@ -21,38 +21,8 @@ void fail_devices(Device expected, Device found) {
 
 namespace {
 
-// These take numbers as 0-dim tensors, copy from one device to another, or look at indices themselves.
 bool sees_to_devices(const Primitive& op) {
-  for (const char* name :
-       {"copy", "fill", "index", "index_put", "masked_fill", "index_fill", "scatter_value"})
-    if (op.name == name) return true;
-  return real_forward(op) == elementwise_forward;
-}
-
-bool follows_first(const Primitive& op) {
-  static const char* const names[] = {
-      "mm",
-      "mm_t",
-      "bmm",
-      "vecmat",
-      "matmul_nd",
-      "matmul_nd_t",
-      "linear_unbiased",
-      "gather",
-      "scatter",
-      "scatter_add",
-      "scatter_reduce",
-      "convolution",
-      "conv_transpose",
-      "linear_nd_unbiased",
-      "take",
-      "cdist",
-      "index_select",
-      "embedding",
-  };
-  for (const char* name : names)
-    if (op.name == name) return true;
-  return false;
+  return op.options & Primitive::SEES_TO_DEVICES || real_forward(op) == elementwise_forward;
 }
 
 TensorRef on_meta(Tensor* t) { return new_tensor(t->sizes(), t->dtype, {DeviceType::meta}); }
@@ -93,7 +63,7 @@ bool is_mixed(const Primitive& op, PyObject* const* args) {
 }
 
 PyObject* forward_mixed(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (!is_tensor(args[0]) || !as_tensor(args[0])->is_meta() || !follows_first(op)) {
+  if (!is_tensor(args[0]) || !as_tensor(args[0])->is_meta() || !(op.options & Primitive::FOLLOWS_FIRST)) {
     Device expected = device_of_values(op, args);
     for_input_tensors(op, args, [&](Tensor* t) {
       if (!(t->device() == expected)) fail_devices(expected, t->device());

@@ -56,7 +56,7 @@ PyObject* cdist_backward_forward(const Primitive& op, PyObject* const* args, Ten
 }
 
 ModuleInit init([](PyObject*) {
-  define("cdist(a, b; p)", cdist_forward);
+  define("cdist(a, b; p)", cdist_forward, Primitive::FOLLOWS_FIRST);
   define("cdist_backward(g, a, b, distances; p)", cdist_backward_forward);
 });
 

@@ -617,20 +617,22 @@ PyObject* embedding_backward_forward(const Primitive& op, PyObject* const* args,
 }
 
 ModuleInit init([](PyObject*) {
-  constexpr auto IN_PLACE = Primitive::IN_PLACE;
-  define("gather(x, index; dim)", gather_forward);
-  define("scatter(x, index, src; dim)", scatter_forward, IN_PLACE);
-  define("scatter_value(x, index, value; dim)", scatter_forward, IN_PLACE);
-  define("scatter_add(x, index, src; dim)", scatter_add_forward, IN_PLACE);
-  define("scatter_reduce(x, index, src; dim, reduce, include_self)", scatter_reduce_forward, IN_PLACE);
-  define("index_select(x, index; dim)", index_select_forward);
+  constexpr uint8_t IN_PLACE = Primitive::IN_PLACE, FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST,
+                    SEES_TO_DEVICES = Primitive::SEES_TO_DEVICES;
+  define("gather(x, index; dim)", gather_forward, FOLLOWS_FIRST);
+  define("scatter(x, index, src; dim)", scatter_forward, IN_PLACE | FOLLOWS_FIRST);
+  define("scatter_value(x, index, value; dim)", scatter_forward, IN_PLACE | SEES_TO_DEVICES);
+  define("scatter_add(x, index, src; dim)", scatter_add_forward, IN_PLACE | FOLLOWS_FIRST);
+  define("scatter_reduce(x, index, src; dim, reduce, include_self)", scatter_reduce_forward,
+         IN_PLACE | FOLLOWS_FIRST);
+  define("index_select(x, index; dim)", index_select_forward, FOLLOWS_FIRST);
   define("index_add(x, index, source; dim, alpha)", index_add_forward, IN_PLACE);
   define("index_copy(x, index, source; dim)", index_copy_forward, IN_PLACE);
-  define("index_fill(x, index, value; dim)", index_fill_forward, IN_PLACE);
+  define("index_fill(x, index, value; dim)", index_fill_forward, IN_PLACE | SEES_TO_DEVICES);
   define("index_reduce(x, index, source; dim, reduce, include_self)", index_reduce_forward, IN_PLACE);
-  define("take(x, index)", take_forward);
+  define("take(x, index)", take_forward, FOLLOWS_FIRST);
   define("put(x, index, source; accumulate)", put_forward, IN_PLACE);
-  define("embedding(weight, index; padding_idx, scale)", embedding_forward);
+  define("embedding(weight, index; padding_idx, scale)", embedding_forward, FOLLOWS_FIRST);
   define("embedding_backward(g, index; rows, padding_idx, scale)", embedding_backward_forward);
 });
 

@@ -177,7 +177,8 @@ ModuleInit init([](PyObject*) {
   define("nonzero(x)", nonzero_forward);
   define("masked_select(x, mask)", masked_select_forward);
   define("masked_select_backward(g, mask; shape)", masked_select_backward_forward);
-  define("masked_fill(x, mask, value)", masked_fill_forward, Primitive::IN_PLACE);
+  define("masked_fill(x, mask, value)", masked_fill_forward,
+         Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);
   define("masked_scatter(x, mask, source)", masked_scatter_forward, Primitive::IN_PLACE);
 });
 

@@ -465,26 +465,27 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
+  constexpr uint8_t FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST;
   static const Form plain{false, false}, nh{false, true}, hn{true, false};
-  products.mm = &define("mm(input, mat2)", mm_forward, 0, &plain);
-  products.mm_t = &define("mm_t(input, mat2)", mm_forward, 0, &plain);
+  products.mm = &define("mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
+  products.mm_t = &define("mm_t(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
   define("mm_nh(a, b)", mm_forward, 0, &nh);
   define("mm_hn(a, b)", mm_forward, 0, &hn);
-  define("bmm(input, mat2)", bmm_forward, 0, &plain);
+  define("bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
   define("bmm_nh(a, b)", bmm_forward, 0, &nh);
   define("bmm_hn(a, b)", bmm_forward, 0, &hn);
-  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, 0, &plain);
-  products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, 0, &plain);
+  products.matmul_nd = &define("matmul_nd(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
+  products.matmul_nd_t = &define("matmul_nd_t(a, b)", matmul_nd_forward, FOLLOWS_FIRST, &plain);
   define("matmul_nd_nh(a, b)", matmul_nd_forward, 0, &nh);
   define("matmul_nd_hn(a, b)", matmul_nd_forward, 0, &hn);
   products.mv = &define("mv(input, vec)", mv_forward);
-  products.vecmat = &define("vecmat(a, b)", vecmat_forward);
+  products.vecmat = &define("vecmat(a, b)", vecmat_forward, FOLLOWS_FIRST);
   products.dot = &define("dot(input, tensor)", dot_forward, 0, &plain);
   define("vdot(input, other)", dot_forward, 0, &hn);
   products.linear = &define("linear(bias, x, weight)", linear_forward);
   products.linear_nd = &define("linear_nd(bias, x, weight)", linear_forward);
-  products.linear_unbiased = &define("linear_unbiased(x, weight)", linear_forward);
-  products.linear_nd_unbiased = &define("linear_nd_unbiased(x, weight)", linear_forward);
+  products.linear_unbiased = &define("linear_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST);
+  products.linear_nd_unbiased = &define("linear_nd_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST);
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
 });
 

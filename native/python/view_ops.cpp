@@ -751,8 +751,8 @@ ModuleInit init([](PyObject* module) {
   define("clone(x)", clone_forward);
   define("contiguous_copy(x)", contiguous_copy_forward);
   define("to_dtype(x; dtype)", to_dtype_forward);
-  define("copy(x, source)", copy_forward, Primitive::IN_PLACE);
-  define("fill(x, value)", fill_forward, Primitive::IN_PLACE);
+  define("copy(x, source)", copy_forward, Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);
+  define("fill(x, value)", fill_forward, Primitive::IN_PLACE | Primitive::SEES_TO_DEVICES);
 });
 
 }  // namespace

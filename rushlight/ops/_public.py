@@ -251,6 +251,25 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
         )
 
 
+def refuse_gradient(function: str, **given: Tensor | None) -> None:
+    """Refuses tensors that require grad where torch has no derivative."""
+    for name, value in given.items():
+        if value is not None and value.requires_grad and _C.is_grad_enabled():
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument '{name}'. This "
+                "input cannot have requires_grad True."
+            )
+
+
+def undifferentiable(name: str, result: Tensor, *inputs: Tensor | None, node: str | None = None) -> Tensor:
+    """`result`, which requires grad as `inputs` do, but whose gradient is an error: `without_derivative`."""
+    if not _C.is_grad_enabled() or not any(x is not None and x.requires_grad for x in inputs):
+        return result
+    from rushlight.autograd.function import without_derivative
+
+    return without_derivative(name, result, *inputs, node=node)
+
+
 def needs_values(name: str, *tensors: Tensor) -> None:
     """Refuses tensors without data for an operation whose result has no shape without them."""
     if any(x.is_meta for x in tensors):

@@ -15,6 +15,7 @@ from rushlight.ops._public import (
     needs_values,
     public,
     type_name,
+    undifferentiable,
     wrap_dim,
     write_out,
 )
@@ -476,11 +477,8 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 def _without_derivative(name, node, input, found):
     """What was found in `input`; its values require grad as those do, but have no derivative."""
-    if input.requires_grad and _C.is_grad_enabled():
-        from rushlight.autograd.function import without_derivative
-
-        found = (without_derivative(name, found[0], input, node=node), *found[1:])
-    return found if len(found) > 1 else found[0]
+    values = undifferentiable(name, found[0], input, node=node)
+    return (values, *found[1:]) if len(found) > 1 else values
 
 
 def _unique_consecutive(input, return_inverse, return_counts, dim):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 
 from rushlight import _C, return_types
-from rushlight.ops._public import FUNCTIONS, Tensor, function, needs_values, public, type_name, write_out
+from rushlight.ops._public import (
+    FUNCTIONS,
+    Tensor,
+    function,
+    needs_values,
+    public,
+    type_name,
+    undifferentiable,
+    write_out,
+)
 
 ops = _C.ops
 
@@ -211,8 +220,4 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 
 def _undifferentiable(names, results, *inputs):
-    if not any(x is not None and x.requires_grad for x in inputs):
-        return results
-    from rushlight.autograd.function import without_derivative
-
-    return tuple(without_derivative(name, made, *inputs) for name, made in zip(names, results, strict=True))
+    return tuple(undifferentiable(name, made, *inputs) for name, made in zip(names, results, strict=True))

@@ -17,6 +17,7 @@ from rushlight.ops._public import (
     needs_values,
     public,
     type_name,
+    undifferentiable,
     wrap_dim,
     write_apart,
     write_in_place,
@@ -723,11 +724,7 @@ def bincount(input, weights=None, minlength=0):
         weights = weights.to(_C.float64)
     counts = weights.detach().new_zeros((length,))
     result = _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
-    if weights.requires_grad and _C.is_grad_enabled():
-        from rushlight.autograd.function import without_derivative
-
-        return without_derivative("bincount", result, weights)
-    return result
+    return undifferentiable("bincount", result, weights)
 
 
 # ---- a copy with one view of it replaced

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import function, type_name, write_out
+from rushlight.ops._public import function, refuse_gradient, type_name, write_out
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -339,14 +339,6 @@ def _check_running(x, running, weight, name):
         raise RuntimeError(f"expected scalar type {type_name(x.dtype)} but found {type_name(running.dtype)}")
 
 
-def _refuse_gradient(running, name):
-    if running.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError(
-            f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This "
-            "input cannot have requires_grad True."
-        )
-
-
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """out, mean, rstd; the running statistics are brought up to date while training."""
     if not isinstance(x, Tensor):
@@ -360,8 +352,7 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     if not x.is_floating_point():
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{type_name(x.dtype)}'")
     if running_mean is not None:
-        _refuse_gradient(running_mean, "running_mean")
-        _refuse_gradient(running_var, "running_var")
+        refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
         _check_running(x, running_mean, weight, "running_mean")
         _check_running(x, running_var, weight, "running_var")
     if x.dim() < 2 and not x.numel():

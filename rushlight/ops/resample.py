@@ -10,7 +10,7 @@ import math
 
 from rushlight import _C
 
-from ._public import Tensor, function
+from ._public import Tensor, function, undifferentiable
 from ._rules import derivative
 from .pool import linear_map
 
@@ -389,8 +389,4 @@ def native_channel_shuffle(input, groups):
     tensor([0, 2, 1, 3])
     """
     result = _channel_shuffle("native_channel_shuffle", _C.detach(input), groups)
-    if not input.requires_grad:
-        return result
-    from rushlight.autograd.function import without_derivative
-
-    return without_derivative("native_channel_shuffle", result, input)
+    return undifferentiable("native_channel_shuffle", result, input)

@@ -2,9 +2,9 @@
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
-from rushlight.ops._public import type_name
+from rushlight.ops._public import refuse_gradient, type_name
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

@@ -5,10 +5,10 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
-from rushlight.ops._public import type_name
+from rushlight.ops._public import refuse_gradient, type_name
 from rushlight.ops.loss import mse_loss as _mse_loss
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, refuse_gradient, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.ops import pool
+from rushlight.ops._public import refuse_gradient
 from rushlight.ops.pool import adaptive_avg_pool1d, avg_pool1d
 
 __all__ = [
