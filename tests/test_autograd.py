@@ -620,7 +620,7 @@ def test_what_is_saved_of_a_leaf_is_shared_but_never_stale():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     first = x * x
     with torch.no_grad():
-        saved = first.grad_fn._saved_self
+        saved = first.grad_fn._raw_saved_self.unpack()
         saved.requires_grad_(False)  # somebody else's hands on the shared alias
         saved.note = "mine"
     second = x * x

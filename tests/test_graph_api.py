@@ -397,3 +397,73 @@ def test_a_view_again_on_another_base():
     assert torch.equal(view._rev_view_func_unsafe(view.detach()), base)
     with pytest.raises(NotImplementedError):
         view._view_func(base, lambda size: size + 1)
+
+
+def test_a_saved_value_is_the_tensor_that_was_passed_while_that_lives():
+    x = torch.randn(3, requires_grad=True)
+    a = x * 2
+    y = a * a
+    assert y.grad_fn._saved_self is a and y.grad_fn._saved_other is a
+    with torch.no_grad():
+        assert y.grad_fn._saved_self is a
+    u = (x * 1).unbind()
+    z = u[1] * u[2]
+    assert z.grad_fn._saved_self is u[1] and z.grad_fn._saved_other is u[2]
+    view = (x * 2).view(3, 1)
+    assert view.sin().grad_fn._saved_self is view
+    del a
+    rebuilt = y.grad_fn._saved_self
+    assert rebuilt.grad_fn.name() == "MulBackward0" and rebuilt is y.grad_fn._saved_self
+
+    class Keep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    b = x * 3
+    c = Keep.apply(b)
+    assert c.grad_fn.saved_tensors[0] is b and c.sin().grad_fn._saved_self is c
+    d = b.sin()
+    torch.utils.swap_tensors(b, torch.zeros(3, requires_grad=True) * 1)
+    assert d.grad_fn._saved_self is not b
+
+
+def test_living_outputs_survive_any_order_of_writes_views_and_deaths():
+    import random
+
+    draw = random.Random(0)
+    x = torch.randn(4, requires_grad=True)
+    alive, nodes = [x * 1], []
+    for _ in range(3000):
+        t = draw.choice(alive)
+        step = draw.randrange(7)
+        try:
+            if step == 0:
+                alive.append(t * t)
+            elif step == 1:
+                alive.append(t.view(2, 2).view(4))
+            elif step == 2:
+                t.add_(1)
+            elif step == 3:
+                alive.append(t.sin())
+                nodes.append(alive[-1].grad_fn)
+            elif step == 4:
+                t[1:].mul_(2)
+            elif step == 5:
+                t = (t * 1).detach_()
+            elif len(alive) > 1:
+                alive.pop(draw.randrange(len(alive)))
+        except RuntimeError as error:
+            assert "view" in str(error) or "leaf" in str(error)
+        alive, nodes = alive[-12:], nodes[-12:]
+        for node in nodes:
+            try:
+                saved = node._saved_self
+            except RuntimeError:
+                continue
+            assert saved.shape == (4,) and saved.requires_grad

@@ -13,6 +13,7 @@
 #include "../python/lazy_views.h"
 #include "custom.h"
 #include "errors.h"
+#include "living.h"
 #include "modes.h"
 
 namespace rl {
@@ -92,6 +93,8 @@ Ref<Node> repeated(Node* view, Tensor* base) {
     if (info.ndim > 4) {
       info.sizes = new int64_t[info.ndim];
       std::copy_n(node->outputs[0].sizes, info.ndim, info.sizes);
+    } else {
+      info.sizes = nullptr;
     }
     Edge* next = &copy->edges[0];
     if (link) *link = {copy.release(), 0};
@@ -133,7 +136,9 @@ void refresh_view(Tensor* t) {
   if (replays_views && t->grad_fn) {
     Ref<Node> again = repeated(t->grad_fn, base);
     if (again) {
+      leave_node(t);
       Ref<Node> before(std::exchange(t->grad_fn, again.release()));
+      join_node(t);
       return move_retained(t, before.get());
     }
   }
@@ -151,8 +156,11 @@ void refresh_view(Tensor* t) {
   if (converted && same_sizes(whole.get(), t) && whole->offset == t->offset &&
       std::ranges::equal(whole->strides(), t->strides())) {
     // Nothing but the conversion: that is the view's history, as torch has it.
+    leave_node(t);
+    leave_node(whole.get());
     std::swap(t->grad_fn, whole->grad_fn);
     t->output_nr = whole->output_nr;
+    join_node(t);
     move_retained(t, before.get());
     return;
   }
@@ -161,8 +169,11 @@ void refresh_view(Tensor* t) {
   Ref<PyObject> layout(int_tuple(whole->strides())), start = checked(PyLong_FromLongLong(whole->offset));
   PyObject* args[] = {whole->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
   TensorRef fresh(as_tensor(call(as_strided, args)));
+  leave_node(t);
+  leave_node(fresh.get());
   std::swap(t->grad_fn, fresh->grad_fn);
   t->output_nr = fresh->output_nr;
+  join_node(t);
   move_retained(t, before.get());
 }
 
@@ -204,8 +215,10 @@ void rewrite_history(Tensor* t, Ref<Node> node) { rewrite_history(t, std::move(n
 
 void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   if (!is_view(t)) {
+    leave_node(t);
     Ref<Node> before(std::exchange(t->grad_fn, node.release()));
     t->output_nr = nr;
+    join_node(t);
     move_retained(t, before.get());
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
     return;
@@ -245,8 +258,10 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
                                   base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
+  leave_node(base);
   Ref<Node> before(std::exchange(base->grad_fn, copy.release()));
   base->output_nr = 0;
+  join_node(base);
   move_retained(base, before.get());
   base->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
   t->storage->written.operation = THROUGH_VIEW;

@@ -6,6 +6,7 @@
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
+#include "living.h"
 #include "modes.h"
 #include "rules.h"
 
@@ -287,6 +288,21 @@ PyObject* node_saved_names(PyObject* self, PyObject*) {
   });
 }
 
+}  // namespace
+
+Ref<PyObject> original(Ref<PyObject> value) {
+  if (!is_tensor(value.get()) || !as_tensor(value.get())->grad_fn) return value;
+  Tensor* alias = as_tensor(value.get());
+  Tensor* living = living_output(alias->grad_fn, alias->output_nr);
+  bool same = living && living->storage == alias->storage && living->offset == alias->offset &&
+              living->dtype == alias->dtype && same_sizes(living, alias) &&
+              std::ranges::equal(living->strides(), alias->strides()) &&
+              (living->flags & Tensor::LAZY) == (alias->flags & Tensor::LAZY);
+  return same ? share(living->object()) : value;
+}
+
+namespace {
+
 PyObject* node_unpack(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     int at, out;
@@ -294,7 +310,11 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
     Node* node = self_node(self);
     if (at < 0 || at >= node->saved_count || out >= int(node->output_count))
       fail(PyExc_IndexError, "no such saved value");
-    return unpack(node, at, out).release();
+    // As it was recorded, whatever the mode of the one who asks.
+    GradMode on(modes.grad || !node->saved[at].object || !is_packed(node->saved[at].object));
+    Ref<PyObject> value = unpack(node, at, out);
+    return out < 0 && value.get() == node->saved[at].object ? original(std::move(value)).release()
+                                                            : value.release();
   });
 }
 
@@ -451,6 +471,7 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
   node->saved_room[0] = node->saved_room[1] = {};
   node->outputs = &node->output_room;
   node->output_room.ndim = 0;
+  node->output_room.sizes = nullptr;
   node->run = 0;
   node->run_info = RunInfo{};
   node->grad_room = nullptr;
@@ -480,6 +501,7 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
   info.device = t->device();
   if (t->ndim <= 4) {
     std::memcpy(info.room, t->room, sizeof info.room);
+    info.sizes = nullptr;  // Note [living outputs], living.h
   } else {
     info.sizes = new int64_t[t->ndim];
     std::copy_n(t->geometry, t->ndim, info.sizes);

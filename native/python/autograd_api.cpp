@@ -4,6 +4,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/errors.h"
+#include "../graph/living.h"
 #include "../graph/modes.h"
 #include "forward_mode.h"
 #include "functions.h"
@@ -245,8 +246,10 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);
     TensorRef result = as_subclass(raw_alias(view.get()).get(), reinterpret_cast<PyTypeObject*>(args[1]));
+    leave_node(view.get());
     result->grad_fn = std::exchange(view->grad_fn, nullptr);
     result->output_nr = view->output_nr;
+    join_node(result.get());
     result->extra = std::exchange(view->extra, nullptr);
     result->flags = view->flags;
     if (!PyObject_GC_IsTracked(result->object())) PyObject_GC_Track(result->object());
@@ -356,8 +359,10 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
       return Py_NewRef(args[0]);
     }
     Py_INCREF(result->grad_fn->object());
+    leave_node(t);
     Ref<Node> before(std::exchange(t->grad_fn, result->grad_fn));
     t->output_nr = result->output_nr;
+    join_node(t);
     move_retained(t, before.get());
     return Py_NewRef(args[0]);
   });
@@ -397,6 +402,7 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     }
     for (Tensor* t : {a, b}) {
       if (t->extra) forget_accumulator(t->extra);
+      leave_node(t);
     }
     PyTypeObject* type = Py_TYPE(a);
     Py_SET_TYPE(a, Py_TYPE(b));
@@ -407,6 +413,8 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     std::swap_ranges(pa, pa + size, pb);
     if (a->geometry == b->room) a->geometry = a->room;
     if (b->geometry == a->room) b->geometry = b->room;
+    join_node(a);
+    join_node(b);
     track_graph(a);
     track_graph(b);
     Py_RETURN_NONE;

@@ -10,6 +10,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/errors.h"
+#include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../graph/rules.h"
 #include "custom_tangents.h"
@@ -75,8 +76,10 @@ int64_t tensor_position(PyObject* inputs, PyObject* o) {
 
 void set_history(Tensor* t, Node* node, uint32_t nr) {
   Py_INCREF(node->object());
+  leave_node(t);
   Py_XSETREF(t->grad_fn, node);
   t->output_nr = nr;
+  join_node(t);
   t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
 }
 
@@ -137,6 +140,7 @@ TensorRef finish_output(const Call& call, Tensor* t, uint32_t nr, uint32_t& diff
     }
     if (at >= 0) return dispatches(t) ? dispatched_detach(t) : new_alias(t);
     if (!is_view(t)) {
+      leave_node(t);
       Py_CLEAR(t->grad_fn);
       t->output_nr = 0;
       t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
@@ -448,7 +452,9 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
     Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
     for (int i = 0; i < node->saved_count; i++) {
       int out = node->saved_output ? node->saved_output[i] : -1;
-      PyTuple_SET_ITEM(result.get(), i, unpack(node, i, out).release());
+      Ref<PyObject> value = unpack(node, i, out);
+      if (out < 0 && value.get() == node->saved[i].object) value = original(std::move(value));
+      PyTuple_SET_ITEM(result.get(), i, value.release());
     }
     if (clears) {
       node->accessed = true;

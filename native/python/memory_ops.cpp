@@ -1,6 +1,7 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
 // the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
 #include "../graph/dispatching.h"
+#include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
@@ -193,8 +194,10 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     t->offset = view->offset;
     if (view->grad_fn) {
       Py_INCREF(view->grad_fn->object());
+      leave_node(t);
       Py_XSETREF(t->grad_fn, view->grad_fn);
       t->output_nr = view->output_nr;
+      join_node(t);
     }
     if (modes.forward) share_tangent(view, t);
     // Without recording, the history is that of the old sizes: a view asks its base for another.

@@ -5,6 +5,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/errors.h"
+#include "../graph/living.h"
 #include "../graph/modes.h"
 #include "devices.h"
 #include "elementwise_ops.h"
@@ -302,8 +303,10 @@ void share_output_tangents(Node* node, PyObject* result) {
 void set_history(Tensor* out, Node* node, uint32_t nr) {
   if (!is_differentiable(out->dtype)) return;
   Py_INCREF(node->object());
+  leave_node(out);
   Py_XSETREF(out->grad_fn, node);
   out->output_nr = nr;
+  if (out->ndim <= 4) node->outputs[nr].sizes = reinterpret_cast<int64_t*>(out);  // what join_node does
 }
 
 template <class F>

@@ -11,6 +11,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/errors.h"
+#include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../tensor/twins.h"
 #include "functions.h"
@@ -43,6 +44,7 @@ void clear_extra(Tensor* t) {
 }
 
 void clear_tensor(Tensor* t) {
+  leave_node(t);
   Py_CLEAR(t->grad_fn);
   clear_extra(t);
   Py_CLEAR(t->dict);
@@ -190,6 +192,7 @@ int set_grad_fn(PyObject* self, PyObject* value, void*) {
            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.");
     }
     if (t->grad_fn) t->storage->written.operation = DETACHED;
+    leave_node(t);
     Py_CLEAR(t->grad_fn);
     t->output_nr = 0;
     return 0;
