@@ -161,6 +161,7 @@ _LAZY = {
     "fft",
     "distributed",
     "fx",
+    "hub",
     "jit",
     "distributions",
     "linalg",

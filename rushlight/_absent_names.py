@@ -43,7 +43,13 @@ _functorch.apis: chunk_vmap grad grad_and_value vmap
 _functorch.deprecated: combine_state_for_ensemble functionalize grad grad_and_value hessian jacfwd jacrev jvp
     make_functional make_functional_with_buffers vjp vmap
 _functorch.make_functional: FunctionalModule FunctionalModuleWithBuffers
-_functorch.python_key: make_fx
+_functorch.python_key: make_fx pythonkey_decompose
+_functorch.config: functionalize_rng_ops=False fake_tensor_allow_meta=False donated_buffer=False
+    activation_memory_budget=1 patch=_compile.patch
+_functorch.aot_autograd: *
+_functorch.compilers: *
+_functorch.fx_minifier: minifier
+_functorch.partitioners: *
 _functorch.eager_transforms: functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize vjp
 _functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
     _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
@@ -53,11 +59,9 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)
 
-# Fetching models: there is no hub.
+# An older name of torch.hub.
 _modules("""
-hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
-    _get_torch_home=_absent.torch_home HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
-utils.model_zoo: load_url tqdm
+utils.model_zoo: load_url=hub.load_state_dict_from_url tqdm=hub.tqdm
 """)
 
 # Compilers and graph capture.
