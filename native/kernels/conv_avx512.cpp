@@ -152,10 +152,10 @@ struct Blocking {
   int64_t image_step;       // from one image of a block to the next, in what the panels are read from
 
   Blocking(const ConvShape& s, const Padded& padded) {
-    tiles = (s.group_out() + TILE_ROWS - 1) / TILE_ROWS;
-    rows = (s.group_out() + tiles - 1) / tiles;
+    rows = rows_of_tile(s.group_out());
+    tiles = (s.group_out() + rows - 1) / rows;
     int64_t images = s.batch * s.groups, threads = num_threads(), panels = (s.pixels() + WIDTH - 1) / WIDTH;
-    int64_t fit = PANELS * WIDTH / s.pixels(), least = std::max<int64_t>(1, images / threads);
+    int64_t fit = 2 * PANELS * WIDTH / s.pixels(), least = std::max<int64_t>(1, images / threads);
     together = std::clamp<int64_t>(fit, 1, std::min(s.batch, least));
     parts = together > 1 ? 1 : std::clamp<int64_t>(threads / images, 1, panels);
     image_step = padded.copies ? s.group_in() * padded.plane() : s.in_channels * s.in_pixels();
@@ -291,7 +291,7 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
   bool packs = gout >= MANY_CHANNELS;
   int64_t limit = packs ? FEW_PIXELS : GRAD_PIXELS;
   int64_t together = std::max<int64_t>(1, limit / pixels), width = std::min(pixels, limit);
-  int64_t tiles = (gout + TILE_ROWS - 1) / TILE_ROWS, rows = (gout + tiles - 1) / tiles;
+  int64_t rows = rows_of_tile(gout), tiles = (gout + rows - 1) / rows;
   int64_t ld = (together * width + 15) / 16 * 16;
   int64_t image_room = padded.copies ? gin * padded.plane() : 0;
   Workspaces spaces(num_threads(), (together * image_room + (tiles * rows + GRAD_TERMS + WIDTH) * ld) *

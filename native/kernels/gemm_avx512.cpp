@@ -68,11 +68,6 @@ void pack_right(const Matrix& b, int64_t k0, int64_t depth, int64_t j0, int64_t 
   }
 }
 
-int64_t rows_of_tile(int64_t rows) {
-  int64_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-  return (rows + tiles - 1) / tiles;
-}
-
 // Terms at a time, in equal parts.
 int64_t depth_of(int64_t terms) {
   int64_t pieces = (terms + DEPTH - 1) / DEPTH;

@@ -1,12 +1,23 @@
 // The inner loop of products of float in AVX-512, and the packing it wants; conv_avx512.cpp and
 // gemm_avx512.cpp are built on it. Only to be called where avx512_chosen().
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 namespace rl {
 
 constexpr int64_t TILE_WIDTH = 32;  // columns of a tile: two vectors
 constexpr int64_t TILE_ROWS = 14;   // rows of a tile at most: 28 of the 32 registers
+
+// How many of `rows` rows each tile takes: of the large tiles the one that leaves the fewest empty at the end.
+inline int64_t rows_of_tile(int64_t rows) {
+  int64_t best = std::min(rows, TILE_ROWS), least = INT64_MAX;
+  for (int64_t tile = TILE_ROWS; tile > TILE_ROWS - 4; tile--) {
+    int64_t tiles = (rows + tile - 1) / tile, each = (rows + tiles - 1) / tiles;
+    if (tiles * each < least) best = each, least = tiles * each;
+  }
+  return best;
+}
 
 // c (rows x columns, leading dimension ldc) = bias + a b if `first`, else c + a b. a has `packed rows`
 // numbers per term, b has 32; only the first `rows` and `columns` (at most 32) of the result are read and

@@ -11,7 +11,9 @@
 namespace rl {
 namespace {
 
-constexpr int SPINS = 1000;  // about 30 us
+// About 30 us of pauses, then some 300 us in which a thread gives way to any other that wants its processor.
+constexpr int SPINS = 1000, YIELDS = 600;
+constexpr int64_t ALIGNED = 64;  // ranges at least this long begin at multiples of 16
 
 // One job at a time: `f` over `parts` ranges; workers and the caller draw part numbers from `next`.
 struct Pool {
@@ -28,8 +30,9 @@ struct Pool {
   // longer than many of them. True if `done` came true meanwhile.
   template <class F>
   static bool spin(F done) {
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < SPINS + YIELDS; i++) {
       if (done()) return true;
+      if (i >= SPINS) std::this_thread::yield();
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
@@ -117,7 +120,7 @@ void parallel_run(int64_t n, int64_t grain, const std::function<void(int64_t, in
   // A few parts per thread, so that a thread that is descheduled does not hold up the rest.
   int64_t parts = std::min<int64_t>((n + grain - 1) / grain, int64_t(threads) * 4);
   int64_t size = (n + parts - 1) / parts;
-  size = (size + 15) / 16 * 16;  // ranges start on whole vectors and cache lines
+  if (size >= ALIGNED) size = (size + 15) / 16 * 16;  // ranges start on whole vectors and cache lines
   parts = (n + size - 1) / size;
   inside = true;
   pool->run(threads, parts, [&](int64_t part) {
