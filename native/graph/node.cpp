@@ -9,6 +9,7 @@
 #include "living.h"
 #include "modes.h"
 #include "rules.h"
+#include "shown.h"
 
 namespace rl {
 
@@ -155,6 +156,44 @@ int node_clear(PyObject* self) {
   return 0;
 }
 
+bool shows_edge(const Node* node, uint32_t edge) {
+  if (node->kind != Node::operation || node->op->joint.function || node->edges[edge].node) return true;
+  // Which input the edge belongs to; a list of tensors has as many as are left over.
+  uint32_t input = 0, inputs = uint32_t(node->op->input_count);
+  for (uint32_t at = 0; input < inputs; input++) {
+    bool list = node->op->list_inputs >> input & 1;
+    at += list ? node->edge_count - (inputs - 1) : 1;
+    if (edge < at) break;
+  }
+  return input >= inputs || node->op->rules[input].function;
+}
+
+namespace {
+
+// Whether the rule takes the gradient of this output.
+bool differentiates(const Rule& rule, uint32_t output) {
+  for (const RuleParam& param : rule.params) {
+    if (param.kind == RuleParam::grads || (param.kind == RuleParam::grad && param.index == output))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<uint32_t> shown_outputs(const Node* node) {
+  std::vector<uint32_t> shown;
+  for (uint32_t i = 0; i < node->output_count; i++) {
+    bool shows = node->kind != Node::operation || node->output_count == 1;
+    if (!shows) {
+      shows = differentiates(node->op->joint, i);
+      for (const Rule& rule : node->op->rules) shows |= differentiates(rule, i);
+    }
+    if (shows) shown.push_back(i);
+  }
+  return shown;
+}
+
 namespace {
 
 Node* self_node(PyObject* self) { return reinterpret_cast<Node*>(self); }
@@ -163,24 +202,11 @@ PyObject* node_get_name(PyObject* self, PyObject*) {
   return PyUnicode_FromString(node_name(self_node(self)).c_str());
 }
 
-// An input without a derivative, an index or a mask, is not among the inputs that torch names.
-bool never_differentiable(const Node* node, uint32_t edge) {
-  if (node->kind != Node::operation || node->op->joint.function || node->edges[edge].node) return false;
-  // Which input the edge belongs to; a list of tensors has as many as are left over.
-  uint32_t input = 0, inputs = uint32_t(node->op->input_count);
-  for (uint32_t at = 0; input < inputs; input++) {
-    bool list = node->op->list_inputs >> input & 1;
-    at += list ? node->edge_count - (inputs - 1) : 1;
-    if (edge < at) break;
-  }
-  return input < inputs && !node->op->rules[input].function;
-}
-
 PyObject* node_next_functions(PyObject* self, void*) {
   Node* node = self_node(self);
   PyObject* result = PyList_New(0);
   for (uint32_t i = 0; result && i < node->edge_count; i++) {
-    if (never_differentiable(node, i)) continue;
+    if (!shows_edge(node, i)) continue;
     Node* next = node->edges[i].node;
     if (next) expose(next);
     PyObject* one = Py_BuildValue("(OI)", next ? next->object() : Py_None, node->edges[i].nr);
@@ -332,16 +358,17 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "keyword arguments are not supported");
     Py_ssize_t n = PyTuple_GET_SIZE(args);
-    if (n != Py_ssize_t(node->output_count)) {
-      failf(PyExc_TypeError, "expected %u arguments, got %zd instead", node->output_count, n);
+    std::vector<uint32_t> outputs = shown_outputs(node);
+    if (n != Py_ssize_t(outputs.size())) {
+      failf(PyExc_TypeError, "expected %zu arguments, got %zd instead", outputs.size(), n);
     }
-    std::vector<Tensor*> grads;
+    std::vector<Tensor*> grads(node->output_count);
     for (Py_ssize_t i = 0; i < n; i++) {
       PyObject* o = PyTuple_GET_ITEM(args, i);
       if (o != Py_None && !is_tensor(o)) {
         failf(PyExc_TypeError, "argument %zd is not a Variable", i);
       }
-      grads.push_back(o == Py_None ? nullptr : as_tensor(o));
+      if (o != Py_None) grads[outputs[size_t(i)]] = as_tensor(o);
     }
     bool any = std::any_of(grads.begin(), grads.end(), [](Tensor* g) { return g; });
     std::vector<TensorRef> results(node->edge_count);
@@ -350,11 +377,13 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     } else if (any) {
       apply_node(node, grads.data(), results, nullptr);
     }
-    Ref<PyObject> tuple = checked(PyTuple_New(Py_ssize_t(results.size())));
-    for (size_t i = 0; i < results.size(); i++)
-      PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(results[i] ? results[i]->object() : Py_None));
-    if (results.size() == 1) return Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0));
-    return tuple.release();
+    Ref<PyObject> list = checked(PyList_New(0));
+    for (uint32_t i = 0; i < results.size(); i++) {
+      if (!shows_edge(node, i)) continue;
+      if (PyList_Append(list.get(), results[i] ? results[i]->object() : Py_None) < 0) throw PythonError{};
+    }
+    if (PyList_GET_SIZE(list.get()) == 1) return Py_NewRef(PyList_GET_ITEM(list.get(), 0));
+    return checked(PyList_AsTuple(list.get())).release();
   });
 }
 

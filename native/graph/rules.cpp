@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "modes.h"
 #include "reuse.h"
+#include "shown.h"
 
 namespace rl {
 
@@ -627,31 +628,40 @@ void run_prehooks(Node* node, Tensor** grads) {
 
 void run_node_prehooks(Node* node, Tensor** grads) {
   Ref<PyObject> hooks = checked(PyDict_Values(node->extra->prehooks));
+  std::vector<uint32_t> shown = shown_outputs(node);
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
     PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
-    Ref<PyObject> given = tuple_of(grads, node->output_count);
+    std::vector<Tensor*> out;
+    for (uint32_t i : shown) out.push_back(grads[i]);
+    Ref<PyObject> given = tuple_of(out.data(), out.size());
     Ref<PyObject> answer = checked(PyObject_CallOneArg(hook, given.get()));
-    if (!returned_tuple(hook, answer.get(), node->output_count)) continue;
-    for (uint32_t i = 0; i < node->output_count; i++) {
-      TensorRef grad = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), grads[i]);
-      Py_XSETREF(grads[i], grad.release());
+    if (!returned_tuple(hook, answer.get(), shown.size())) continue;
+    for (size_t i = 0; i < shown.size(); i++) {
+      TensorRef grad = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), grads[shown[i]]);
+      Py_XSETREF(grads[shown[i]], grad.release());
     }
   }
 }
 
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads) {
   Ref<PyObject> hooks = checked(PyDict_Values(node->extra->posthooks));
+  std::vector<uint32_t> edges, outputs = shown_outputs(node);
+  for (uint32_t i = 0; i < results.size(); i++) {
+    if (shows_edge(node, i)) edges.push_back(i);
+  }
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
     std::vector<Tensor*> in, out;
-    for (auto& r : results) in.push_back(r.get());
-    for (auto& g : grads) out.push_back(g.get());
+    for (uint32_t i : edges) in.push_back(results[i].get());
+    for (uint32_t i : outputs) out.push_back(i < grads.size() ? grads[i].get() : nullptr);
     Ref<PyObject> given_in = tuple_of(in.data(), in.size()), given_out = tuple_of(out.data(), out.size());
     PyObject* args[] = {given_in.get(), given_out.get()};
     PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
     Ref<PyObject> answer = checked(PyObject_Vectorcall(hook, args, 2, nullptr));
-    if (!returned_tuple(hook, answer.get(), results.size())) continue;
-    for (size_t i = 0; i < results.size(); i++)
-      results[i] = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), results[i].get());
+    if (!returned_tuple(hook, answer.get(), edges.size())) continue;
+    for (size_t i = 0; i < edges.size(); i++) {
+      TensorRef& result = results[edges[i]];
+      result = checked_answer(hook, PyTuple_GET_ITEM(answer.get(), i), result.get());
+    }
   }
 }
 

@@ -18,7 +18,7 @@ __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 Tensor = _C.Tensor
 
 
-def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, tuple]:
+def _as_tuple(value: Any, what: str, function: str | None) -> tuple[bool, tuple]:
     """Whether it was a tuple, and the tuple."""
     if isinstance(value, tuple):
         for index, element in enumerate(value):
@@ -270,8 +270,13 @@ def hvp(
 
 def _construct_standard_basis_for(tensors: tuple, tensor_numels: tuple) -> tuple:
     """The unit vectors of all elements together, cut into one matrix per tensor, in its dtype."""
-    if len(tensors) != len(tensor_numels) or not tensors:
-        raise RuntimeError(f"expected as many numbers of elements as tensors, got {len(tensor_numels)}")
+    if len(tensors) != len(tensor_numels):
+        raise AssertionError(
+            f"Expected tensors and tensor_numels to have the same length, but got {len(tensors)} and "
+            f"{len(tensor_numels)}"
+        )
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
     total, first, chunks = sum(tensor_numels), 0, []
     for tensor, count in zip(tensors, tensor_numels, strict=True):
         chunk = tensor.new_zeros(total, count)
@@ -281,11 +286,14 @@ def _construct_standard_basis_for(tensors: tuple, tensor_numels: tuple) -> tuple
     return tuple(chunks)
 
 
-def _jacobian_rows(output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int) -> list:
-    """Per input: the derivative of every element of the output."""
+def _jacobian_rows(
+    output: Tensor, inputs: tuple, create_graph: bool, strict: bool, place: int, vectorize: bool
+) -> list:
+    """Per input: the derivative of every element of the output, of a complex one only if vectorized."""
     rows: list[list] = [[] for _ in inputs]
+    one = (output.new_ones(()),) if vectorize else None
     for element in output.reshape(-1):
-        grads = _gradients((element,), inputs, None, create_graph)
+        grads = _gradients((element,), inputs, one, create_graph)
         for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
             if grad is None:
                 if strict:
@@ -315,9 +323,13 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
             direction = rushlight.zeros(value.numel(), dtype=value.dtype)
             direction[element] = 1
             with forward_ad.dual_level():
-                duals = list(inputs)
-                duals[index] = forward_ad.make_dual(value.detach(), direction.reshape(value.shape))
-                several_out, outputs = _as_outputs(func(*duals), "jacobian")
+                duals = [
+                    forward_ad.make_dual(
+                        x.detach(), direction.reshape(x.shape) if i == index else rushlight.zeros_like(x)
+                    )
+                    for i, x in enumerate(inputs)
+                ]
+                several_out, outputs = _as_tuple(func(*duals), "outputs", None)
                 parts = [forward_ad.unpack_dual(o) for o in outputs]
                 columns[-1].append(
                     [rushlight.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
@@ -370,11 +382,6 @@ def jacobian(
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
                 "`vectorize=True`."
             )
-    if strict and vectorize:
-        raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
-            "together. Please either set `strict=False` or `vectorize=False`."
-        )
     with rushlight.enable_grad():
         several, inputs = _as_tuple(inputs, "inputs", "jacobian")
         if strategy == "forward-mode":
@@ -383,9 +390,14 @@ def jacobian(
             inputs = _leaves(inputs, create_graph)
             several_out, outputs = _as_outputs(func(*inputs), "jacobian")
             _check_outputs(outputs, strict)
+            if strict and vectorize:
+                raise RuntimeError(
+                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                    "supported together. Please either set `strict=False` or `vectorize=False`."
+                )
             rows = []
             for place, output in enumerate(outputs):
-                columns = _jacobian_rows(output, inputs, create_graph, strict, place)
+                columns = _jacobian_rows(output, inputs, create_graph, strict, place, vectorize)
                 rows.append(
                     tuple(
                         rushlight.stack(column).view((*output.shape, *value.shape))

@@ -95,10 +95,10 @@ def _difference(function, inputs, places, target, direction, eps) -> list[Tensor
     before = values.clone()
     index, step = direction if isinstance(direction, tuple) else (..., direction)
     try:
-        values[index] = before[index] + eps * step
-        above = _outputs(function, inputs, places)
         values[index] = before[index] - eps * step
         below = _outputs(function, inputs, places)
+        values[index] = before[index] + eps * step
+        above = _outputs(function, inputs, places)
     finally:
         values[index] = before[index]
     moved = f"perturbed{f' on index {index}' if index is not ... else ''} by {eps}"
@@ -108,7 +108,7 @@ def _difference(function, inputs, places, target, direction, eps) -> list[Tensor
                 raise AssertionError(
                     f"Expected `func` to return outputs with the same {what} when inputs are {moved}, but "
                     "got: "
-                    f"{what}s {pair[0]} and {pair[1]}."
+                    f"{what}s {pair[1]} and {pair[0]}."
                 )
     return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
 
@@ -159,11 +159,24 @@ def _part(t: Tensor, part: str) -> Tensor:
 
 def get_numerical_jacobian(
     fn: Callable, inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
-) -> list:
-    """The Jacobians of `fn` by finite differences: per input that requires grad, of the first output."""
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    targets = _tensors(inputs if target is None else target)
-    return [_numerical_jacobians(fn, inputs, None, t, eps)[0][0] for t in targets if t.requires_grad]
+) -> tuple:
+    """The Jacobians of `fn`, a function of the sequence `inputs`, by finite differences: per input that
+    requires grad (or per `target`), of the first output."""
+    _legacy("get_numerical_jacobian", grad_out)
+    targets = _iter_tensors(inputs if target is None else target, only_requiring_grad=True)
+    return tuple(_numerical_jacobians(fn, (inputs,), None, t, eps)[0][0] for t in targets)
+
+
+def _legacy(name: str, grad_out: float) -> None:
+    warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and "
+        "it will be removed in a future version of PyTorch. If you have a specific use for this or feature "
+        "request for this to be a stable API, please file us an issue at "
+        "https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
 
 
 # ---- backward
@@ -200,17 +213,22 @@ def get_analytical_jacobian(
     inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple:
     """The Jacobians by backward, whether two runs agree, and whether sizes and types are right."""
+    _legacy("get_analytical_jacobian", grad_out)
     targets = [t for t in _tensors(inputs) if t.requires_grad]
     first = _analytical_jacobians(targets, output, grad_out)
     again = _analytical_jacobians(targets, output, grad_out)
-    same = all(_close(a, b, nondet_tol, 0.0) for a, b in zip(first, again, strict=True))
-    return tuple(first), same, True, True
+    return tuple(first), _agree(first, again, nondet_tol), True, True
 
 
 def _close(a: Tensor, b: Tensor, atol: float, rtol: float) -> bool:
     if a.numel() == 0:
         return True
     return bool(((a - b).abs() <= atol + rtol * b.abs()).all())
+
+
+def _agree(first: Sequence[Tensor], again: Sequence[Tensor], tolerance: float) -> bool:
+    """Whether two runs gave the same. NaN, which differs from itself, does not say otherwise."""
+    return not any(bool(((a - b).abs() > tolerance).any()) for a, b in zip(first, again, strict=True))
 
 
 class _Mismatch(GradcheckError):
@@ -257,13 +275,13 @@ def _check_slow(function, inputs, targets, places, options) -> None:
     for o, output in enumerate(outputs):
         for part, unit, kind in _kinds(output):
             analytical = _analytical_jacobians(targets, output, unit)
+            again = _analytical_jacobians(targets, output, unit)
+            if not _agree(analytical, again, nondet):
+                raise GradcheckError(_NOT_REENTRANT.format(nondet))
             for i, found in enumerate(analytical):
                 expected = numerical[i][o][part]
                 if not _close(found, expected.to(found.dtype), atol, rtol):
                     raise _Mismatch(expected.to(found.dtype), found, o, i, kind)
-            again = _analytical_jacobians(targets, output, unit)
-            if not all(_close(a, b, nondet, 0.0) for a, b in zip(analytical, again, strict=True)):
-                raise GradcheckError(_NOT_REENTRANT.format(nondet))
 
 
 def _random_direction(like: Tensor, generator) -> Tensor:
@@ -312,6 +330,8 @@ def _check_fast(function, inputs, targets, places, options) -> None:
             weight = (weights.abs() * unit).to(output.dtype)
             grads = _gradients(output, targets, weight)
             again = _gradients(output, targets, weight)
+            if not _agree(grads, again, nondet):
+                raise GradcheckError(_NOT_REENTRANT.format(nondet))
             for i, (target, direction) in enumerate(zip(targets, directions, strict=True)):
                 moved = _part(slopes[i][o], "imag" if part else "real")
                 expected = (moved * weights.abs().double()).sum()
@@ -322,8 +342,6 @@ def _check_fast(function, inputs, targets, places, options) -> None:
                 if not _close(found, expected, slack, rtol):
                     more = _slow_says(_check_slow, function, inputs, targets, places, options)
                     raise _Mismatch(expected, found, o, i, kind, more=more)
-            if not all(_close(a, b, nondet, 0.0) for a, b in zip(grads, again, strict=True)):
-                raise GradcheckError(_NOT_REENTRANT.format(nondet))
 
 
 def _check_forward(function, inputs, targets, places, options) -> None:
@@ -342,7 +360,7 @@ def _check_forward(function, inputs, targets, places, options) -> None:
             analytical: list[list] = [[] for _ in places]
             for element, index in enumerate(_indices(target)):
                 slopes = _difference(function, inputs, places, target, (index, unit), options["eps"])
-                tangents = _pushed(function, inputs, target, _unit(target, element, unit), places)
+                tangents = _pushed(function, inputs, targets, {i: _unit(target, element, unit)}, places)
                 for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
                     found = rushlight.zeros_like(slope) if tangent is None else tangent.detach()
                     numerical[o].append(slope.reshape(-1))
@@ -359,7 +377,7 @@ def _check_pushed(function, inputs, targets, i, unit, kind, places, options) -> 
     generator = rushlight.Generator().manual_seed(0)
     direction = (_random_direction(target, generator).abs() * unit).to(target.dtype)
     slopes = _difference(function, inputs, places, target, direction, options["eps"])
-    tangents = _pushed(function, inputs, target, direction, places)
+    tangents = _pushed(function, inputs, targets, {i: direction}, places)
     # Many elements move at once, and may be off by as many tolerances.
     slack = options["atol"] * max(float(direction.abs().sum()), 1.0)
     for o, (slope, tangent) in enumerate(zip(slopes, tangents, strict=True)):
@@ -370,16 +388,78 @@ def _check_pushed(function, inputs, targets, i, unit, kind, places, options) -> 
             raise _Mismatch(slope.reshape(-1), found.reshape(-1), o, i, kind, forward=True, more=more)
 
 
-def _pushed(function, inputs, target, direction, places) -> list:
-    """The tangents of the outputs if `target` moves into `direction`."""
+def _pushed(function, inputs, targets, directions, places, still=()) -> list:
+    """The tangents of the outputs if the targets move into `directions`, the others by zero; those in `still`
+    have no tangent at all. The function sees values that do not require grad."""
     from rushlight.autograd import forward_ad
 
-    at = next(k for k, value in enumerate(inputs) if value is target)
     with forward_ad.dual_level():
-        moved = list(inputs)
-        moved[at] = forward_ad.make_dual(target, direction)
-        results = _tensors(function(*moved))
+        moved, number = [], 0
+        for value in inputs:
+            if isinstance(value, Tensor) and value.requires_grad:
+                tangent, value = directions.get(number), value.detach()
+                if number not in still:
+                    tangent = rushlight.zeros_like(value) if tangent is None else tangent
+                    value = forward_ad.make_dual(value, tangent)
+                number += 1
+            moved.append(value)
+        results = _results(function(*moved))
         return [forward_ad.unpack_dual(results[place]).tangent for place in places]
+
+
+def _check_undefined_forward(function, inputs, targets, places) -> None:
+    """A tangent that is not there must count as zero."""
+    generator = rushlight.Generator().manual_seed(0)
+    directions = {i: _random_direction(t, generator) for i, t in enumerate(targets)}
+    for i, target in enumerate(targets):
+        others = {k: direction for k, direction in directions.items() if k != i}
+        expected = _pushed(function, inputs, targets, others, places)
+        found = _pushed(function, inputs, targets, others, places, still=(i,))
+        for o, (a, b) in enumerate(zip(expected, found, strict=True)):
+            if a is not None and b is not None and not _close(a, b, 1e-8, 1e-5):
+                raise GradcheckError(
+                    "Mismatch in tangent values for output with index: ",
+                    o,
+                    " when input: ",
+                    target,
+                    " has an undefined tangent value. ",
+                    " Got: ",
+                    a,
+                    " but expected: ",
+                    b,
+                )
+
+
+_BATCHED_FORWARD = """
+
+gradcheck failed while testing batched gradient computation with forward-mode AD.
+Call gradcheck with `check_batched_forward_grad=False` to leave this test out.
+"""
+
+
+def _check_batched_forward(function, inputs, targets, places) -> None:
+    """A batch of tangents, pushed at once as their sum, must move the outputs as its members do in turn."""
+    generator = rushlight.Generator().manual_seed(0)
+    for i, target in enumerate(targets):
+        batch = [_random_direction(target, generator) for _ in range(2)]
+        single = [_pushed(function, inputs, targets, {i: tangent}, places) for tangent in batch]
+        state = rushlight.random.get_rng_state()
+        joint = _pushed(function, inputs, targets, {i: batch[0] + batch[1]}, places)
+        if not rushlight.equal(state, rushlight.random.get_rng_state()):
+            raise GradcheckError(
+                "While computing batched gradients, got: vmap: We do not yet support calling random "
+                "operations inside of vmap. Please perform random operations outside of vmap as a "
+                "workaround\n" + _BATCHED_FORWARD
+            )
+        for o, found in enumerate(joint):
+            expected = [row[o] for row in single]
+            if found is None or any(e is None for e in expected):
+                continue
+            if not _close(found, expected[0] + expected[1], 1e-8, 1e-5):
+                raise GradcheckError(
+                    f"For output {o} and input {i}:\n{_BATCHED_FORWARD}\nGot:\n{found}\n\nExpected:\n"
+                    f"{expected[0] + expected[1]}\n"
+                )
 
 
 def _check_undefined(function, inputs, targets) -> None:
@@ -455,23 +535,32 @@ def _check_scaled(outputs, targets, check_dtypes) -> None:
             raise GradcheckError("grad is incorrect size")
 
 
+_BATCHED = """
+gradcheck or gradgradcheck failed while testing batched gradient computation.
+Call it with `check_batched_grad=False` to leave this test out.
+"""
+
+
 def _check_batched(outputs, targets) -> None:
-    for output in outputs:
+    for o, output in enumerate(outputs):
         rows = [rushlight.randn(output.shape, dtype=output.dtype) for _ in range(2)]
         single = [_gradients(output, targets, row) for row in rows]
-        batched = rushlight.autograd.grad(
-            output,
-            targets,
-            rushlight.stack(rows),
-            retain_graph=True,
-            allow_unused=True,
-            is_grads_batched=True,
-        )
+        try:
+            batched = rushlight.autograd.grad(
+                output,
+                targets,
+                rushlight.stack(rows),
+                retain_graph=True,
+                allow_unused=True,
+                is_grads_batched=True,
+            )
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED}") from error
         for place, grads in enumerate(batched):
             expected = rushlight.stack([row[place] for row in single])
             if grads is not None and not _close(grads, expected, 1e-8, 1e-5):
                 raise GradcheckError(
-                    f"gradients of input {place} computed in a batch differ from single ones"
+                    f"For output {o} and input {place}:\n{_BATCHED}\nGot:\n{grads}\n\nExpected:\n{expected}\n"
                 )
 
 
@@ -488,17 +577,24 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
     places = [i for i, t in enumerate(results) if t.requires_grad]
     if not places:
         still = [i for i, t in enumerate(results) if t.dtype.is_floating_point or t.dtype.is_complex]
+        if options["fast_mode"]:  # which moves all elements at once and looks at integers too
+            still = list(range(len(results)))
         for target in targets:
             for real, imag in _numerical_jacobians(function, inputs, still, target, options["eps"]):
                 if bool((real != 0).any()) or bool((imag != 0).any()):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         return True
+    if options["check_backward_ad"]:
+        check = _check_fast if options["fast_mode"] else _check_slow
+        check(function, inputs, targets, places, options)
     if options["check_forward_ad"]:
         _check_forward(function, inputs, targets, places, options)
+        if options["check_undefined_grad"]:
+            _check_undefined_forward(function, inputs, targets, places)
+    if options["check_batched_forward_grad"]:
+        _check_batched_forward(function, inputs, targets, places)
     if not options["check_backward_ad"]:
         return True
-    check = _check_fast if options["fast_mode"] else _check_slow
-    check(function, inputs, targets, places, options)
     outputs = _recorded(function, inputs, places)
     if options["check_batched_grad"]:
         _check_batched(outputs, targets)
@@ -593,10 +689,9 @@ def gradgradcheck(
         values, weights = args[:count], args[count:]
         # Inside forward mode and finite differences nothing is recorded otherwise.
         with rushlight.enable_grad():
-            values = tuple(
-                v.detach().requires_grad_() if isinstance(v, Tensor) and given and not v.requires_grad else v
-                for v, given in zip(values, needs, strict=True)
-            )
+            for value, given in zip(values, needs, strict=True):
+                if given:
+                    value.requires_grad_()
             outputs = _differentiable(func(*values))
             targets = [v for v in values if isinstance(v, Tensor) and v.requires_grad]
             found = rushlight.autograd.grad(outputs, targets, weights, create_graph=True, allow_unused=True)
@@ -640,6 +735,24 @@ def _test_batched_grad(input: Any, output: Tensor, output_idx: int) -> bool:
     """Gradients of a batch must be those of its members."""
     _check_batched([output], [t for t in _iter_tensors(input) if t.requires_grad])
     return True
+
+
+def _test_batched_grad_forward_ad(func: Callable, inputs: tuple) -> bool:
+    """Tangents of a batch must be those of its members."""
+    _check_batched_forward(func, inputs, *_moving(func, inputs))
+    return True
+
+
+def _test_undefined_forward_mode(func: Callable, outputs: Any, inputs: tuple) -> bool:
+    """A tangent that is not there must count as zero."""
+    _check_undefined_forward(func, inputs, *_moving(func, inputs))
+    return True
+
+
+def _moving(func: Callable, inputs: tuple) -> tuple[list[Tensor], list[int]]:
+    """The inputs that require grad, and the places of the outputs that do."""
+    targets = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+    return targets, [i for i, t in enumerate(_results(func(*inputs))) if t.requires_grad]
 
 
 def _test_undefined_backward_mode(func: Callable, outputs: Any, inputs: tuple) -> bool:

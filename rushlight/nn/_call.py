@@ -171,12 +171,11 @@ class ModuleCall:
         if node is None:
             return
         for hook in hooks:
-            node.register_hook(self._bind_backward_hook(hook, result))
+            self._attach_plain_backward_hook(hook, node, result)
         self._maybe_warn_non_full_backward_hook(args, result, node)
 
-    def _bind_backward_hook(self, hook, result):
-        """A plain backward hook as the node of the result takes it."""
-        return _bound_to(hook, self)
+    def _attach_plain_backward_hook(self, hook, node, result):
+        node.register_hook(_bound_to(hook, self))
 
     def _maybe_warn_non_full_backward_hook(self, inputs, result, grad_fn):
         def say(text):

@@ -104,34 +104,34 @@ class BackwardHook:
         def zeros(shape, dtype, device):
             return rushlight.zeros(shape, dtype=dtype, device=device)
 
-        def on_grad_input(grad_input, _):
+        def hook(grad_input, _):  # under this name errors of the engine tell it
             if self.grad_outputs is None:
                 return None  # no gradient came through the outputs
             grads = _spread(self.input_index, grad_input, self.n_inputs)
             grads = tuple(zeros(*constant[i]) if i in constant else grad for i, grad in enumerate(grads))
-            for hook in self.user_hooks:
-                grads = _replaced(hook(self.module, grads, self.grad_outputs), grads, "hook", "grad_input")
+            for user_hook in self.user_hooks:
+                grads = _replaced(
+                    user_hook(self.module, grads, self.grad_outputs), grads, "hook", "grad_input"
+                )
             self.grad_outputs = None
             return tuple(None if i in constant else grads[i] for i in self.input_index)
 
-        args, self.input_index = _through_identity(args, lambda node: node.register_hook(on_grad_input))
+        args, self.input_index = _through_identity(args, lambda node: node.register_hook(hook))
         self.n_inputs = len(args)
         return args
 
     def setup_output_hook(self, result):
-        def on_grad_output(grad_output):
+        def hook(grad_output):
             grads = _spread(self.output_index, grad_output, self.n_outputs)
-            for hook in self.user_pre_hooks:
-                grads = _replaced(hook(self.module, grads), grads, "pre hook", "grad_output")
+            for user_hook in self.user_pre_hooks:
+                grads = _replaced(user_hook(self.module, grads), grads, "pre hook", "grad_output")
             self.grad_outputs = grads
             if self.user_hooks and self.input_index is None:
                 self._fire_without_grad_input()
             return tuple(grads[i] for i in self.output_index)
 
         outputs = result if isinstance(result, tuple) else (result,)
-        outputs, self.output_index = _through_identity(
-            outputs, lambda node: node.register_prehook(on_grad_output)
-        )
+        outputs, self.output_index = _through_identity(outputs, lambda node: node.register_prehook(hook))
         self.n_outputs = len(outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
 
@@ -163,14 +163,12 @@ def _spread(index, values, length):
 def _replaced(returned, grads, kind, what):
     if returned is None:
         return grads
-    if not isinstance(returned, tuple):
-        returned = (returned,)
     if len(returned) != len(grads):
         raise RuntimeError(
             f"Backward {kind} returned an invalid number of {what}, got {len(returned)}, but expected "
             f"{len(grads)}"
         )
-    return returned
+    return tuple(returned)
 
 
 def _through_identity(values, attach):
@@ -183,10 +181,11 @@ def _through_identity(values, attach):
     outputs = _identity_function().apply(*(values[i] for i in index))
     nodes = [output.grad_fn for output in outputs if output.grad_fn is not None]
     attach(nodes[0])
-    values = list(values)
+    passed = list(values)
     for i, output in zip(index, outputs, strict=True):
-        values[i] = output
-    return tuple(values), index
+        passed[i] = output
+    named = hasattr(values, "_fields")  # a named tuple stays one
+    return type(values)(*passed) if named else tuple(passed), index
 
 
 def _identity_function():

@@ -1,0 +1,15 @@
+// Which gradients of a node its hooks, its call and `next_functions` show: those that torch has. An index or a
+// mask among the inputs has none, and neither has an output that no rule differentiates (the indices of a
+// maximum, the statistics that a norm keeps for its derivative).
+#pragma once
+#include <vector>
+
+#include "node.h"
+
+namespace rl {
+
+bool shows_edge(const Node* node, uint32_t edge);
+// The numbers of the outputs that are shown, in order.
+std::vector<uint32_t> shown_outputs(const Node* node);
+
+}  // namespace rl
