@@ -161,7 +161,6 @@ _LAZY = {
     "fft",
     "distributed",
     "fx",
-    "hub",
     "jit",
     "distributions",
     "linalg",

@@ -24,7 +24,6 @@ from rushlight import fft as fft
 from rushlight import functional as functional
 from rushlight import futures as futures
 from rushlight import fx as fx
-from rushlight import hub as hub
 from rushlight import jit as jit
 from rushlight import library as library
 from rushlight import linalg as linalg

@@ -11,11 +11,22 @@ from __future__ import annotations
 
 import enum
 import importlib
+import os
+import re
 import sys
 import typing
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlparse as urlparse  # libraries take it from torch.hub
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # of the names of model files
+
+
+def torch_home() -> str:
+    """Where libraries keep what they have fetched, by the variables that torch reads."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 class AbsentFinder:

@@ -59,9 +59,11 @@ _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? 
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)
 
-# An older name of torch.hub.
+# Fetching models: there is no hub.
 _modules("""
-utils.model_zoo: load_url=hub.load_state_dict_from_url tqdm=hub.tqdm
+hub: download_url_to_file get_dir help list load load_state_dict_from_url set_dir
+    _get_torch_home=_absent.torch_home HASH_REGEX=_absent.HASH_REGEX urlparse=_absent.urlparse
+utils.model_zoo: load_url tqdm
 """)
 
 # Compilers and graph capture.
