@@ -20,6 +20,7 @@ __all__ = [
 _UNITS = (("s", 1.0, "second"), ("ms", 1e-3, "millisecond"), ("us", 1e-6, "microsecond"))
 _NANO = ("ns", 1e-9, "nanosecond")
 _MOST_FIGURES = 4
+LINE_WIDTH = 80  # of tables
 _SHORTEST = 25e-9  # what a clock can tell apart
 _VARIES, _VARIES_MUCH = 0.1, 0.25  # quartiles this far apart, relative to the median
 
@@ -66,14 +67,14 @@ class TaskSpec:
 _SPEC = frozenset(field.name for field in dataclasses.fields(TaskSpec))
 
 
+@dataclasses.dataclass(repr=False)
 class Measurement:
     """The times of a measurement, in seconds per run of the statement."""
 
-    def __init__(
-        self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec, metadata: dict | None = None
-    ) -> None:
-        self.number_per_run, self.raw_times, self.task_spec = number_per_run, raw_times, task_spec
-        self.metadata = metadata
+    number_per_run: int
+    raw_times: list[float]
+    task_spec: TaskSpec
+    metadata: dict[Any, Any] | None = None  # the caller's own
 
     def __getattr__(self, name: str) -> Any:
         if name in _SPEC:  # the spec's fields count as the measurement's

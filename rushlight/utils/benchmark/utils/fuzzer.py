@@ -67,7 +67,7 @@ class FuzzedParameter:
             if minval is not None or maxval is not None or not isinstance(distribution, dict):
                 raise ValueError("a parameter is given by minval, maxval and a name, or by probabilities")
             if any(probability < 0 for probability in distribution.values()):
-                raise AssertionError("Probabilities must not be negative")
+                raise AssertionError("Probabilities cannot be negative")
             if abs(sum(distribution.values()) - 1) > 1e-5:
                 raise AssertionError("Distribution is not normalized")
         self._distribution = distribution

@@ -1,0 +1,32 @@
+"""utils.benchmark: counting instructions with Valgrind."""
+
+import shutil
+
+import pytest
+
+import rushlight
+from rushlight.utils.benchmark import CopyIfCallgrind, FuzzedSparseTensor, Timer
+
+
+def test_without_valgrind(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OSError, match="Missing: valgrind"):
+        Timer("pass").collect_callgrind()
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_instructions_are_counted():
+    layer = CopyIfCallgrind(rushlight.nn.Linear(3, 2))
+    timer = Timer("layer(x)", "x = torch.ones(k, 3)", globals={"layer": layer, "k": CopyIfCallgrind(2)})
+    one, two = timer.collect_callgrind(10, repeats=2, retain_out_file=True)
+    assert abs(one.counts() - two.counts()) < 0.05 * one.counts()
+    assert 0 < one.baseline_exclusive_stats.sum() < one.counts() / 5
+    assert any("rl::" in function for _, function in one.stats())
+    # Callgrind's own sum, and the function around all others.
+    assert f"totals: {one.counts()}\n" in one.stmt_callgrind_out
+    assert one.stats(inclusive=True)[0].count >= 0.95 * one.counts()
+
+
+def test_no_sparse_tensors():
+    with pytest.raises(NotImplementedError, match="FuzzedSparseTensor"):
+        FuzzedSparseTensor("x", size=(2,))
