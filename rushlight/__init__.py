@@ -247,6 +247,7 @@ _LAZY_NAMES |= dict.fromkeys(
     "_checks",
 )  # fmt: skip
 _LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
+_LAZY_NAMES |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_archive_names")
 _LAZY_NAMES |= dict.fromkeys(
     ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "amp.grad_scaler"
 )
@@ -258,8 +259,8 @@ _LAZY_NAMES |= dict.fromkeys(
 )
 _LAZY_NAMES |= dict.fromkeys(
     (
-        "_addmm_activation", "_chunk_cat", "_native_batch_norm_legit", "_segment_reduce",
-        "_unsafe_masked_index",
+        "_addmm_activation", "_chunk_cat", "_native_batch_norm_legit", "_pack_padded_sequence",
+        "_pad_packed_sequence", "_segment_reduce", "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ),
     "_underscored",

@@ -63,6 +63,8 @@ from rushlight.autograd.grad_mode import no_grad as no_grad
 from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from rushlight.futures import Future as Future
 from rushlight.amp import GradScaler as GradScaler
+from rushlight._archive_names import PyTorchFileReader as PyTorchFileReader
+from rushlight._archive_names import PyTorchFileWriter as PyTorchFileWriter
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
@@ -96,6 +98,8 @@ from rushlight._underscored import _native_batch_norm_legit as _native_batch_nor
 from rushlight.nn.functional.short_path import _native_multi_head_attention as _native_multi_head_attention
 from rushlight._private import _neg_view as _neg_view
 from rushlight._private import _neg_view_copy as _neg_view_copy
+from rushlight._underscored import _pack_padded_sequence as _pack_padded_sequence
+from rushlight._underscored import _pad_packed_sequence as _pad_packed_sequence
 from rushlight.nn.functional.attention import _scaled_dot_product_attention_math as _scaled_dot_product_attention_math
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor

@@ -25,7 +25,7 @@ def _modules(text: str) -> None:
 # Names in torch itself.
 TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FutureType
     IntType InterfaceType ListType NoneType NumberType OptionalType PyObjectType StringType TensorType
-    TupleType UnionType Event FloatType PyTorchFileReader Stream SymBool SymFloat SymInt
+    TupleType UnionType Event FloatType Stream SymBool SymFloat SymInt
     _make_per_tensor_quantized_tensor
     _nested_compute_contiguous_strides_offsets _nested_view_from_buffer _scaled_mm dsmm quantize_per_channel
     quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 ALIGNMENT = 64
 MAP_SHARED, MAP_PRIVATE = 1, 2
+NEWEST = 10  # the last version of the format
 LIMIT = 0xFFFFFFFF  # what does not fit goes into zip64 fields
 _CORRUPT = (
     "This is an internal miniz error. If you are seeing this error, there is a high likelihood that your "
@@ -95,11 +96,35 @@ class ArchiveReader:
         if not names or "/" not in names[0]:
             raise RuntimeError("file in archive is not in a subdirectory: " + (names[0] if names else ""))
         self.name = names[0].partition("/")[0]
+        self._check_version()
         self.map = None
         self.shared = mapped and flags == MAP_SHARED
         if mapped:
             access = mmap.ACCESS_WRITE if self.shared else mmap.ACCESS_COPY
             self.map = mmap.mmap(file.fileno(), 0, access=access)
+
+    def _check_version(self) -> None:
+        record = ".data/version" if self.has_record(".data/version") else "version"
+        if not self.has_record(record):
+            raise RuntimeError('Expected hasRecord("version") to be true, but got false.')
+        text = self.read(record).decode("ascii", "replace").strip("\n\0")
+        try:
+            version = int(text)
+        except ValueError:
+            raise RuntimeError(f"Couldn't parse the version {text} as Long Long.") from None
+        if not 1 <= version <= NEWEST:
+            much = "maximum" if version > NEWEST else "minimum"
+            advice = (
+                "The version of your PyTorch installation may be too old, please upgrade PyTorch to latest "
+                "version to mitigate this issue."
+                if version > NEWEST
+                else "Your PyTorch script module file is too old. Please regenerate it with latest version "
+                "of PyTorch to mitigate this issue."
+            )
+            raise RuntimeError(
+                f"Attempted to read a PyTorch file with version {version}, but the {much} supported version "
+                f"for reading is {NEWEST if version > NEWEST else 1}. {advice}"
+            )
 
     def has_record(self, record: str) -> bool:
         """Whether there is such a record."""

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 import rushlight
 from rushlight import _C, _autograd_fallback, overrides
 from rushlight._absent import absent_class
+from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
+from rushlight.amp.autocast_mode import _DisableAutocast
 from rushlight.backends import cuda
 
 
@@ -278,6 +280,8 @@ NAMES |= {
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
     "_nn": _NN(),
+    "_DisableAutocast": _DisableAutocast,
+    "PyTorchFileReader": PyTorchFileReader, "PyTorchFileWriter": PyTorchFileWriter,
     "_get_flash_sdp_enabled": cuda.flash_sdp_enabled, "_set_sdp_use_flash": cuda.enable_flash_sdp,
     "_get_math_sdp_enabled": cuda.math_sdp_enabled, "_set_sdp_use_math": cuda.enable_math_sdp,
     "_get_mem_efficient_sdp_enabled": cuda.mem_efficient_sdp_enabled,

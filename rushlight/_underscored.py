@@ -104,6 +104,30 @@ def _slice(self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step:
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 
+def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """The data of pack_padded_sequence, and how many elements there are in each step.
+
+    >>> rushlight._pack_padded_sequence(rushlight.ones(2, 2), rushlight.tensor([2, 1]), False)
+    (tensor([1., 1., 1.]), tensor([2, 1]))
+    """
+    packed = rushlight.nn.utils.rnn.pack_padded_sequence(input, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+def _pad_packed_sequence(
+    data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any, total_length: int
+) -> tuple[Tensor, Tensor]:
+    """pad_packed_sequence of data that were never sorted.
+
+    >>> steps = rushlight.tensor([2, 1])
+    >>> rushlight._pad_packed_sequence(rushlight.ones(3), steps, False, 0.0, 0)[0].shape
+    torch.Size([2, 2])
+    """
+    rnn = rushlight.nn.utils.rnn
+    packed = rnn.PackedSequence(data, batch_sizes)
+    return rnn.pad_packed_sequence(packed, batch_first, padding_value, total_length or None)
+
+
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax, from its result."""
     product = grad_output * output

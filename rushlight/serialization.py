@@ -24,14 +24,25 @@ from types import FunctionType
 from typing import Any
 
 import rushlight
-from rushlight import _C, _utils
+from rushlight import _C, _serialization_names, _utils
 from rushlight._archive import ArchiveReader, ArchiveWriter
+from rushlight._serialization_names import (
+    SourceChangeWarning,
+    StorageType,
+    check_module_version_greater_or_equal,
+    mkdtemp,
+    normalize_storage_type,
+    storage_to_tensor_type,
+    validate_cuda_device,
+    validate_hpu_device,
+)
 from rushlight.storage import LEGACY, STORAGE_NAMES, TypedStorage, UntypedStorage
 from rushlight.utils.serialization import config
 
 __all__ = [
     "LoadEndianness",
     "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
     "check_module_version_greater_or_equal",
     "clear_safe_globals",
@@ -52,15 +63,12 @@ __all__ = [
     "set_default_load_endianness",
     "set_default_mmap_options",
     "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
 ]
 
 DEFAULT_PROTOCOL = 2
-FILE_LIKE = Any  # a path or a file object
-MAP_LOCATION = Any  # None, a device, a dict of devices, or a function of (storage, location)
-
-
-class SourceChangeWarning(Warning):
-    """torch's warning about classes whose source has changed; files no longer carry their source."""
 
 
 class LoadEndianness(Enum):
@@ -75,7 +83,16 @@ class _Options(threading.local):
     skip_data = False
 
 
-_options = _Options()
+_options = _serialization_tls = _Options()
+
+for _class in (SourceChangeWarning, StorageType):
+    _class.__module__ = __name__
+
+
+def __getattr__(name: str) -> Any:
+    if name in _serialization_names.FURTHER:
+        return getattr(_serialization_names, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # ---- names: rushlight's on this side, torch's in the file
@@ -312,6 +329,8 @@ def _open_for_writing(f: Any) -> Iterator[Any]:
             f.flush()
         return
     path = os.fspath(f)
+    if not path:
+        raise RuntimeError("invalid file name: ")
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
         raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
@@ -588,14 +607,8 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
             return result
     if location == "cpu":
         return storage
-    if location.startswith("cuda") and not rushlight.cuda.is_available():
-        raise RuntimeError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
-            "you "
-            "are running on a CPU-only machine, please use torch.load with "
-            "map_location=torch.device('cpu') to "
-            "map your storages to the CPU."
-        )
+    if location.startswith("cuda"):
+        validate_cuda_device(location)
     try:
         return storage.to(device=location)
     except RuntimeError:
@@ -626,35 +639,6 @@ def restore_location(map_location: Any) -> Callable[[UntypedStorage, str], Untyp
         return default_restore_location(storage, location) if result is None else result
 
     return ask
-
-
-def check_module_version_greater_or_equal(
-    module: Any, req_version_tuple: tuple, error_if_malformed: bool = True
-) -> bool:
-    """Whether the version of a module is at least this tuple; what cannot be told is an error or passes."""
-    try:
-        words = zip(module.__version__.split("."), req_version_tuple)
-        version = tuple(type(required)(word) for word, required in words)
-    except Exception as error:
-        text = (
-            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
-            f"compared with tuple {req_version_tuple!s}"
-        )
-        if error_if_malformed:
-            raise RuntimeError(text) from error
-        warnings.warn(f"{text}, but continuing assuming that requirement is met", stacklevel=2)
-        return True
-    return version >= req_version_tuple
-
-
-def normalize_storage_type(storage_type: Any) -> Any:
-    """The class of a storage under its name in the package."""
-    return getattr(rushlight, storage_type.__name__)
-
-
-def mkdtemp() -> Any:
-    """A directory for the length of a block."""
-    return tempfile.TemporaryDirectory()
 
 
 # ---- options

@@ -167,6 +167,23 @@ def _lowered(value: Any, dtype: _C.dtype) -> Any:
     return value
 
 
+def as_product(value: Any) -> Any:
+    """The dtype that autocast gives a matrix product of which this is the value."""
+    return _lowered(value, _state.dtype) if _state.enabled else value
+
+
+class _DisableAutocast:
+    """Inside, autocast is off."""
+
+    def __enter__(self) -> _DisableAutocast:
+        self._before = _state.enabled
+        _state.enabled = False
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _state.enabled = self._before
+
+
 def _cast(value: Any, device_type: str, dtype: _C.dtype) -> Any:
     """A value, or what a container holds, with its floating tensors in another dtype."""
     if isinstance(value, _C.Tensor):
