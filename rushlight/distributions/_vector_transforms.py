@@ -21,8 +21,6 @@ class SoftmaxTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftmaxTransform)
 
-    __hash__ = Transform.__hash__
-
     def _call(self, x: Any) -> Any:
         weights = (x - x.max(-1, True)[0]).exp()
         return weights / weights.sum(-1, True)
@@ -48,8 +46,6 @@ class StickBreakingTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StickBreakingTransform)
 
-    __hash__ = Transform.__hash__
-
     def _call(self, x: Any) -> Any:
         left = x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
         z = SigmoidTransform()(x - left.log())
@@ -70,12 +66,12 @@ class StickBreakingTransform(Transform):
     def forward_shape(self, shape: Any) -> Any:
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
-        return rushlight.Size((*shape[:-1], shape[-1] + 1))
+        return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
-        return rushlight.Size((*shape[:-1], shape[-1] - 1))
+        return (*shape[:-1], shape[-1] - 1)
 
 
 class CorrCholeskyTransform(Transform):
@@ -112,14 +108,14 @@ class CorrCholeskyTransform(Transform):
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
-        return rushlight.Size((*shape[:-1], n, n))
+        return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 2:
             raise ValueError("Too few dimensions on input")
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
-        return rushlight.Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
 class LowerCholeskyTransform(Transform):
@@ -130,8 +126,6 @@ class LowerCholeskyTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -148,8 +142,6 @@ class PositiveDefiniteTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
         factor = LowerCholeskyTransform()(x)

@@ -293,7 +293,7 @@ class _Symmetric(_Square):
         if not bool(square.all()):
             return square
         close = rushlight.isclose(value, value.mT, atol=1e-6)
-        return close.reshape((*value.shape[:-2], -1)).all(-1)
+        return close.all(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):

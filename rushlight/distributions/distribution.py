@@ -130,7 +130,9 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """n samples."""
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2
+        )
         return self.sample(rushlight.Size((n,)))
 
     def log_prob(self, value: Any) -> Any:

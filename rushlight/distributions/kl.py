@@ -524,9 +524,8 @@ def _uniform_pareto(p: Any, q: Any) -> Any:
 
 def _beyond(type_p: type, *types_q: type) -> None:
     def infinite(p: Any, q: Any) -> Any:
-        shape = rushlight.broadcast_shapes(p.batch_shape, q.batch_shape)
         like = next(value for value in p.__dict__.values() if isinstance(value, rushlight.Tensor))
-        return rushlight.full(shape, inf, dtype=like.dtype, device=like.device)
+        return rushlight.full(p.batch_shape, inf, dtype=like.dtype, device=like.device)
 
     for type_q in types_q:
         register_kl(type_p, type_q)(infinite)

@@ -84,9 +84,6 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __hash__(self) -> int:
-        return id(self)
-
     def __call__(self, x: Any) -> Any:
         if self._cache_size == 0:
             return self._call(x)
@@ -154,8 +151,6 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = Transform.__hash__
-
     def __call__(self, x: Any) -> Any:
         return self._inv._inv_call(x)
 
@@ -186,8 +181,6 @@ class ComposeTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = Transform.__hash__
 
     @property
     def domain(self) -> Any:
@@ -394,8 +387,6 @@ class _Elementwise(Transform):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
 
-    __hash__ = Transform.__hash__
-
 
 class ExpTransform(_Elementwise):
     """y = exp(x)."""
@@ -432,8 +423,6 @@ class PowerTransform(_Elementwise):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
         return x.pow(self.exponent)
@@ -514,8 +503,6 @@ class AbsTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbsTransform)
 
-    __hash__ = Transform.__hash__
-
     def _call(self, x: Any) -> Any:
         return x.abs()
 
@@ -560,8 +547,6 @@ class AffineTransform(Transform):
         return (
             isinstance(other, AffineTransform) and same(self.loc, other.loc) and same(self.scale, other.scale)
         )
-
-    __hash__ = Transform.__hash__
 
     @property
     def sign(self) -> Any:
@@ -633,3 +618,9 @@ from rushlight.distributions._vector_transforms import (  # noqa: E402
     StackTransform,
     StickBreakingTransform,
 )
+
+for _class in (
+    CatTransform, CorrCholeskyTransform, LowerCholeskyTransform, PositiveDefiniteTransform, SoftmaxTransform,
+    StackTransform, StickBreakingTransform,
+):  # fmt: skip
+    _class.__module__ = __name__  # where torch has them, and where their pickles look for them

@@ -82,6 +82,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         if dims == 1 and input_.shape[0] != target_.shape[0]:
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        if dims == 0 and input_.dim() != 1:
+            raise RuntimeError(
+                f"0D target tensor expects 1D input tensors, but found inputs with size {input_.size()}"
+            )
         if input_.dim() != dims + 1:
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         input = input_ if dims else input_.unsqueeze(0)

@@ -13,6 +13,7 @@ from rushlight.ops._public import (
     method,
     named,
     public,
+    wrap_dim,
     write_out,
 )
 
@@ -240,9 +241,9 @@ def norm_except_dim(v, pow=2, dim=0):
 
     if dim == -1:
         return vector_norm(v, pow)
-    kept = [1] * v.dim()
-    kept[dim] = v.size(dim)
-    return vector_norm(v.movedim(dim, 0).reshape(v.size(dim), -1), pow, 1).reshape(kept)
+    dim = wrap_dim(dim, v.dim())
+    others = [d for d in range(v.dim()) if d != dim]
+    return vector_norm(v, pow, others, keepdim=True) if others else v.abs()
 
 
 @function

@@ -9,7 +9,7 @@ from rushlight.ops import linalg
 from rushlight.ops._public import function, method, public, type_name
 from rushlight.ops.linalg import check_square, eye_like, finish, require_tensor, several, unpack_lu
 from rushlight.ops.linalg_rules import _hn, _mh, _nh
-from rushlight.ops.linalg_spectral import pinv
+from rushlight.ops.linalg_spectral import pseudoinverse
 
 ops = _C.ops
 
@@ -70,7 +70,7 @@ def pinverse(input, rcond=1e-15):
     >>> rushlight.pinverse(rushlight.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
-    return pinv(input, rcond)
+    return pseudoinverse(input, rcond)
 
 
 @public

@@ -4,6 +4,7 @@ tensors as matrices, and products along a dimension."""
 from __future__ import annotations
 
 import math
+import sys
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
@@ -251,6 +252,15 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
+    result = pseudoinverse(input, rcond, hermitian, atol, rtol)
+    autocast = sys.modules.get("rushlight.amp.autocast_mode")
+    if autocast is not None:  # its last step is a matrix product
+        result = autocast.as_product(result)
+    return finish(result, out)
+
+
+def pseudoinverse(input, rcond=None, hermitian=False, atol=None, rtol=None):
+    """linalg.pinv in the precision of its argument."""
     name = "torch.linalg.pinv"
     require_tensor("linalg_pinv", input=input)
     if input.ndim < 2 or not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
@@ -264,7 +274,7 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
         result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol))
     if records(input):
         result = ops.linalg_pinv(input, result)
-    return finish(result, out)
+    return result
 
 
 # ---- least squares

@@ -246,7 +246,7 @@ class CyclicLR(_MomentumCycle):
 
     def load_state_dict(self, state_dict):
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
-        if state_dict["_scale_fn_custom"] is not None:
+        if state_dict.get("_scale_fn_custom") is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
         self._init_scale_fn()
 

@@ -430,6 +430,15 @@ def multi_head_attention_forward(
         for weight, name in ((q_proj_weight, "q"), (k_proj_weight, "k"), (v_proj_weight, "v")):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        for given, weight, name in (
+            (query, q_proj_weight, "query"),
+            (key, k_proj_weight, "key"),
+            (value, v_proj_weight, "value"),
+        ):
+            if weight.shape != (embed_dim, given.size(-1)):
+                raise AssertionError(
+                    f"expecting {name} weights shape of {(embed_dim, given.size(-1))}, but got {weight.shape}"
+                )
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         q = linear(query, q_proj_weight, biases[0])
         k = linear(key, k_proj_weight, biases[1])

@@ -4,7 +4,7 @@ import rushlight
 import rushlight.nn.functional as F
 from rushlight.nn.module import Module
 from rushlight.nn.utils import parametrize
-from rushlight.nn.utils.weight_norm import norm_except_dim
+from rushlight.ops.forms import norm_except_dim
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

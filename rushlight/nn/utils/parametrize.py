@@ -93,9 +93,10 @@ class ParametrizationList(ModuleList):
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
-            if not unsafe:
-                _check(
-                    "dtype", original.dtype, new.dtype, "When `right_inverse` is given it may not change the"
+            if not unsafe and new.dtype != original.dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
                 )
             if new is not original:
                 _move_to(original, new)

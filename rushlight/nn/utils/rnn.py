@@ -139,6 +139,11 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
+    for i, sequence in enumerate(sequences):
+        if not isinstance(sequence, rushlight.Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(sequence).__name__}"
+            )
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]

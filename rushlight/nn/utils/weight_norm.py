@@ -1,17 +1,9 @@
 """weight_norm as torch had it first: the weight is computed by a hook before each forward."""
 
-import rushlight
 from rushlight.nn.parameter import Parameter, UninitializedParameter
+from rushlight.ops.forms import norm_except_dim
 
 __all__ = ["WeightNorm", "norm_except_dim", "remove_weight_norm", "weight_norm"]
-
-
-def norm_except_dim(v, pow=2, dim=0):
-    """The norms over all dimensions but one (-1: over all), with the others kept at size one."""
-    if dim == -1:
-        return rushlight.linalg.vector_norm(v, pow)
-    others = [d for d in range(v.dim()) if d != dim]
-    return rushlight.linalg.vector_norm(v, pow, others, keepdim=True) if others else v.abs()
 
 
 class WeightNorm:
