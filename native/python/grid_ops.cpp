@@ -6,6 +6,7 @@
 // one trilinear form.
 #include <algorithm>
 
+#include "../kernels/grid.h"
 #include "../kernels/workspace.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
@@ -108,18 +109,11 @@ PyObject* pick_weighted_forward(const Primitive&, PyObject* const* args, Tensor*
       for (int64_t plane = begin; plane < end; plane++) {
         prepared.prepare(p, w->data_as<T>(), plane / p.channels);
         fill_plane(prepared.plane, from->data_as<T>() + plane * p.size, p.size);
-        const int32_t* at = prepared.at;
-        const C *factors = prepared.weights, *read = prepared.plane;
         T* to = result->data_as<T>() + plane * p.points;
-        auto sum_of = [&](int64_t i, auto terms) {
-          C sum = 0;
-          for (int64_t j = 0; j < terms; j++) sum += factors[j * p.points + i] * read[at[j * p.points + i]];
-          to[i] = T(sum);
-        };
-        if (p.terms == 4)
-          for (int64_t i = 0; i < p.points; i++) sum_of(i, std::integral_constant<int64_t, 4>{});
-        else
-          for (int64_t i = 0; i < p.points; i++) sum_of(i, p.terms);
+        C* sums = prepared.sums;
+        if constexpr (std::is_same_v<T, C>) sums = to;
+        grid_loops<C>().pick(sums, prepared.plane, prepared.at, prepared.weights, p.terms, p.points);
+        if constexpr (!std::is_same_v<T, C>) std::copy_n(sums, p.points, to);
       }
     });
   });
@@ -184,12 +178,12 @@ PyObject* pick_products_forward(const Primitive&, PyObject* const* args, Tensor*
         for (int64_t c = 0; c < p.channels; c++) {
           fill_plane(prepared.plane, from->data_as<T>() + (n * p.channels + c) * p.size, p.size);
           const T* line = grads->data_as<T>() + (n * p.channels + c) * p.points;
-          const C* read = prepared.plane;
-          for (int64_t j = 0; j < p.terms; j++) {
-            const int32_t* at = prepared.at + j * p.points;
-            C* to = prepared.sums + j * p.points;
-            for (int64_t i = 0; i < p.points; i++) to[i] += C(line[i]) * read[at[i]];
-          }
+          const C* up;
+          if constexpr (std::is_same_v<T, C>) up = line;
+          else up = std::copy_n(line, p.points, prepared.weights) - p.points;
+          for (int64_t j = 0; j < p.terms; j++)
+            grid_loops<C>().products(prepared.sums + j * p.points, up, prepared.plane,
+                                     prepared.at + j * p.points, p.points);
         }
         T* out = result->data_as<T>() + n * p.terms * p.points;
         for (int64_t i = 0; i < p.terms * p.points; i++) out[i] = T(prepared.sums[i]);

@@ -80,7 +80,11 @@ def _length(difference, p):
 
 def _euclid(x1, x2):
     """|a - b| from |a|^2 + |b|^2 - 2ab: one matrix product instead of all differences."""
-    squares = (x1 * x1).sum(-1).unsqueeze(-1) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.mT)
+    left = ops.cat([-2 * x1, (x1 * x1).sum(-1, True), x1.new_ones((*x1.shape[:-1], 1))], -1)
+    right = ops.cat([x2, x2.new_ones((*x2.shape[:-1], 1)), (x2 * x2).sum(-1, True)], -1)
+    squares = left @ right.mT
+    if not squares.requires_grad and _C.tangent(squares) is None:
+        return squares.clamp_min_(0).sqrt_()
     zero = ops.le(squares, 0)
     return ops.where(zero, 0, ops.sqrt(ops.where(zero, 1, squares)))
 

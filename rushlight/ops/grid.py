@@ -1,18 +1,20 @@
 """Sampling images at the points of a grid, and grids of affine maps.
 
-A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. `_places` turns
-them into pixel positions; `_nearest`, `_linear` and `_cubic` say which pixels a point is made of and with
-what weights, in differentiable arithmetic. Only the weighted sum itself is a primitive.
+A point of the grid holds x, y (and z) in [-1, 1], x along the last dimension of the image. One primitive says
+which pixels a point is made of and with what weights, another adds them up. `_points_gradient` is the
+derivative of the weights: one kernel, or where it is differentiated itself, `_factors` in differentiable
+arithmetic.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 from rushlight import _C
 
 from ._public import Tensor, function, type_name
-from ._rules import derivative
+from ._rules import derivative, no_derivative
 from ._tangents import MULTILINEAR
 
 ops = _C.ops
@@ -37,6 +39,23 @@ derivative(
     x=lambda g, grad, index, x_shape: ops.spread_weighted(grad, g, index, x_shape[2]),
 )
 MULTILINEAR.update(("pick_weighted", "spread_weighted", "pick_products"))
+
+derivative(
+    "grid_terms",
+    node="GridSampler2DBackward0",
+    grid=lambda g_weights, grid, sizes, mode, padding, align_corners: _points_gradient(
+        g_weights, grid, sizes, mode, padding, align_corners
+    ),
+)
+no_derivative("grid_slopes")  # constant but for jumps
+
+
+def _no_derivative(g_out):
+    raise NotImplementedError("the derivative for 'grid_sampler_2d_backward' is not implemented.")
+
+
+# Only run where no derivative of it is asked for, see below.
+derivative("grid_gradient", g=_no_derivative, grid=_no_derivative)
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -80,45 +99,6 @@ def _places(point, size, align_corners):
     return _where(ops.abs(place) < 1e9, place, -100.0)
 
 
-def _index(sizes, indices):
-    """Where pixels at integer positions (one tensor per dimension) lie; -1 outside the image."""
-    at = inside = None
-    for index, size in zip(indices, sizes, strict=True):
-        within = (index >= 0) & (index < size)
-        inside = within if inside is None else inside & within
-        at = index if at is None else at * size + index
-    return _where(inside, at, -1)
-
-
-def _combine(flat, terms):
-    """The sum of pixels with their weights, from pairs of both."""
-    n = flat.shape[0]
-    index = ops.stack([at.reshape(n, -1) for at, _ in terms], 1)
-    weights = ops.stack([weight.reshape(n, -1) for _, weight in terms], 1)
-    return ops.pick_weighted(flat, weights, index)
-
-
-def _linear(flat, sizes, places):
-    whole = [place.detach().floor() for place in places]
-    parts = [place - floor for place, floor in zip(places, whole, strict=True)]
-    corners = [floor.long() for floor in whole]
-    terms = []
-    for corner in range(1 << len(sizes)):
-        steps = [corner >> d & 1 for d in range(len(sizes))]
-        weight = None
-        for part, step in zip(parts, steps, strict=True):
-            factor = part if step else 1 - part
-            weight = factor if weight is None else weight * factor
-        terms.append((_index(sizes, [i + step for i, step in zip(corners, steps, strict=True)]), weight))
-    return _combine(flat, terms)
-
-
-def _nearest(flat, sizes, places):
-    # The grid takes part with a gradient of zero.
-    weight = sum(place * 0 for place in places) + 1
-    return _combine(flat, [(_index(sizes, [place.detach().round().long() for place in places]), weight)])
-
-
 def _cubic_weights(t, a=-0.75):
     def near(x):
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -129,16 +109,81 @@ def _cubic_weights(t, a=-0.75):
     return far(t + 1), near(t), near(1 - t), far(2 - t)
 
 
-def _cubic(flat, sizes, places, padding_mode, align_corners):
-    whole = [place.detach().floor() for place in places]
-    rows, cols = [_cubic_weights(place - floor) for place, floor in zip(places, whole, strict=True)]
-    terms = []
-    for i, row in enumerate(rows):
-        y = _padded(whole[0] + (i - 1), sizes[0], padding_mode, align_corners).long()
-        for j, col in enumerate(cols):
-            x = _padded(whole[1] + (j - 1), sizes[1], padding_mode, align_corners).long()
-            terms.append((_index(sizes, [y, x]), row * col))
-    return _combine(flat, terms)
+def _cubic_slopes(t, a=-0.75):
+    def near(x):
+        return (3 * (a + 2) * x - 2 * (a + 3)) * x
+
+    def far(x):
+        return (3 * a * x - 10 * a) * x + 8 * a
+
+    return far(t + 1), near(t), -near(1 - t), -far(2 - t)
+
+
+def _factors(place, mode):
+    """The weights of the pixels around a place in one dimension, and their derivatives."""
+    part = place - place.detach().floor()
+    if mode == BICUBIC:
+        return _cubic_weights(part), _cubic_slopes(part)
+    return (1 - part, part), (-1.0, 1.0)
+
+
+def _points_gradient(g, grid, sizes, mode, padding_mode, align_corners):
+    """From the gradients of the weights (N, terms, P) to those of the points (N, P, dims)."""
+    spec = sizes, mode, padding_mode, align_corners
+    if not _C.is_grad_enabled() and _C.tangent(g) is None and _C.tangent(grid) is None:
+        return ops.grid_gradient(g, grid, *spec)
+    if mode == NEAREST:
+        return grid.new_zeros(grid.shape)
+    factors, slopes = [], []
+    for point, size in zip(_points(grid), sizes, strict=True):
+        of_place = _factors(_place(point, size, mode, padding_mode, align_corners), mode)
+        factors.append(of_place[0])
+        slopes.append(of_place[1])
+    count = len(factors[0])
+    moved = []
+    for d in range(len(sizes)):
+        total = 0
+        for term, steps in enumerate(itertools.product(range(count), repeat=len(sizes))):
+            # The kernel counts corners from the outermost dimension, cubic terms from the innermost.
+            at = term if mode == BICUBIC else sum(step << e for e, step in enumerate(steps))
+            part = g.select(1, at)
+            for e, step in enumerate(steps):
+                part = part * (slopes if e == d else factors)[e][step]
+            total = total + part
+        moved.append(total)
+    return ops.stack(moved[::-1], -1) * ops.grid_slopes(grid, *spec)
+
+
+def _place(point, size, mode, padding_mode, align_corners):
+    place = _places(point, size, align_corners)
+    return place if mode == BICUBIC else _padded(place, size, padding_mode, align_corners)
+
+
+def _composed_terms(grid, sizes, mode, padding_mode, align_corners):
+    """grid_terms for half precision, where torch rounds after every operation."""
+    choices = []
+    for point, size in zip(_points(grid), sizes, strict=True):
+        place = _place(point, size, mode, padding_mode, align_corners)
+        whole = place.detach().floor()
+        if mode == NEAREST:
+            # The grid takes part with a gradient of zero.
+            choices.append([(place.detach().round().long(), place * 0 + 1)])
+        elif mode == BILINEAR:
+            choices.append([(whole.long() + i, weight) for i, weight in enumerate(_factors(place, mode)[0])])
+        else:
+            near = [_padded(whole + (i - 1), size, padding_mode, align_corners).long() for i in range(4)]
+            choices.append(list(zip(near, _factors(place, mode)[0], strict=True)))
+    index, weights = [], []
+    for pixels in itertools.product(*choices):
+        at = inside = weight = None
+        for (i, factor), size in zip(pixels, sizes, strict=True):
+            within = (i >= 0) & (i < size)
+            inside = within if inside is None else inside & within
+            at = i if at is None else at * size + i
+            weight = factor if weight is None else weight * factor
+        index.append(_where(inside, at, -1))
+        weights.append(weight)
+    return ops.stack(weights, 1), ops.stack(index, 1)
 
 
 def _check(input, grid, mode, dims):
@@ -194,17 +239,10 @@ def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, 
     result_shape = (n, c, *grid.shape[1:-1])
     if 0 in result_shape:
         return input.new_zeros(result_shape) + (input.sum() * 0 + grid.sum() * 0)
-    flat = input.reshape(n, c, -1)
-    places = [_places(point, size, align_corners) for point, size in zip(_points(grid), sizes, strict=True)]
-    if interpolation_mode == BICUBIC:
-        result = _cubic(flat, sizes, places, padding_mode, align_corners)
-    else:
-        places = [
-            _padded(place, size, padding_mode, align_corners)
-            for place, size in zip(places, sizes, strict=True)
-        ]
-        result = (_nearest if interpolation_mode == NEAREST else _linear)(flat, sizes, places)
-    return result.reshape(result_shape)
+    points = grid.reshape(n, -1, len(sizes))
+    terms = ops.grid_terms if points.dtype in (_C.float32, _C.float64) else _composed_terms
+    weights, index = terms(points, tuple(sizes), interpolation_mode, padding_mode, bool(align_corners))
+    return ops.pick_weighted(input.reshape(n, c, -1), weights, index).reshape(result_shape)
 
 
 def _points(grid):

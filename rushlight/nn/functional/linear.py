@@ -1,5 +1,6 @@
 """linear and bilinear."""
 
+import math
 from contextlib import nullcontext
 
 import rushlight
@@ -41,9 +42,9 @@ def bilinear(input1, input2, weight, bias=None):
         f"{weight.shape[0]}",
     )
     batch = input1.shape[:-1]
-    one = input1.reshape(-1, 1, 1, input1.shape[-1])
-    other = input2.reshape(-1, 1, input2.shape[-1], 1)
-    # (N, 1, 1, I) @ (K, I, J) @ (N, 1, J, 1) -> (N, K, 1, 1)
+    n, (k, i, j) = math.prod(batch), weight.shape
+    # (N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too.
     with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_cpu_enabled() else nullcontext():
-        result = rushlight.matmul(rushlight.matmul(one, weight), other).reshape(*batch, weight.shape[0])
+        rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
+        result = rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)
     return result if bias is None else result + bias
