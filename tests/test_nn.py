@@ -1,5 +1,6 @@
 """Modules on their own: what a user relies on, with the numbers written down."""
 
+import collections
 import copy
 import gc
 import pickle
@@ -336,3 +337,47 @@ def test_recurrent_layers_whose_weights_are_packed_once(kind, batch, hidden, thr
     assert (x.grad - y.grad).abs().max() < 1e-5 * y.grad.abs().max()
     for p, q in zip(layer.parameters(), double.parameters(), strict=True):
         assert (p.grad - q.grad).abs().max() < 1e-5 * q.grad.abs().max()
+
+
+def test_attributes_are_found_in_tables_before_getattr_is_asked():
+    class Asks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+            self.asked = []
+
+        def __getattr__(self, name):
+            if "asked" in self.__dict__:
+                self.asked.append(name)
+            return super().__getattr__(name)
+
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+            self.register_buffer("seen", torch.zeros(1))
+
+        @property
+        def broken(self):
+            raise AttributeError("an inner error")
+
+    asks, plain = Asks(), Plain()
+    assert asks.layer.out_features == 3 and asks.asked == ["layer"]
+    assert plain.layer is plain._modules["layer"] and plain.seen is plain._buffers["seen"]
+    for name in ("nowhere", "broken"):
+        with pytest.raises(AttributeError, match=f"'Plain' object has no attribute '{name}'"):
+            getattr(plain, name)
+    # Python's own rules come first, and a __getattr__ assigned later is asked.
+    plain.__dict__["layer"] = 1
+    assert plain.layer == 1
+    del plain.__dict__["layer"]
+    Plain.__getattr__ = lambda self, name: name
+    assert plain.layer == "layer"
+    del Plain.__getattr__
+    assert plain.layer is plain._modules["layer"]
+    # A table that is no plain dict is asked as __getattr__ asks it.
+    plain.__dict__["_modules"] = collections.OrderedDict(plain._modules)
+    assert plain.layer.in_features == 2
+    del plain.__dict__["_parameters"]
+    with pytest.raises(AttributeError):
+        plain.layer  # noqa: B018

@@ -189,13 +189,7 @@ def _conv_class(dims):
             return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
         def forward(self, input):
-            # Through the table, as in Linear: a failed attribute lookup costs more than a small convolution.
-            params = self._parameters
-            try:
-                weight, bias = params["weight"], params["bias"]
-            except KeyError:
-                weight, bias = self.weight, self.bias
-            return self._conv_forward(input, weight, bias)
+            return self._conv_forward(input, self.weight, self.bias)
 
     return Conv
 

@@ -61,14 +61,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        # Through the table, not self.weight: a failed attribute lookup before __getattr__ costs more than the
-        # product of a small layer. A parametrized weight is not in the table and is found as an attribute.
-        params = self._parameters
-        try:
-            weight, bias = params["weight"], params["bias"]
-        except KeyError:
-            weight, bias = self.weight, self.bias
-        return F.linear(input, weight, bias)
+        return F.linear(input, self.weight, self.bias)
 
     def _attach_plain_backward_hook(self, hook, node, result):
         bound = _bound_to(hook, self)

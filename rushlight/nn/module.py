@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight import __future__ as _future
 from rushlight._warn import warn
 from rushlight.nn._call import (  # noqa: F401
@@ -273,7 +273,13 @@ class Module(ModuleCall, ModuleState):
             state[table].pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _C.find_in_tables(cls)
+
     def __getattr__(self, name):
+        # Reached by what is nowhere, and by classes that call it from a __getattr__ of their own: the tables
+        # are looked into natively before (native/python/attribute_tables.cpp).
         state = self.__dict__
         if "_parameters" in state:
             params = state["_parameters"]
@@ -685,6 +691,9 @@ class Module(ModuleCall, ModuleState):
         if not extra_lines and not lines:
             return f"{name}()"
         return f"{name}(\n  " + "\n  ".join(extra_lines + lines) + "\n)"
+
+
+_C.find_in_tables(Module, ("_parameters", "_modules", "_buffers"))
 
 
 def _addindent(text, spaces):

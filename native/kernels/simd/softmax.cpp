@@ -50,6 +50,51 @@ inline auto across_lanes(V v, F join) {
   return across_lanes(v, join, std::make_index_sequence<VECTOR_BYTES / sizeof(scalar_t<V>)>{});
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+inline i32v first_lanes(int count, float) { return i32v{0, 1, 2, 3, 4, 5, 6, 7} < count; }
+inline i64v first_lanes(int count, double) { return i64v{0, 1, 2, 3} < int64_t(count); }
+#endif
+
+// The first `count` lanes from memory, the others `fill`; and the first `count` lanes to memory.
+template <class T, class C>
+inline Vec<C> load_some(const T* p, int count, C fill) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    return (Vec<C>)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), __mmask16((1u << count) - 1), p);
+  if constexpr (std::is_same_v<T, double>)
+    return (Vec<C>)_mm512_mask_loadu_pd(_mm512_set1_pd(fill), __mmask8((1u << count) - 1), p);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) {
+    auto there = first_lanes(count, C());
+    return there ? (Vec<C>)_mm256_maskload_ps(p, (__m256i)there) : Vec<C>{} + fill;
+  }
+  if constexpr (std::is_same_v<T, double>) {
+    auto there = first_lanes(count, C());
+    return there ? (Vec<C>)_mm256_maskload_pd(p, (__m256i)there) : Vec<C>{} + fill;
+  }
+#endif
+  C lanes[LANES<C>];
+  for (int l = 0; l < LANES<C>; l++) lanes[l] = l < count ? load_one<C>(p + l) : fill;
+  return load<C>(lanes);
+}
+template <class T, class C>
+inline void store_some(T* p, Vec<C> v, int count) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    return _mm512_mask_storeu_ps(p, __mmask16((1u << count) - 1), (__m512)v);
+  if constexpr (std::is_same_v<T, double>)
+    return _mm512_mask_storeu_pd(p, __mmask8((1u << count) - 1), (__m512d)v);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>)
+    return _mm256_maskstore_ps(p, (__m256i)first_lanes(count, C()), (__m256)v);
+  if constexpr (std::is_same_v<T, double>)
+    return _mm256_maskstore_pd(p, (__m256i)first_lanes(count, C()), (__m256d)v);
+#endif
+  C lanes[LANES<C>];
+  store(lanes, v);
+  for (int l = 0; l < count; l++) p[l] = T(lanes[l]);
+}
+
 // Elements of a line in vectors. The last vector may be incomplete (Whole is false_type then): missing lanes
 // read as `fill`, and are not written.
 template <class T>
@@ -61,16 +106,12 @@ struct Line {
   template <class Whole>
   static V read(const T* x, int64_t i, int64_t n, C fill, Whole) {
     if constexpr (Whole::value) return load<C>(x + i);
-    C lanes[L];
-    for (int l = 0; l < L; l++) lanes[l] = i + l < n ? load_one<C>(x + i + l) : fill;
-    return load<C>(lanes);
+    else return load_some(x + i, int(n - i), fill);
   }
   template <class Whole>
   static void write(T* out, int64_t i, int64_t n, V v, Whole) {
-    if constexpr (Whole::value) return store(out + i, v);
-    C lanes[L];
-    store(lanes, v);
-    for (int l = 0; i + l < n; l++) out[i + l] = T(lanes[l]);
+    if constexpr (Whole::value) store(out + i, v);
+    else store_some<T, C>(out + i, v, int(n - i));
   }
   // Calls f(i, whole) for every vector.
   template <class F>
@@ -107,11 +148,36 @@ struct Line {
       d = larger(d, load<C>(x + i + 3 * L));
     }
     for (; i + L <= n; i += L) a = larger(a, load<C>(x + i));
-    C max = across_lanes(larger(larger(a, b), larger(c, d)), [](V a, V b) { return larger(a, b); });
-    for (; i < n; i++) max = larger(max, load_one<C>(x + i));
-    return max;
+    if (i < n) b = larger(b, load_some(x + i, int(n - i), lowest));
+    return across_lanes(larger(larger(a, b), larger(c, d)), [](V a, V b) { return larger(a, b); });
   }
 };
+
+template <class T>
+inline void subtract(T* out, const T* x, int64_t n, compute_t<T> max, compute_t<T> shift) {
+  using W = Line<T>;
+  W::sweep(n, [&](int64_t i, auto whole) {
+    W::write(out, i, n, W::read(x, i, n, 0, whole) - max - shift, whole);
+  });
+}
+
+// log_softmax of as many short lines as a vector has lanes: their logarithms are taken together, as one by
+// one they would be half of the time.
+template <class T>
+void along_short_lines(T* out, int64_t out_line, const T* x, int64_t line, int64_t n) {
+  using W = Line<T>;
+  using C = typename W::C;
+  constexpr C lowest = -std::numeric_limits<C>::infinity();
+  C max[W::L], sum[W::L];
+  for (int l = 0; l < W::L; l++) {
+    const T* from = x + l * line;
+    max[l] = W::max(from, n);
+    sum[l] = W::sum(
+        n, [&](int64_t i, auto whole) { return decay<C>(W::read(from, i, n, lowest, whole) - max[l]); });
+  }
+  store(sum, log(load<C>(sum)));
+  for (int l = 0; l < W::L; l++) subtract(out + l * out_line, x + l * line, n, max[l], sum[l]);
+}
 
 template <class T, bool logarithm>
 void along_line(T* out, const T* x, int64_t n) {
@@ -120,13 +186,7 @@ void along_line(T* out, const T* x, int64_t n) {
   constexpr C lowest = -std::numeric_limits<C>::infinity();
   C max = W::max(x, n);
   auto exponential = [&](int64_t i, auto whole) { return decay<C>(W::read(x, i, n, lowest, whole) - max); };
-  if constexpr (logarithm) {
-    C shift = std::log(W::sum(n, exponential));
-    W::sweep(n, [&](int64_t i, auto whole) {
-      W::write(out, i, n, W::read(x, i, n, 0, whole) - max - shift, whole);
-    });
-    return;
-  }
+  if constexpr (logarithm) return subtract(out, x, n, max, std::log(W::sum(n, exponential)));
   // The exponentials wait for their sum in `out`, or beside it where they would lose digits.
   constexpr int64_t ROOM = is_reduced_v<T> ? 2048 : 0;
   C room[ROOM + 1];
@@ -273,6 +333,10 @@ void softmax(void* const* data, const int64_t* step, const int64_t* line, int64_
   const T* x = (const T*)data[1];
   int64_t j = 0;
   if (step[0] == 1 && step[1] == 1) {
+    if constexpr (logarithm) {
+      for (; n <= 256 && j + LANES<C> <= lines; j += LANES<C>)
+        along_short_lines(out + j * line[0], line[0], x + j * line[1], line[1], n);
+    }
     for (; j < lines; j++) along_line<T, logarithm>(out + j * line[0], x + j * line[1], n);
   } else if (line[0] == 1 && line[1] == 1) {
     j = lines / LANES<C> * LANES<C>;

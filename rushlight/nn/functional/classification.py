@@ -76,12 +76,19 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("nll_loss_nd", input)
-    _check_class_target(input, target, weight)
+    return _nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def _nll_loss(input, target, weight, ignore_index, reduction):
+    shape = input.shape
+    # A batch of vectors and their classes, without weights, passes by most of the checks.
+    if len(shape) != 2 or target.shape != shape[:1] or weight is not None or target.dtype != _C.int64:
+        _check_class_target(input, target, weight)
+        refuse_gradient("nll_loss_forward", weight=weight)
+        if target.dtype != _C.int64:
+            target = target.to(_C.int64)
     require_floating("nll_loss", "nll_loss_out_frame", input)
-    refuse_gradient("nll_loss_forward", weight=weight)
-    if target.dtype != rushlight.int64:
-        target = target.to(rushlight.int64)
-    loss = _C.ops.nll_loss if input.dim() <= 2 else _C.ops.nll_loss2d
+    loss = _C.ops.nll_loss if len(shape) <= 2 else _C.ops.nll_loss2d
     return loss(input, target, weight, _REDUCTIONS[reduction], ignore_index)
 
 
@@ -107,13 +114,14 @@ def cross_entropy(
     require_tensor("cross_entropy_loss", input)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if input.shape == target.shape:
+    shape = input.shape
+    if shape == target.shape:
         return _cross_entropy_of_probabilities(
             input, target, weight, ignore_index, reduction, label_smoothing
         )
-    dim = 0 if input.dim() == 1 else 1
-    log_probability = input.log_softmax(dim) if input.dim() else input
-    loss = nll_loss(log_probability, target, weight, ignore_index=ignore_index, reduction=reduction)
+    dim = 0 if len(shape) == 1 else 1
+    log_probability = input.log_softmax(dim) if shape else input
+    loss = _nll_loss(log_probability, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
     classes = input.size(dim)
