@@ -241,7 +241,7 @@ _LAZY_NAMES |= dict.fromkeys(
     (
         "_assert", "_assert_async", "_cast_Long", "_check", "_check_index", "_check_is_size",
         "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
-        "_check_value", "_check_with", "_shape_as_tensor", "_softmax_backward_data", "eig", "lstsq",
+        "_check_value", "_check_with", "_shape_as_tensor", "eig", "lstsq",
         "matrix_rank", "solve", "symeig",
     ),
     "_checks",
@@ -259,8 +259,9 @@ _LAZY_NAMES |= dict.fromkeys(
 )
 _LAZY_NAMES |= dict.fromkeys(
     (
-        "_addmm_activation", "_chunk_cat", "_native_batch_norm_legit", "_pack_padded_sequence",
-        "_pad_packed_sequence", "_segment_reduce", "_unsafe_masked_index",
+        "_addmm_activation", "_chunk_cat", "_log_softmax_backward_data", "_native_batch_norm_legit",
+        "_pack_padded_sequence", "_pad_packed_sequence", "_segment_reduce", "_softmax_backward_data",
+        "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ),
     "_underscored",

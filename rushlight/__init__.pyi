@@ -94,6 +94,7 @@ from rushlight._private import _is_all_true as _is_all_true
 from rushlight._private import _is_any_true as _is_any_true
 from rushlight._private import _is_zerotensor as _is_zerotensor
 from rushlight._private import _log_softmax as _log_softmax
+from rushlight._underscored import _log_softmax_backward_data as _log_softmax_backward_data
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight.nn.functional.short_path import _native_multi_head_attention as _native_multi_head_attention
 from rushlight._private import _neg_view as _neg_view
@@ -104,7 +105,7 @@ from rushlight.nn.functional.attention import _scaled_dot_product_attention_math
 from rushlight._underscored import _segment_reduce as _segment_reduce
 from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax
-from rushlight._checks import _softmax_backward_data as _softmax_backward_data
+from rushlight._underscored import _softmax_backward_data as _softmax_backward_data
 from rushlight._private import _stack as _stack
 from rushlight.nn.functional.short_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
 from rushlight._private import _unique2 as _unique2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight.ops._node_names import one_node
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
 
+@one_node("MaxPool2DWithIndicesBackwardBackward0")
 def max_pool2d_with_indices_backward(
     grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, *, grad_input=None
 ):

@@ -108,12 +108,6 @@ def _cast_Long(input: Tensor, non_blocking: bool = False) -> Tensor:
     return input.to(rushlight.int64, non_blocking=non_blocking)
 
 
-def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
-    """The gradient of softmax from its output."""
-    weighted = grad_output * output
-    return (weighted - output * weighted.sum(dim, keepdim=True)).to(input_dtype)
-
-
 def _removed(name: str, instead: str) -> Callable:
     def removed(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
+from rushlight.ops._node_names import one_node
 from rushlight.ops._public import FUNCTIONS, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 
 
+@one_node("UnsafeMaskedIndexBackward0")
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """input[indices] where the mask is set (elsewhere an index may be out of range), else `fill`.
 
@@ -23,6 +25,7 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -
     return found.masked_fill(mask.logical_not(), fill)
 
 
+@one_node("UnsafeMaskedIndexPutAccumulateBackward0")
 def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
     """input with `values` added at the indices where the mask is set.
 
@@ -92,7 +95,8 @@ def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out
     """
     if len(rest) == 3:
         rest = (None, None, *rest)
-    return rushlight.native_batch_norm(input, weight, bias, *rest, out=out)
+    result = rushlight.native_batch_norm(input, weight, bias, *rest, out=out)
+    return _C.name_node(result, f"NativeBatchNormLegitBackward{int(rest[0] is None)}")
 
 
 # ---- names that only torch.ops.aten has
@@ -130,13 +134,12 @@ def _pad_packed_sequence(
 
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax, from its result."""
-    product = grad_output * output
-    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+    return _C.ops.softmax_backward(grad_output, output, wrap_dim(dim, output.dim())).to(input_dtype)
 
 
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of log_softmax, from its result."""
-    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+    return _C.ops.log_softmax_backward(grad_output, output, wrap_dim(dim, output.dim())).to(input_dtype)
 
 
 def _batch_norm_with_update(

@@ -98,6 +98,8 @@ Primitive* renamed(Primitive* op, const std::string& name);
 // Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.
 // `kept`: a dict of what torch would save of the call, or null.
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept);
+// The edges that lead out of a composed operation; false if the node is none. Borrowed.
+bool outer_edges(const Node* node, std::vector<Edge>& found);
 
 // profiler.cpp: notes what happens between its construction and its end, if that is wanted.
 bool profiling();

@@ -3,7 +3,8 @@
 // `y.grad_fn._saved_self`, expects the very tensor it passed, if that is still there. So a node knows which
 // object got its output, as long as that object lives and still has its history from here. The pointer owns
 // nothing; it stands in OutputInfo::sizes, which holds sizes only beyond four dimensions. Whoever takes a
-// tensor's grad_fn away or lets the tensor go calls `leave_node` first, whoever gives it one `join_node` after.
+// tensor's grad_fn away or lets the tensor go calls `leave_node` first, whoever gives it one `join_node`
+// after.
 #pragma once
 #include "node.h"
 

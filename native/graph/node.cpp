@@ -1,6 +1,8 @@
 #include "node.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "../python/primitive.h"
@@ -157,7 +159,25 @@ int node_clear(PyObject* self) {
 }
 
 bool shows_edge(const Node* node, uint32_t edge) {
-  if (node->kind != Node::operation || node->op->joint.function || node->edges[edge].node) return true;
+  if (node->kind != Node::operation || node->edges[edge].node) return true;
+  // torch's form of the operation takes a number there, or something else that has no history.
+  static const std::set<std::string_view> others = {"AddBackward1",
+                                                    "SubBackward1",
+                                                    "RsubBackward1",
+                                                    "MulBackward1",
+                                                    "DivBackward1",
+                                                    "FmodBackward0",
+                                                    "RemainderBackward0",
+                                                    "torch::autograd::NotImplemented",
+                                                    "NotImplemented",
+                                                    "XlogyBackward1",
+                                                    "XlogyBackward2",
+                                                    "ConjPhysicalBackward1",
+                                                    "RreluWithNoiseBackward0",
+                                                    "RreluWithNoiseBackward1"};
+  if (others.contains(node->op->node_name)) return false;
+  if (edge >= 3 && node->op->node_name == "NativeBatchNormBackward0") return false;
+  if (node->op->joint.function) return true;
   // Which input the edge belongs to; a list of tensors has as many as are left over.
   uint32_t input = 0, inputs = uint32_t(node->op->input_count);
   for (uint32_t at = 0; input < inputs; input++) {
@@ -205,11 +225,16 @@ PyObject* node_get_name(PyObject* self, PyObject*) {
 PyObject* node_next_functions(PyObject* self, void*) {
   Node* node = self_node(self);
   PyObject* result = PyList_New(0);
-  for (uint32_t i = 0; result && i < node->edge_count; i++) {
-    if (!shows_edge(node, i)) continue;
-    Node* next = node->edges[i].node;
+  std::vector<Edge> edges;
+  if (!outer_edges(node, edges)) {
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+      if (shows_edge(node, i)) edges.push_back(node->edges[i]);
+    }
+  }
+  for (size_t i = 0; result && i < edges.size(); i++) {
+    Node* next = edges[i].node;
     if (next) expose(next);
-    PyObject* one = Py_BuildValue("(OI)", next ? next->object() : Py_None, node->edges[i].nr);
+    PyObject* one = Py_BuildValue("(OI)", next ? next->object() : Py_None, edges[i].nr);
     if (!one || PyList_Append(result, one) < 0) Py_CLEAR(result);
     Py_XDECREF(one);
   }

@@ -6,7 +6,10 @@
 // to read RollBackward0, so the function that composes (`node_name` of a Function, functions.cpp) gives the
 // node it ends with that name: `name_nodes` puts a copy of the node's primitive, the same but for the name,
 // in its place. If that node is a view of what was computed on the way, the result is no view to the user.
-// rushlight/ops/_node_names.py says which names there are.
+// The nodes in between stay in the graph; `next_functions` leads past them to what the operation was called
+// with (`outer_edges`, which knows by their numbers which they are). rushlight/ops/_node_names.py says which
+// names there are.
+#include <algorithm>
 #include <map>
 
 #include "../graph/custom.h"
@@ -109,6 +112,23 @@ PyObject* py_set_variant_names(PyObject*, PyObject* args) {
   });
 }
 
+// name_node(result, name, since): what composed functions do that are not called by that name. Without
+// `since` the last operation alone gets the name.
+PyObject* py_name_node(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* result;
+    const char* name;
+    unsigned long long since = 0;
+    if (!PyArg_ParseTuple(args, "Os|K", &result, &name, &since)) return nullptr;
+    PyObject* first =
+        PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? PyTuple_GET_ITEM(result, 0) : result;
+    Node* last = is_tensor(first) ? as_tensor(first)->grad_fn : nullptr;
+    if (!since && last) since = last->sequence;
+    if (since) name_nodes(result, name, since, nullptr);
+    return Py_NewRef(result);
+  });
+}
+
 PyObject* py_enforces_layout(PyObject*, PyObject*) { return PyBool_FromLong(enforces_layout); }
 PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
   int truth = PyObject_IsTrue(on);
@@ -119,6 +139,7 @@ PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
 
 PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_layout, METH_NOARGS, nullptr},
                            {"_set_grad_layout_enforcement_enabled", py_set_enforces_layout, METH_O, nullptr},
+                           {"name_node", py_name_node, METH_VARARGS, nullptr},
                            {"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
                            {"execution_order", py_execution_order, METH_NOARGS, nullptr},
                            {"run_keeps_graph", py_run_keeps_graph, METH_NOARGS, nullptr},
@@ -145,6 +166,34 @@ Primitive* renamed(Primitive* op, const std::string& name) {
   return other;
 }
 
+namespace {
+
+bool is_inner(const Node* node, uint64_t since) {
+  return node && node->kind == Node::operation && node->sequence >= since;
+}
+
+void add_outer(const Node* node, uint64_t since, std::vector<Edge>& found) {
+  for (uint32_t i = 0; i < node->edge_count; i++) {
+    Edge edge = node->edges[i];
+    if (is_inner(edge.node, since)) {
+      add_outer(edge.node, since, found);
+      continue;
+    }
+    auto same = [&](Edge e) { return e.node == edge.node && e.nr == edge.nr; };
+    if (edge.node && std::ranges::none_of(found, same)) found.push_back(edge);
+  }
+}
+
+}  // namespace
+
+bool outer_edges(const Node* node, std::vector<Edge>& found) {
+  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->trace : nullptr;
+  PyObject* since = kept && PyDict_Check(kept) ? PyDict_GetItemString(kept, "") : nullptr;
+  if (!since) return false;
+  add_outer(node, PyLong_AsUnsignedLongLong(since), found);
+  return true;
+}
+
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept) {
   if (PyTuple_Check(result) || PyList_Check(result)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++)
@@ -161,7 +210,15 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   // A reshape is an unsafe view if it had to copy, and the view that it is otherwise.
   if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") return;
   if (name && node->op->node_name != name) node->op = renamed(node->op, name);
-  if (kept) Py_XSETREF(extra_of(node)->trace, Py_NewRef(kept));
+  bool inner = false;
+  for (uint32_t i = 0; name && i < node->edge_count && !inner; i++)
+    inner = is_inner(node->edges[i].node, since);
+  Ref<PyObject> dict = kept ? share(kept) : inner ? checked(PyDict_New()) : Ref<PyObject>();
+  if (inner) {
+    Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(since));
+    if (PyDict_SetItemString(dict.get(), "", number.get()) < 0) throw PythonError{};
+  }
+  if (dict) Py_XSETREF(extra_of(node)->trace, dict.release());
   if (!name) return;
   if (inner_view) t->extra->differentiable_view = false;
 }

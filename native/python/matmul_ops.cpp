@@ -7,6 +7,7 @@
 // is x @ weight.T + bias in one step, recorded as one node named as torch names what it computes there.
 #include "matmul_ops.h"
 
+#include "../graph/custom.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
 
@@ -449,6 +450,12 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (weight->ndim == 1) {
       if (bias) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
       return matmul(x, weight);
+    }
+    if (!bias && x->ndim == 1) {  // in torch a row, whose dimension is taken off again
+      uint64_t since = next_node_number();
+      Ref<PyObject> result = checked(call(*products.linear_nd_unbiased, args));
+      name_nodes(result.get(), "SqueezeBackward4", since, nullptr);
+      return result.release();
     }
     if (!bias) return call(x->ndim == 2 ? *products.linear_unbiased : *products.linear_nd_unbiased, args);
     if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) Py_RETURN_NONE;

@@ -118,9 +118,13 @@ PyObject* binary(PyObject* a, PyObject* b) {
     PyObject* other = nullptr;
     if (!ready(method, reflected, a, b, &other)) return other;
     static Primitive& op = primitive(name);
-    if (!dispatching_classes) return call2(op, a, b);
+    // The tensor comes first, as in torch's __radd__ and __rmul__: its history is the first of the node's.
+    constexpr bool symmetric = std::string_view(name) == "mul" || std::string_view(name) == "add";
+    bool turned = symmetric && Py_TYPE(a) != TensorType && !is_tensor(a);
+    PyObject *first = turned ? b : a, *second = turned ? a : b;
+    if (!dispatching_classes) return call2(op, first, second);
     try {
-      return call2(op, a, b);
+      return call2(op, first, second);
     } catch (const PythonError&) {
       return not_implemented();
     }

@@ -7,6 +7,7 @@ its last node gets the name. See Note [names of composed operations] in native/p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,9 @@ VARIANTS = {
     "atanh": ("", "", "AtanhBackward1", ""),
     "polygamma": ("", "", "PolygammaBackward1", ""),
     "conj": ("", "", "ConjPhysicalBackward1", ""),
+    "elu": ("", "", "EluBackward1", ""),
+    "leaky_relu": ("", "", "LeakyReluBackward1", ""),
+    "threshold": ("", "", "ThresholdBackward1", ""),
     "xlogy": ("", "XlogyBackward1", "", ""),
 }  # fmt: skip
 
@@ -85,6 +89,42 @@ def _keeping(name: str | None, *parameters: str, **defaults: Any) -> Any:
     return choose
 
 
+def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
+    """The same of a function that can be told to work in place."""
+    kept = (_keeping(f"{name}Backward{k}", *parameters, **defaults) for k in (0, 1))
+    forms = tuple(kept)
+
+    def choose(input, *args, inplace=False, **kwargs):
+        inplace = inplace or (len(args) > len(parameters) and args[len(parameters)])
+        return forms[bool(inplace)](input, *args, **kwargs)
+
+    return choose
+
+
+_RRELU = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
+
+
+def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    return None if beta == 0 else ("SmoothL1LossBackward0", {"reduction": reduction, "beta": float(beta)})
+
+
+def _select_scatter(input, src, dim, index):
+    return "SelectScatterBackward0", {"dim": dim, "index": index}
+
+
+def _slice_scatter(input, src, dim=0, start=None, end=None, step=1, **kwargs):
+    return "SliceScatterBackward0", {"dim": dim, "start": start, "end": end, "step": step}
+
+
+def _diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    return "DiagonalScatterBackward0", {"offset": offset, "dim1": dim1, "dim2": dim2}
+
+
+def _as_strided_scatter(input, src, size, stride, storage_offset=None):
+    kept = {"size": tuple(size), "stride": tuple(stride), "storage_offset": storage_offset}
+    return "AsStridedScatterBackward0", kept
+
+
 def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, *args, **kwargs):
     ndim = input.dim() - 2
     scales: tuple = (None,) * ndim
@@ -125,13 +165,20 @@ def _unless_reduced(name: str) -> Any:
 COMPOSED: dict[str, Any] = {
     "as_strided": _keeping(None, "size", "stride", "storage_offset", storage_offset=None),
     "interpolate": _interpolate,
+    "select_scatter": _select_scatter,
+    "slice_scatter": _slice_scatter,
+    "diagonal_scatter": _diagonal_scatter,
+    "as_strided_scatter": _as_strided_scatter,
+    "embedding_bag": "EmbeddingBagBackward0",
+    "segment_reduce": "SegmentReduceBackward0",
+    "polygamma_": lambda self, n: ("PolygammaBackward1", {"n": n}),
     "alias_copy": "AliasBackward0_copy",
     "as_strided_copy": "AsStridedBackward0_copy",
     "binary_cross_entropy": _keeping("BinaryCrossEntropyBackward0", reduction="mean"),
     "binary_cross_entropy_with_logits": _keeping("BinaryCrossEntropyWithLogitsBackward0", reduction="mean"),
     "cdist": _keeping("CdistBackward0", "x2", "p", p=2.0),
-    "celu": _keeping("CeluBackward0", "alpha", alpha=1.0),
-    "celu_": "CeluBackward0",
+    "celu": _in_one_of("Celu", "alpha", alpha=1.0),
+    "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),
     "cholesky": "CholeskyBackward0",
     "cholesky_inverse": "CholeskyInverseBackward0",
@@ -200,9 +247,10 @@ COMPOSED: dict[str, Any] = {
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
     "round": _round,
     "round_": _round,
-    "rrelu": "RreluWithNoiseBackward0",
+    "rrelu": _in_one_of("RreluWithNoise", *_RRELU, **_RRELU),
+    "rrelu_": _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU),
     "rsub": _number_second("RsubBackward0", "RsubBackward1"),
-    "smooth_l1_loss": _keeping("SmoothL1LossBackward0", reduction="mean", beta=1.0),
+    "smooth_l1_loss": _smooth_l1_loss,
     "soft_margin_loss": "SoftMarginLossBackward0",
     "softshrink": _keeping("SoftshrinkBackward0", "lambd", lambd=0.5),
     "sort": _sort,
@@ -241,6 +289,20 @@ COMPOSED: dict[str, Any] = {
     "xlogy": _number_second("XlogyBackward0", "XlogyBackward2"),
     "xlogy_": _number_second("XlogyBackward0", "XlogyBackward2"),
 }  # fmt: skip
+
+
+def one_node(name: str) -> Any:
+    """Decorates a composed function that is not found by name: torch records it as one node."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def named(*args, **kwargs):
+            since = _C.next_sequence()
+            return _C.name_node(function(*args, **kwargs), name, since)
+
+        return named
+
+    return decorate
 
 
 def name_composed(*spaces: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ def _panels(name, y, x, dx, dim):
     n = y.size(dim)
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
     if x is None:
-        return (left + right) * (dx / 2)
+        return _scaled(left + right, dx / 2)
     if x.dim() == 1:
         if x.size(0) != n:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
@@ -29,7 +29,16 @@ def _panels(name, y, x, dx, dim):
         x = x.reshape([1] * (y.dim() - x.dim()) + list(x.shape))
     count = x.size(dim)
     widths = x.narrow(dim, min(1, count), max(count - 1, 0)) - x.narrow(dim, 0, max(count - 1, 0))
-    return (left + right) * widths / 2
+    return (left + right) * widths
+
+
+def _scaled(result, number):
+    """Times a number, which torch records in a form of its own."""
+    return _C.name_node(result * number, "MulBackward1")
+
+
+def _halved(result):
+    return _C.name_node(result / 2, "DivBackward1")
 
 
 def _only_one(name, x, dx):
@@ -57,8 +66,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
         return _C.full(tuple(sizes), 0, y.dtype, y.device)
     if x is None and y.dtype != _C.bool:  # panels of one width: all samples but half of the first and last
         ends = y.select(dim, 0) + y.select(dim, -1)
-        return (y.sum(dim) - ends * 0.5) * (1 if dx is None else dx)
-    return _panels("trapezoid", y, x, 1 if dx is None else dx, dim).sum(dim)
+        return _scaled(y.sum(dim) - _scaled(ends, 0.5), 1 if dx is None else dx)
+    return _halved(_panels("trapezoid", y, x, 1, dim).sum(dim))
 
 
 @function
@@ -72,7 +81,8 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     if y.dim() == 0:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, y.dim())
-    return _panels("cumulative_trapezoid", y, x, 1 if dx is None else dx, dim).cumsum(dim)
+    result = _panels("cumulative_trapezoid", y, x, 1 if dx is None else dx, dim).cumsum(dim)
+    return result if x is None else _halved(result)
 
 
 def _slope_even(y, h, dim, edge_order):

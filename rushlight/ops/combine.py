@@ -140,7 +140,7 @@ def _two_dims(t):
 
 
 def _three_dims(t):
-    return _two_dims(t).unsqueeze(-1) if t.dim() < 3 else t
+    return t.reshape(1, 1, 1) if t.dim() == 0 else _two_dims(t).unsqueeze(-1) if t.dim() < 3 else t
 
 
 @function
@@ -360,7 +360,8 @@ def combinations(input, r=2, with_replacement=False):
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.numel()), r))
     index = _C.from_data(rows, _C.int64, None) if rows else _C.empty((0, r), _C.int64, None)
-    return ops.index(input, (index.to(input.device),))
+    index = index.to(input.device)
+    return stack([ops.index(input, (column,)) for column in index.unbind(1)], 1)
 
 
 # ---- apart

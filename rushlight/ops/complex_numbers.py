@@ -43,7 +43,11 @@ def conj_physical(input, *, out=None):
 @method
 def conj_physical_(self):
     """In-place version of conj_physical."""
-    return _C.in_place(ops.conj, self) if self.is_complex() else self
+    if self.is_complex():
+        return _C.in_place(ops.conj, self)
+    # Nothing to do, but torch records it all the same.
+    recorded = self.requires_grad and _C.is_grad_enabled()
+    return _C.name_node(_C.in_place(ops.mul, self, 1), "ConjPhysicalBackward1") if recorded else self
 
 
 @public

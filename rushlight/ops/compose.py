@@ -368,8 +368,10 @@ def corrcoef(input):
     if c.dim() == 0:
         return c / c
     scale = ops.sqrt(FUNCTIONS["real"](ops.diagonal(c, 0, 0, 1)))
-    c = c / scale.unsqueeze(1) / scale.unsqueeze(0)
-    return c if c.is_complex() else c.clamp(-1, 1)
+    c = c / scale.reshape(-1, 1) / scale.reshape(1, -1)
+    if not c.is_complex():
+        return c.clamp(-1, 1)
+    return FUNCTIONS["complex"](c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
 
 
 def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
@@ -407,6 +409,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     else:
         last = _C.full((1,), lines.size(-1) - 1, _C.int64, input.device)
     rank = flat * last.to(input.dtype)
+    if not ignore_nan:  # NaN is sorted behind everything else
+        rank = ops.where(nan.any(-1, keepdim=True), float(lines.size(-1) - 1), rank)
     low, high = ops.floor(rank), ops.ceil(rank)
     if interpolation == "lower":
         rank = low
@@ -424,12 +428,11 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         result = FUNCTIONS["lerp"](below, above, (rank - low.to(rank.dtype)).expand(target))
     else:
         result = below
-    missing = nan.all(-1, keepdim=True) if ignore_nan else nan.any(-1, keepdim=True)
-    result = ops.where(missing, float("nan"), result)
-    result = result.movedim(-1, 0)  # one leading entry per q
     if keepdim:
-        result = result.reshape(flat.numel(), *kept)
-    return result.squeeze(0) if q.dim() == 0 else result
+        result = result.reshape(*kept, flat.numel())
+    if q.dim():  # one leading entry per q
+        result = result.unsqueeze_(0).transpose_(0, -1)
+    return result.squeeze_(-1)
 
 
 @public

@@ -117,14 +117,19 @@ def transform(x, dims, norm, forward):
     scale = scale_of(norm, math.prod(x.shape[d] for d in dims), forward)
     if x.dtype.is_complex or not dims:
         return ops.fft_c2c(promoted(x, True), dims, scale, forward)
-    return ops.fft_r2c(x, dims, scale, forward, False)
+    if len(dims) == 1 and not forward:  # as torch has it, a view that reads as the conjugate
+        return FUNCTIONS["conj"](ops.fft_r2c(x, dims, scale, True, False))
+    result = ops.fft_r2c(x, dims, scale, forward, False)
+    return result if len(dims) == 1 else _C.name_node(result, "FftC2CBackward0")
 
 
 def half_spectrum(x, dims, norm, forward):
     """Of a real x, the first half of the spectrum along the last of dims."""
     scale = scale_of(norm, math.prod(x.shape[d] for d in dims), forward)
-    if forward or len(dims) == 1:
-        return ops.fft_r2c(x, dims, scale, forward, True)
+    if forward:
+        return ops.fft_r2c(x, dims, scale, True, True)
+    if len(dims) == 1:
+        return FUNCTIONS["conj"](ops.fft_r2c(x, dims, scale, True, True))
     # Two steps leave the result in torch's order of memory.
     return ops.fft_c2c(ops.fft_r2c(x, dims[-1:], scale, forward, True), dims[:-1], 1.0, forward)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.ops._public import (
+    FUNCTIONS,
     SAME_DTYPE,
     Tensor,
     function,
@@ -751,6 +752,20 @@ def _replaced(input, src, view):
     return whole
 
 
+def _scattered(input, src, view):
+    """_replaced, as one node if it is recorded."""
+    recorded = _C.is_grad_enabled() and (input.requires_grad or src.requires_grad)
+    if not recorded or _C.dispatches(input) or input.dtype != src.dtype or input.device.type == "meta":
+        return _replaced(input, src, view)
+    layout = input.stride()
+    dense = ops.clone(input) if any(stride == 0 for stride in layout) else input
+    part = view(dense.detach())
+    if part.shape != src.shape or FUNCTIONS["empty_like"](dense).stride() != dense.stride():
+        return _replaced(input, src, view)
+    offset = part.storage_offset() - dense.storage_offset()
+    return ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+
+
 @public
 def select_scatter(input, src, dim, index):
     """A copy of `input` with input.select(dim, index) replaced by `src`.
@@ -759,7 +774,7 @@ def select_scatter(input, src, dim, index):
     tensor([[0., 0.],
             [1., 1.]])
     """
-    return _replaced(input, src, lambda x: ops.select(x, dim, index))
+    return _scattered(input, src, lambda x: ops.select(x, dim, index))
 
 
 @public
@@ -769,7 +784,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     >>> rushlight.slice_scatter(rushlight.zeros(4), rushlight.ones(2), 0, 1, 3)
     tensor([0., 1., 1., 0.])
     """
-    result = _replaced(input, src, lambda x: ops.slice(x, dim, start, end, step))
+    result = _scattered(input, src, lambda x: ops.slice(x, dim, start, end, step))
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
@@ -781,7 +796,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return _replaced(input, src, lambda x: ops.diagonal(x, offset, dim1, dim2))
+    return _scattered(input, src, lambda x: ops.diagonal(x, offset, dim1, dim2))
 
 
 @public
@@ -791,4 +806,4 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     >>> rushlight.as_strided_scatter(rushlight.zeros(4), rushlight.ones(2), (2,), (2,), 1)
     tensor([0., 1., 0., 1.])
     """
-    return _replaced(input, src, lambda x: x.as_strided(size, stride, storage_offset))
+    return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset))

@@ -234,8 +234,10 @@ def lu(A, *, pivot=True, out=None):
             [0., 1.]])
     """
     _pivoting(pivot)
+    since = _C.next_sequence()
     LU, pivots, _ = ops.linalg_lu_factor(A, "linalg.lu", None)
-    return several("linalg_lu", unpack_lu(LU, pivots), out)
+    result = _C.name_node(unpack_lu(LU, pivots), "LinalgLuBackward0", since)
+    return several("linalg_lu", result, out)
 
 
 @_linalg
@@ -436,10 +438,11 @@ def matrix_power(input, n, *, out=None):
         unit = eye_like(input, input.shape[-1])
         result = input.clone(memory_format=contiguous_format)
         return finish(result.copy_(unit), out)
-    if n < 0:
+    inverted = n < 0
+    if inverted:
         input, n = ops.linalg_inv(input, "linalg.inv")[0], -n
     if n == 1:
-        return finish(input.clone(memory_format=contiguous_format), out)
+        return finish(input if inverted else input.clone(memory_format=contiguous_format), out)
     if n == 3:
         return finish(_C.matmul(_C.matmul(input, input), input), out)
     result, power = None, input

@@ -39,8 +39,10 @@ def _singular_values(x, dim):
 
 def _kept(result, dim, keepdim):
     if keepdim:
-        for d in sorted(dim):
-            result = result.unsqueeze(d)
+        result = result.unsqueeze(-1).unsqueeze(-1)
+        rest = iter(range(result.ndim - 2))
+        last = iter((result.ndim - 2, result.ndim - 1))
+        result = result.permute([next(last if d in dim else rest) for d in range(result.ndim)])
     return result
 
 
@@ -104,12 +106,13 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
         return finish(_kept(result, dim, keepdim), out)
     if abs(ord) != 1:
         rows, cols = cols, rows
-    sums = vector_norm(x, 1, rows, True)
-    if not x.shape[cols] and ord > 0:
-        result = sums.sum(cols, True)
+    sums = vector_norm(x, 1, rows, keepdim)
+    cols -= not keepdim and rows < cols
+    if not sums.shape[cols] and ord > 0:
+        result = sums.sum(cols, keepdim)
     else:
-        result = sums.amax(cols, True) if ord > 0 else sums.amin(cols, True)
-    return finish(result if keepdim else result.squeeze(dim), out)
+        result = sums.amax(cols, keepdim) if ord > 0 else sums.amin(cols, keepdim)
+    return finish(result, out)
 
 
 @_linalg

@@ -215,7 +215,7 @@ def _batch_norm_second(g_dx, g_dw, g_db, g, x, mean, rstd, weight, eps, training
 
 derivative("native_layer_norm", _layer_norm_gradient)
 derivative("native_layer_norm_backward", _layer_norm_second, undefined=True)
-derivative("rms_norm", _rms_norm_gradient, node="FusedRmsNormBackward0")
+derivative("rms_norm", _rms_norm_gradient, node="MulBackward0")
 derivative("rms_norm_backward", _rms_norm_second, undefined=True, node="FusedRmsNormBackwardBackward0")
 derivative("native_group_norm", _group_norm_gradient, undefined=True)
 derivative("native_group_norm_backward", _group_norm_second, undefined=True)

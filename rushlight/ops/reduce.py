@@ -618,7 +618,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
-        result = ops.clone(input)
+        result = _C.in_place(ops.copy, FUNCTIONS["zeros_like"](input), input)
         if out is None:
             return result
         return write_out(out, result, exact="expected scalar_type {result} but found {out}")

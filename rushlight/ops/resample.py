@@ -24,9 +24,9 @@ for _name, _node in {
     "upsample_bilinear2d_aa": "UpsampleBilinear2DAaBackward0",
     "upsample_bicubic2d_aa": "UpsampleBicubic2DAaBackward0",
     "upsample_lanczos2d_aa": "UpsampleLanczos2DAaBackward0",
-    "circular_pad1d": "CopySlices",
-    "circular_pad2d": "CopySlices",
-    "circular_pad3d": "CopySlices",
+    "circular_pad1d": "torch::autograd::CopySlices",
+    "circular_pad2d": "torch::autograd::CopySlices",
+    "circular_pad3d": "torch::autograd::CopySlices",
 }.items():
     linear_map(_name, _node)
 for _dims in (1, 2, 3):

@@ -130,7 +130,10 @@ def sum_to_size(self, *size):
     if not fits:
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(self.shape)}}}.")
     summed = [d for d in range(self.dim()) if d < extra or (wanted[d - extra] == 1 != self.size(d))]
-    return self.sum(summed, keepdim=True).reshape(wanted) if summed else self
+    if not summed:
+        return self
+    result = self.sum(summed, keepdim=True)
+    return result.reshape(wanted) if extra else result
 
 
 @function

@@ -49,7 +49,9 @@ derivative("entr", x=lambda g, x: g * (-ops.log(x) - 1), node="SpecialEntrBackwa
 derivative(
     "erfcx", x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), node="SpecialErfcxBackward0"
 )
-derivative("ndtr", x=lambda g, x: g * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
+derivative(
+    "ndtr", x=lambda g, x: g * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)), node="MulBackward1"
+)
 derivative(
     "log_ndtr",
     x=lambda g, x: g / ops.erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),

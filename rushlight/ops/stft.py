@@ -129,7 +129,10 @@ def stft(
         f"expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
         f"{list(window.shape) if window is not None else []}",
     )
-    frames = ops.unfold(input, input.ndim - 1, n_fft, hop_length)
+    single = input.ndim == 1
+    if single:
+        input = input.unsqueeze(0)
+    frames = ops.unfold(input, 1, n_fft, hop_length)
     if window is not None or win_length < n_fft:
         frames = frames * _window(window, n_fft, win_length, input.dtype, input.device)
     norm = "ortho" if normalized else None
@@ -142,14 +145,17 @@ def stft(
         result = fft.half_spectrum(fft.promoted(frames, False), last, norm, True)
     else:
         result = fft.transform(fft.promoted(frames, False), last, norm, True)
-    result = result.mT
+    result = result.transpose_(-1, -2)
+    if single:
+        result = result.squeeze_(0)
     return result if return_complex else ops.view_as_real(result)
 
 
 def _overlap_added(frames, hop_length, total):
     """The sum of frames that begin every hop_length points."""
     shape = (*frames.shape[:-2], total)
-    return _unfold_backward(frames, shape, len(shape) - 1, frames.shape[-1], hop_length)
+    added = _unfold_backward(frames, shape, len(shape) - 1, frames.shape[-1], hop_length)
+    return _C.name_node(added, "UnfoldBackwardBackward0")
 
 
 @public
@@ -223,7 +229,8 @@ def istft(
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
     real = input.real.dtype
     norm = "ortho" if normalized else None
-    spectrum = input.mT
+    single = input.ndim == 2
+    spectrum = (input.unsqueeze(0) if single else input).mT
     last = (spectrum.ndim - 1,)
     if return_complex:
         frames = fft.transform(spectrum, last, norm, False)
@@ -257,4 +264,4 @@ def istft(
             "the tail. Please check your center and hop_length settings."
         )
         signal = FUNCTIONS["cat"]((signal, signal.new_zeros((*signal.shape[:-1], end - total))), -1)
-    return signal
+    return signal.squeeze(0) if single else signal

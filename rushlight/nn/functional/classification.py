@@ -133,7 +133,9 @@ def cross_entropy(
         spread = spread.sum() / share.sum()
     else:
         spread = reduced(spread, reduction)
-    return (1 - label_smoothing) * loss + label_smoothing / classes * spread
+    shares = (1 - label_smoothing, loss), (label_smoothing / classes, spread)
+    hard, soft = (_C.name_node(each * share, "MulBackward1") for share, each in shares)
+    return hard + soft
 
 
 def _along(weight, dim, ndim):
@@ -157,13 +159,14 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
         )
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    loss = -input.log_softmax(dim) * target
+    loss = input.log_softmax(dim) * target
     if weight is not None:
         loss = loss * _along(weight, dim, input.dim())
-    loss = loss.sum(dim)
+    loss = -(loss.sum(dim) if reduction == "none" else loss.sum())
     if reduction == "mean":
-        return loss.sum() / (input.numel() / classes) if input.numel() else loss.sum() / 0.0
-    return reduced(loss, reduction)
+        count = input.numel() / classes if input.numel() else 0.0
+        return _C.name_node(loss / count, "DivBackward1")
+    return loss
 
 
 def _require_full_precision(function, kernel, input):

@@ -66,7 +66,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
     cosine = (input1 * input2).sum(dim) / squares.sqrt()
     loss = rushlight.where(target == 1, 1 - cosine, 0) + rushlight.where(
-        target == -1, (cosine - margin).clamp(min=0), 0
+        target == -1, (cosine - margin).clamp_min(0), 0
     )
     return reduced(loss, reduction)
 
@@ -86,7 +86,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + float(margin)).clamp(min=0), reduction)
+    return reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 def _check_triplet(anchor, positive, negative, margin):
@@ -105,7 +105,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
     far = distance(anchor, negative)
     if swap:
         far = rushlight.minimum(far, distance(positive, negative))
-    return reduced((margin + near - far).clamp(min=0), reduction)
+    return reduced((margin + near - far).clamp_min(0), reduction)
 
 
 @functional

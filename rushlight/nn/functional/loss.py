@@ -301,7 +301,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("hinge_embedding_loss", input)
-    apart = rushlight.where(target != 1, (margin - input).to(input.dtype).clamp(min=0), 0)
+    apart = rushlight.where(target != 1, (margin - input).to(input.dtype).clamp_min(0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 
