@@ -3,7 +3,9 @@
 import collections
 import itertools
 import os
+import sys
 import time
+import types
 
 import numpy
 import pytest
@@ -175,3 +177,31 @@ def test_contradictions_are_refused(options):
     loader = DataLoader(Squares())
     with pytest.raises(ValueError, match="should not be set after DataLoader is initialized"):
         loader.batch_size = 3
+
+
+def test_how_a_worker_ended_is_told():
+    class Dies(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            os._exit(3)
+
+    with pytest.raises(RuntimeError, match="exited unexpectedly") as caught:
+        list(torch.utils.data.DataLoader(Dies(), num_workers=1))
+    assert "with exit code 3" in str(caught.value.__cause__)
+
+
+def test_films_are_read_from_a_complete_file(monkeypatch):
+    from rushlight.utils.data.datapipes.utils import decoder
+
+    def read(path):
+        with open(path, "rb") as file:
+            return path.rpartition(".")[2], file.read()
+
+    films = types.SimpleNamespace(io=types.SimpleNamespace(read_video=read))
+    monkeypatch.setitem(sys.modules, "torchvision", films)
+    monkeypatch.setitem(sys.modules, "torchvision.io", films.io)
+    monkeypatch.setitem(sys.modules, "torchaudio", types.SimpleNamespace(load=read))
+    assert decoder.videohandler("mp4", b"film") == ("mp4", b"film")
+    assert decoder.audiohandler("wav", b"sound") == ("wav", b"sound")

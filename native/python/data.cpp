@@ -82,7 +82,10 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   Scalar s;
   if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
     if (PyUnicode_Check(data) || PyBytes_Check(data)) {
-      if (depth == 0) failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+      // The shape is taken from first elements: a first one that is text has too many dimensions.
+      if (depth == 0 || found.dtype >= 0) {
+        failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+      }
       failf(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(data)->tp_name);
     }
     failf(PyExc_RuntimeError, "Could not infer dtype of %s", Py_TYPE(data)->tp_name);

@@ -346,18 +346,26 @@ def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
         _elsewhere(kind, "unsupported scalarType")[1] = dtype
 
 
+def _deprecated(old: str, new: str) -> None:
+    text = f"torch.{old} is deprecated. Please use torch.{new} instead."
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+
+
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Switches autocast of this thread on or off, for good."""
+    _deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def set_autocast_cpu_dtype(dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses on the CPU."""
+    _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     _state.dtype = dtype
 
 
 def set_autocast_gpu_dtype(dtype: _C.dtype) -> None:
     """Chooses the dtype autocast would use on a GPU."""
+    _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
@@ -380,16 +388,19 @@ def autocast_decrement_nesting() -> int:
 
 def is_autocast_cpu_enabled() -> bool:
     """Whether autocast is on in this thread."""
+    _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return _state.enabled
 
 
 def get_autocast_cpu_dtype() -> _C.dtype:
     """The dtype autocast uses on the CPU."""
+    _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return _state.dtype
 
 
 def get_autocast_gpu_dtype() -> _C.dtype:
     """The dtype autocast would use on a GPU."""
+    _deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
@@ -427,6 +438,8 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
 
 def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
     """Decorates `backward` of an autograd.Function: it runs under the autocast state of its forward."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
     backward: Callable = bwd

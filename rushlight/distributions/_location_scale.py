@@ -425,12 +425,19 @@ class GeneralizedPareto(Distribution):
         general = -(1 / c + 1) * rushlight.log1p(c * z)
         return rushlight.where(self._is_exponential(), -z, general) - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def log_survival_function(self, value: Any) -> Any:
+        """The logarithm of the probability of more than `value`."""
         self._validate_sample(value)
         z = (value - self.loc) / self.scale
         c = self._safe_concentration()
-        survival = rushlight.where(self._is_exponential(), -z, -rushlight.log1p(c * z) / c).exp()
-        return 1 - survival
+        return rushlight.where(self._is_exponential(), -z, -rushlight.log1p(c * z) / c)
+
+    def log_cdf(self, value: Any) -> Any:
+        """The logarithm of the probability of at most `value`."""
+        return rushlight.log1p(-self.log_survival_function(value).exp())
+
+    def cdf(self, value: Any) -> Any:
+        return 1 - self.log_survival_function(value).exp()
 
     def icdf(self, value: Any) -> Any:
         c = self._safe_concentration()

@@ -3,6 +3,7 @@
 import sys
 
 from rushlight.nn import (
+    _functions,
     _tuples,
     activation,
     adaptive,
@@ -67,3 +68,4 @@ for _family in _FAMILIES:
     __all__ += [_layer for _layer in _family.__all__ if isinstance(globals()[_layer], type)]
 
 sys.modules[f"{__name__}.utils"] = utils = _tuples
+sys.modules[f"{__name__}._functions"] = _functions

@@ -20,7 +20,7 @@ _FUNCTIONS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": 
 def _autocasts():
     """Whether autocast is on, without importing it."""
     mode = sys.modules.get("rushlight.amp.autocast_mode")
-    return mode is not None and mode.is_autocast_cpu_enabled()
+    return mode is not None and mode.is_autocast_enabled("cpu")
 
 
 class RNNBase(Module):

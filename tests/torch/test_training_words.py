@@ -11,18 +11,23 @@ import rushlight
 pytestmark = pytest.mark.torch
 
 SETUP = """
-import io, os, pickle, zipfile
+import io, os, pickle, subprocess, zipfile
 import torch
 import torch.distributions as D
 import torch.distributions.transforms as T
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.nn.modules._functions
 import torch.optim as O
+import torch.optim._multi_tensor as M
+import torch.utils.data._utils as U
 import torch.serialization as S
 from torch import tensor as t
 from torch.distributions import constraints
 from torch.nn.utils import parametrizations as P, parametrize, prune, rnn
 from torch.optim import lr_scheduler as L
+from torch.utils.data import default_collate
+from torch.utils.data.backward_compatibility import worker_init_fn
 
 class Halved(nn.Module):
     def forward(self, x):
@@ -60,6 +65,22 @@ def records(version=None):
 
 def nbytes(tensor):
     return tensor.untyped_storage().nbytes()
+
+x4 = torch.arange(12.0).view(1, 3, 2, 2).requires_grad_()
+
+def ended(command):
+    # What is said of a worker that ran this.
+    handling = U.signal_handling
+    process = subprocess.Popen(["sh", "-c", command])
+    handling._set_worker_pids(7, (process.pid,))
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        handling._error_if_any_worker_fails()
+    except RuntimeError as error:
+        return str(error).replace(str(process.pid), "PID")
+    finally:
+        handling._remove_worker_pids(7)
+        process.wait()
 
 def resumed(make):
     def fresh():
@@ -122,6 +143,25 @@ records(7)
 torch._C.PyTorchFileReader("nowhere")
 torch._C.PyTorchFileReader(changed("", None)).get_record("nothing")
 nbytes(torch._C.PyTorchFileReader(changed("", None)).get_storage_from_record("data/0", 4, torch.float32))
+D.GeneralizedPareto(0.0, t([1.0, 2.0]), t([0.5, 0.0])).log_cdf(t([1.0, 2.0]))
+D.GeneralizedPareto(0.0, t([1.0, 2.0]), t([0.5, 0.0])).log_survival_function(t([1.0, 2.0]))
+U.worker.WorkerInfo(id=1, num_workers=2, seed=3, dataset=4)
+setattr(U.worker.WorkerInfo(id=1, num_workers=2, seed=3, dataset=4), "id", 5)
+default_collate([1, "a"])
+torch.tensor([[1], "a"])
+torch.tensor(["a", 1])
+U.signal_handling._set_worker_pids(1, [2])
+U.signal_handling._remove_worker_pids(99)
+ended("exit 0"), ended("exit 3"), ended("kill -9 $$")
+worker_init_fn(0)
+torch.nn.modules._functions.BackwardHookFunction.apply(torch.ones(1, requires_grad=True), torch.ones(1))
+torch.nn.modules._functions.CrossMapLRN2d.apply(x4, 3, 0.1, 0.75, 1)
+M.AdamW(nn.Linear(1, 1).parameters()).defaults["foreach"]
+torch.amp.custom_bwd(len, device_type=5)
+torch.get_autocast_cpu_dtype()
+torch.set_autocast_cpu_enabled(False)
+torch.is_autocast_cpu_enabled()
+torch.get_autocast_gpu_dtype()
 cast(torch.linalg.pinv, torch.eye(2))
 cast(torch.pinverse, torch.eye(2))
 uncast(torch.eye(2))

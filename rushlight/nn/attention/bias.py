@@ -74,13 +74,12 @@ class CausalBias(Tensor):
         attn_mask: CausalBias,
         dropout_p: float = 0.0,
         is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
+        **options: Any,
     ) -> Tensor:
         """Attention with this mask."""
         if is_causal:
             raise ValueError("CausalBias should not be used with causal=True")
-        options: dict[str, Any] = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
+        options["dropout_p"] = dropout_p
         if attn_mask.seq_len_q == attn_mask.seq_len_kv or attn_mask.variant == CausalVariant.UPPER_LEFT:
             return scaled_dot_product_attention(query, key, value, None, is_causal=True, **options)
         return scaled_dot_product_attention(

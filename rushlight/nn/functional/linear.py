@@ -44,7 +44,7 @@ def bilinear(input1, input2, weight, bias=None):
     batch = input1.shape[:-1]
     n, (k, i, j) = math.prod(batch), weight.shape
     # (N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too.
-    with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_cpu_enabled() else nullcontext():
+    with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_enabled("cpu") else nullcontext():
         rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
         result = rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)
     return result if bias is None else result + bias

@@ -22,6 +22,7 @@ from rushlight import _C
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _utils
 from rushlight.utils.data._utils.collate import default_collate, default_convert
+from rushlight.utils.data._utils.signal_handling import how_it_ended
 from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
 from rushlight.utils.data.datapipes.datapipe import (
     IterDataPipe,
@@ -407,9 +408,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             dead = [sentinels[sentinel] for sentinel in sentinels if sentinel in ready]
             dead = [number for number in dead if self._results[number].empty()]
             if dead:
-                pids = ", ".join(str(self._workers[number].pid) for number in dead)
+                workers = [self._workers[number] for number in dead]
+                pids = ", ".join(str(worker.pid) for worker in workers)
+                workers[0].join(1)
+                cause = how_it_ended(workers[0].pid, workers[0].exitcode or 0)
                 self._shutdown_workers()
-                raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
+                raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from (
+                    None if cause is None else RuntimeError(cause)
+                )
             if deadline is not None and time.monotonic() >= deadline:
                 self._shutdown_workers()
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")

@@ -26,20 +26,16 @@ SHARED_BYTES = 1 << 19  # tensors of at least this size are shared; a copy of sm
 _worker_info: WorkerInfo | None = None
 
 
+@dataclass(frozen=True)
 class WorkerInfo:
     """What a worker process knows about itself: `id`, `num_workers`, `seed` and its copy of `dataset`."""
 
-    def __init__(self, **entries: Any) -> None:
-        self.__dict__.update(entries)
-        self._names = tuple(entries)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "_names" in self.__dict__:
-            raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
-        super().__setattr__(name, value)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in self._names)})"
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None  # of workers that are threads: there are none
+    worker_method: str = "multiprocessing"
 
 
 def get_worker_info() -> Any:

@@ -150,11 +150,7 @@ def videohandler(extension: str, data: Any) -> Any:
         import torchvision.io
     except ImportError as error:
         raise _missing("torchvision", "video") from error
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, f"file.{extension}")
-        with open(path, "wb") as file:
-            file.write(data)
-            return torchvision.io.read_video(path)
+    return _from_file(torchvision.io.read_video, extension, data)
 
 
 def audiohandler(extension: str, data: Any) -> Any:
@@ -165,11 +161,16 @@ def audiohandler(extension: str, data: Any) -> Any:
         import torchaudio
     except ImportError as error:
         raise _missing("torchaudio", "audio") from error
+    return _from_file(torchaudio.load, extension, data)
+
+
+def _from_file(read: Callable[[str], Any], extension: str, data: bytes) -> Any:
+    """What a library reads that wants the name of a file."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, f"file.{extension}")
         with open(path, "wb") as file:
             file.write(data)
-            return torchaudio.load(path)
+        return read(path)
 
 
 class MatHandler:
