@@ -53,7 +53,9 @@ def from_numpy(ndarray):
     import numpy
 
     if not isinstance(ndarray, numpy.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        kind = type(ndarray)
+        place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        raise TypeError(f"expected np.ndarray (got {place}{kind.__name__})")
     tensor, writable = _shared(ndarray)
     global _warned
     if not writable and not _warned:
@@ -68,11 +70,7 @@ def from_array(data: Any) -> Tensor:
 
     loaded = sys.modules.get("numpy")
     if loaded is not None and isinstance(data, (loaded.ndarray, loaded.generic)):
-        return (
-            _shared(loaded.asarray(data))[0]
-            if data.dtype.kind in "fciub"
-            else _C.from_data(data.tolist(), None, None)
-        )
+        return _shared(loaded.asarray(data))[0]
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__"):
         return from_dlpack(data)
     import numpy
@@ -118,8 +116,7 @@ def _array(self, dtype=None, copy=None):
 
 def _array_wrap(self, array, context=None, return_scalar=False):
     if array.dtype == bool:
-        array = array.astype("uint8")
-        return from_numpy(array).bool()
+        array = array.astype("uint8")  # as torch, whose programs may count on numbers
     return from_numpy(array) if array.ndim else _C.from_data(array.item(), None, None)
 
 
@@ -160,13 +157,21 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
 
 
 @function
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+def frombuffer(buffer, *, dtype=None, count=-1, offset=0, requires_grad=False):
     """A 1-dim tensor on the memory of a buffer, from `offset` bytes on.
 
     >>> rushlight.frombuffer(bytearray(b"ab"), dtype=rushlight.uint8)
     tensor([97, 98], dtype=torch.uint8)
     """
-    whole, writable = _C.from_buffer(memoryview(buffer).cast("B"))
+    if dtype is None:
+        raise TypeError('frombuffer() missing 1 required positional arguments: "dtype"')
+    try:
+        data = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    whole, writable = _C.from_buffer(data)
     size, item = whole.numel(), dtype.itemsize
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
@@ -190,7 +195,15 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     global _warned
     if not writable and not _warned:
         _warned = True
-        warnings.warn(_READ_ONLY.replace("NumPy array", "buffer").replace("array", "buffer"), stacklevel=3)
+        warnings.warn(
+            _READ_ONLY.replace("NumPy array", "buffer")
+            .replace("array", "buffer")
+            .replace(
+                "writing to this tensor will result in undefined behavior",
+                "you can write to the underlying (supposedly non-writable) buffer using the tensor",
+            ),
+            stacklevel=3,
+        )
     part = whole[offset : offset + count * item]
     result = _C.detach(part.clone() if offset % item else part)
     result = _C.view_dtype(result, dtype)

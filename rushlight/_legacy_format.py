@@ -116,7 +116,7 @@ class _Deferred:
             _, offset, size = view
             begin, end = offset * dtype.itemsize, (offset + size) * dtype.itemsize
             storage = UntypedStorage._of(storage._all()[begin:end].clone())
-        return TypedStorage(wrap_storage=storage, dtype=dtype)
+        return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
     def read(self, file: Any, key: Any) -> None:
         from rushlight.serialization import memory_of
@@ -178,12 +178,14 @@ def _load_tar(file: Any, map_location: Any, make: Callable) -> Any:
             memory = UntypedStorage(count * dtype.itemsize)
             if count:
                 memory_of(memory)[:] = stream.read(memory.nbytes())
-            storages[key] = TypedStorage(wrap_storage=restore(memory, location), dtype=dtype)
+            storages[key] = TypedStorage(wrap_storage=restore(memory, location), dtype=dtype, _internal=True)
         for target, root, offset, size in make(stream, _no_storages).load() or ():
             whole = storages[root]
             item = whole.dtype.itemsize
             part = whole._untyped_storage._all()[offset * item : (offset + size) * item]
-            storages[target] = TypedStorage(wrap_storage=UntypedStorage._of(part.clone()), dtype=whole.dtype)
+            storages[target] = TypedStorage(
+                wrap_storage=UntypedStorage._of(part.clone()), dtype=whole.dtype, _internal=True
+            )
 
         stream = member("tensors")
         for _ in range(make(stream, _no_storages).load()):

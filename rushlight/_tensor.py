@@ -10,7 +10,15 @@ from rushlight._warn import warn
 from rushlight.ops import create
 from rushlight.ops._node_names import name_composed
 from rushlight.ops._public import attribute, method, public
-from rushlight.ops.layout import arranged, contiguous_format, preserve_format
+from rushlight.ops.layout import (
+    arranged,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    is_arranged,
+    preserve_format,
+    strides_in,
+)
 
 Tensor = _C.Tensor
 
@@ -539,11 +547,6 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
     return arranged(_to(self, None, "cuda" if device is None else device), memory_format)
 
 
-def _check_row_major(memory_format: Any) -> None:
-    if memory_format not in (None, contiguous_format, preserve_format):
-        raise NotImplementedError(f"resizing in place to memory_format={memory_format} is not implemented")
-
-
 def _resize(self, size):
     if not create.deterministic or self.device.type == "meta":
         return _C.resize(self, size)
@@ -555,6 +558,16 @@ def _resize(self, size):
     return self
 
 
+def _resize_arranged(self, size, chosen):
+    if chosen is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    strides = None if chosen is None or min(size, default=0) < 0 else strides_in(size, chosen)
+    self = _resize(self, size)
+    if strides is not None and self.stride() != strides:
+        self.as_strided_(size, strides)
+    return self
+
+
 @method
 def resize_(self, *size, memory_format=None):
     """Changes the sizes in place; new elements are uninitialised.
@@ -562,10 +575,9 @@ def resize_(self, *size, memory_format=None):
     >>> rushlight.ones(4).resize_(2).shape
     torch.Size([2])
     """
-    _check_row_major(memory_format)
     from rushlight.ops._public import dims
 
-    return _resize(self, dims(size))
+    return _resize_arranged(self, dims(size), memory_format)
 
 
 @public
@@ -575,8 +587,12 @@ def resize_as_(input, the_template, memory_format=None):
     >>> rushlight.ones(6).resize_as_(rushlight.zeros(2, 3)).shape
     torch.Size([2, 3])
     """
-    _check_row_major(memory_format)
-    return _resize(input, the_template.shape)
+    if memory_format is preserve_format:
+        last = (f for f in (channels_last, channels_last_3d) if is_arranged(the_template, f))
+        memory_format = (
+            contiguous_format if is_arranged(the_template, None) else next(last, contiguous_format)
+        )
+    return _resize_arranged(input, the_template.shape, memory_format)
 
 
 @method

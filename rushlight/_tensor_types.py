@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.ops._public import C_NAMES, dims, method
+from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method
 
 Tensor = _C.Tensor
 
@@ -65,6 +65,11 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     if type(data).__name__ == "Size":
         return _C.empty(tuple(data), dtype, device)
     if type(data).__name__ in ("TypedStorage", "UntypedStorage"):
+        if getattr(data, "dtype", dtype) != dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {_TYPE_NAMES[dtype]} or an UntypedStorage, but got type "
+                f"{_TYPE_NAMES[data.dtype]} for argument 1 'storage'"
+            )
         return _C.empty((0,), dtype, device).set_(data)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")

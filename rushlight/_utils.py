@@ -52,7 +52,7 @@ def _rebuild_tensor_v3(
     metadata: dict | None = None,
 ) -> _C.Tensor:
     """The same on an untyped storage, with the dtype given."""
-    typed = TypedStorage(wrap_storage=storage._untyped_storage, dtype=dtype)
+    typed = TypedStorage(wrap_storage=storage._untyped_storage, dtype=dtype, _internal=True)
     return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
 
 

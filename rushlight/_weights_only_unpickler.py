@@ -48,7 +48,7 @@ class StorageType:
     """Stands for a storage class in a checkpoint: only its dtype matters."""
 
     def __init__(self, name: str) -> None:
-        self.dtype = LEGACY[name].dtype
+        self.dtype = LEGACY[name]._dtype
 
     def __str__(self) -> str:
         return f"StorageType(dtype={self.dtype})"

@@ -516,7 +516,7 @@ def storage_dtype(kind: Any) -> _C.dtype:
     """The dtype of a storage class of a checkpoint."""
     if kind is UntypedStorage:
         return _C.uint8
-    dtype = getattr(kind, "dtype", None)
+    dtype = getattr(kind, "_dtype", getattr(kind, "dtype", None))
     if not isinstance(dtype, _C.dtype):
         raise RuntimeError(f"the checkpoint has a storage of an unknown type {kind!r}")
     return dtype
@@ -544,7 +544,7 @@ def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> 
             storage = _read_storage(archive, f"data/{key}", count * dtype.itemsize, restore is _to_meta)
             if swap:
                 storage.byteswap(dtype)
-            loaded[key] = TypedStorage(wrap_storage=restore(storage, location), dtype=dtype)
+            loaded[key] = TypedStorage(wrap_storage=restore(storage, location), dtype=dtype, _internal=True)
         return loaded[key]
 
     return make(io.BytesIO(archive.read("data.pkl")), persistent_load).load()

@@ -6,7 +6,9 @@ and a dtype. Checkpoints are made of them (rushlight/serialization.py).
 
 from __future__ import annotations
 
+import functools
 import operator
+import types
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -253,22 +255,23 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
-        copies = memo.setdefault("rushlight.storages", {})
-        if self._cdata not in copies:
-            copies[self._cdata] = self.clone()
-        return copies[self._cdata]
+        key = ("storage", self.data_ptr() or id(self))  # as the copy of a tensor on it has it
+        if key not in memo:
+            memo[key] = self._all().clone(), self
+        return UntypedStorage._of(memo[key][0])
 
     def __reduce__(self) -> tuple:
         return _storage_from_bytes, (_C.to_bytes(self._all()),)
 
     def __repr__(self) -> str:
-        return f"{_rows(self)}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+        rows = _rows(self.device, self.tolist)
+        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
 
-def _rows(storage: Any) -> str:
-    if storage.device.type == "meta":
+def _rows(device: _C.device, tolist: Any) -> str:
+    if device.type == "meta":
         return "...\n"
-    return "\n".join(f" {value}" for value in storage.tolist() or [""]) + "\n"
+    return "\n".join(f" {value}" for value in tolist() or [""]) + "\n"
 
 
 def _check_size(size: int) -> None:
@@ -337,6 +340,8 @@ class TypedStorage:
         device: Any = None,
         _internal: bool = False,
     ) -> None:
+        if not _internal:
+            warn_of_typed_storage()
         if wrap_storage is not None:
             if args:
                 raise RuntimeError(
@@ -364,16 +369,21 @@ class TypedStorage:
         self._untyped_storage = UntypedStorage._of(elements)
 
     def _elements(self) -> _C.Tensor:
-        return _C.on_storage(self._untyped_storage._bytes, self.dtype, 0, (len(self),), (1,))
+        return _C.on_storage(self._untyped_storage._bytes, self.dtype, 0, (self._size(),), (1,))
+
+    def _size(self) -> int:
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
 
     def untyped(self) -> UntypedStorage:
         """The storage without the dtype."""
         return self._untyped_storage
 
     def __len__(self) -> int:
-        return self._untyped_storage.nbytes() // self.dtype.itemsize
+        return self._size()
 
-    size = __len__
+    def size(self) -> int:
+        """The number of elements."""
+        return self._size()
 
     def nbytes(self) -> int:
         """The number of bytes."""
@@ -428,9 +438,9 @@ class TypedStorage:
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
         """The first elements of a file, mapped into memory (see UntypedStorage.from_file)."""
-        dtype = getattr(cls, "dtype", None) or _C.get_default_dtype()
+        dtype = getattr(cls, "_dtype", None) or _C.get_default_dtype()
         untyped = UntypedStorage.from_file(filename, shared, size * dtype.itemsize)
-        return TypedStorage(wrap_storage=untyped, dtype=dtype)
+        return _typed_storage(untyped, dtype)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the memory is page-locked; it never is."""
@@ -447,20 +457,25 @@ class TypedStorage:
     def _pickle_storage_type(self) -> str:
         return STORAGE_NAMES[self.dtype]
 
-    pickle_storage_type = _pickle_storage_type
+    def pickle_storage_type(self) -> str:
+        """The old name of this type."""
+        return self._pickle_storage_type()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self._untyped_storage.nbytes()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         self._check_index(index)
-        at = index + len(self) if index < 0 else index
-        if not 0 <= at < len(self):
-            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        at = index + self._size() if index < 0 else index
+        if not 0 <= at < self._size():
+            raise IndexError(f"index {index} out of range for storage of size {self._size()}")
         return self._elements()[at].item()
 
     def _check_index(self, index: Any) -> None:
         if not isinstance(index, int):
-            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+            raise RuntimeError(f"can't index a <class 'torch.storage.TypedStorage'> with {type(index)}")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, slice):
@@ -468,7 +483,7 @@ class TypedStorage:
         self._elements()[index] = value
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
+        return iter(self._elements().tolist())
 
     def tolist(self) -> list:
         """The elements as Python numbers."""
@@ -481,25 +496,24 @@ class TypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
         """Overwrites the bytes with those of another storage, which must be as many."""
-        self._untyped_storage.copy_(source.untyped())
+        self._untyped_storage.copy_(getattr(source, "_untyped_storage", source))
         return self
 
     def clone(self) -> TypedStorage:
         """A copy."""
-        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+        return _typed_storage(self._untyped_storage.clone(), self.dtype)
 
-    def resize_(self, size: int) -> TypedStorage:
+    def resize_(self, size: int) -> None:
         """Makes room for this many elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
         """This storage on a GPU."""
-        return TypedStorage(wrap_storage=self._untyped_storage.cuda(device), dtype=self.dtype)
+        return _typed_storage(self._untyped_storage.cuda(device), self.dtype)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
         """This storage on another device."""
-        return TypedStorage(wrap_storage=self._untyped_storage.to(device=device), dtype=self.dtype)
+        return _typed_storage(self._untyped_storage.to(device=device), self.dtype)
 
     def cpu(self) -> TypedStorage:
         """This storage in the computer's main memory."""
@@ -512,21 +526,21 @@ class TypedStorage:
         if isinstance(dtype, str):
             dtype = getattr(rushlight, dtype.removeprefix("torch."))
         wanted = dtype if isinstance(dtype, _C.dtype) else dtype.dtype
-        return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(wanted)), dtype=wanted)
+        return _typed_storage(UntypedStorage._of(self._elements().to(wanted)), wanted)
 
     @classmethod
     def from_buffer(
         cls,
         buffer: Any,
         byte_order: str | None = None,
-        *,
-        dtype: _C.dtype | None = None,
         count: int = -1,
         offset: int = 0,
+        *,
+        dtype: _C.dtype | None = None,
         device: Any = None,
     ) -> TypedStorage:
         """A copy of the elements in a buffer, whose bytes are in 'little', 'big' or 'native' order."""
-        fixed = getattr(cls, "dtype", None)
+        fixed = getattr(cls, "_dtype", None)
         if fixed is not None and dtype is not None:
             raise RuntimeError(
                 "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
@@ -536,7 +550,7 @@ class TypedStorage:
         size = dtype.itemsize
         if byte_order is None and size > 1:
             raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
-        if byte_order not in (None, "little", "big", "native"):
+        if size > 1 and byte_order not in (None, "little", "big", "native"):
             raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
         try:
             data = memoryview(buffer).cast("B")
@@ -563,7 +577,7 @@ class TypedStorage:
 
         if size > 1 and byte_order not in ("native", sys.byteorder):
             storage.byteswap(dtype)
-        return TypedStorage(wrap_storage=storage, dtype=dtype)
+        return _typed_storage(storage, dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypedStorage) and self._cdata == other._cdata and self.dtype == other.dtype
@@ -575,20 +589,46 @@ class TypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
+        return _typed_storage(self._untyped_storage.__deepcopy__(memo), self.dtype)
 
     def __reduce__(self) -> tuple:
         return _typed_storage, (self._untyped_storage, self.dtype)
 
     def __repr__(self) -> str:
-        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
-        return f"{_rows(self)}[{kind} of size {len(self)}]"
+        device = self._untyped_storage.device
+        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={device})"
+        rows = _rows(device, self._elements().tolist if self._size() else list)
+        return f"{rows}[{kind} of size {self._size()}]"
+
+
+def _warning_first(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warn_of_typed_storage()
+        return function(*args, **kwargs)
+
+    return call
+
+
+# Every use of a typed storage says that it is on its way out; the package uses names with an underscore.
+for _name, _held in list(vars(TypedStorage).items()):
+    if isinstance(_held, property) and _name not in ("_cdata", "filename"):
+        setattr(TypedStorage, _name, property(_warning_first(_held.fget), doc=_held.__doc__))
+    elif isinstance(_held, classmethod) and not _name.startswith("_"):
+        setattr(TypedStorage, _name, classmethod(_warning_first(_held.__func__)))
+    elif isinstance(_held, types.FunctionType) and (
+        not _name.startswith("_")
+        or _name
+        in ("__len__", "__getitem__", "__setitem__", "__iter__", "__copy__", "__deepcopy__", "__repr__")
+    ):
+        setattr(TypedStorage, _name, _warning_first(_held))
 
 
 def _conversion(name: str, dtype: _C.dtype) -> None:
     def convert(self: Any) -> TypedStorage:
-        typed = self if isinstance(self, TypedStorage) else _typed_storage(self, _C.uint8)
-        return typed.type(dtype)
+        if not isinstance(self, TypedStorage):
+            return _typed_storage(UntypedStorage._of(self._all().to(dtype)), dtype)
+        return self.type(dtype)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The elements as {dtype}."
@@ -605,7 +645,7 @@ for _name, _dtype in {
 
 
 def _typed_storage(untyped: UntypedStorage, dtype: _C.dtype) -> TypedStorage:
-    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+    return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
 
 # ---- the old names: FloatStorage is TypedStorage with a dtype
@@ -619,7 +659,12 @@ STORAGE_NAMES = {
 
 
 class _LegacyMeta(type):
-    dtype: _C.dtype
+    _dtype: _C.dtype
+
+    @property
+    def dtype(cls) -> _C.dtype:
+        warn_of_typed_storage()
+        return cls._dtype
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
@@ -639,7 +684,7 @@ class _LegacyMeta(type):
             raise TypeError(f"{cls._combinations()}\nArgument type not recognized: {type(args[0])}")
         if trouble:
             raise RuntimeError(f"{cls._combinations()}\n{trouble}")
-        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype, device=device)
 
     def _combinations(cls) -> str:
         return f"{cls}.__new__ " + _COMBINATIONS.partition(" ")[2].replace(", torch.dtype dtype", "")
@@ -647,7 +692,7 @@ class _LegacyMeta(type):
 
 def _legacy(name: str, dtype: _C.dtype) -> Any:
     doc = f"The old name of a TypedStorage of {dtype}."
-    return _LegacyMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "rushlight", "__doc__": doc})
+    return _LegacyMeta(name, (TypedStorage,), {"_dtype": dtype, "__module__": "rushlight", "__doc__": doc})
 
 
 LEGACY = {name: _legacy(name, dtype) for dtype, name in STORAGE_NAMES.items()}
@@ -691,7 +736,7 @@ def warn_of_typed_storage() -> None:
 
 def data_of(tensor: _C.Tensor) -> TypedStorage:
     """The typed storage of a tensor."""
-    return TypedStorage(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
+    return _typed_storage(UntypedStorage._of(tensor), tensor.dtype)
 
 
 def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, stride: Sequence | None) -> Any:
@@ -709,8 +754,10 @@ def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, str
         memory = source
     elif isinstance(source, TypedStorage):
         if source.dtype != tensor.dtype:
-            raise RuntimeError(f"Expected a Storage of type {tensor.dtype} or an UntypedStorage, but got "
-                               f"{source.dtype}")  # fmt: skip
+            raise RuntimeError(
+                f"Expected a Storage of type {C_NAMES[tensor.dtype]} or an UntypedStorage, but got type "
+                f"{source._pickle_storage_type().removesuffix('Storage')} for argument 1 'storage'"
+            )
         memory = source._untyped_storage._bytes
     elif isinstance(source, UntypedStorage):
         memory = source._bytes
@@ -725,6 +772,10 @@ def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, str
         for length in reversed(size):
             stride.insert(0, step)
             step *= max(length, 1)
+    if offset >= 0 and size and min(*size, *stride) >= 0 and all(size) and len(size) == len(stride):
+        reach = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
+            _C.resize_storage(memory, reach * tensor.dtype.itemsize)
     _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
     if tensor.grad_fn is not None and _C.is_grad_enabled():
         # What the graph says about the old memory is not true of the new one.

@@ -214,6 +214,7 @@ def test_storages():
     x = torch.arange(6.0)
     storage = x[2:].untyped_storage()
     assert storage == x.untyped_storage() and storage.nbytes() == 24 and storage.data_ptr() == x.data_ptr()
+    torch.storage._reset_warn_typed_storage_removal()
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         typed = x.storage()
     assert isinstance(typed, torch.FloatStorage) and not isinstance(typed, torch.LongStorage)
@@ -223,7 +224,9 @@ def test_storages():
     y.set_(storage, 1, (2, 2), (2, 1))
     assert y.tolist() == [[9, 2], [3, 4]]
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
-        y.set_(storage, 3, (2, 2), (2, 1))
+        y.set_(torch.frombuffer(bytearray(24), dtype=torch.float32), 3, (2, 2), (2, 1))
+    y.set_(storage, 3, (2, 2), (2, 1))  # what can grow does
+    assert storage.nbytes() == 28 and y[0].tolist() == [3, 4]
     assert torch.equal(pickle.loads(pickle.dumps(x)), x)
     assert pickle.loads(pickle.dumps(storage)).tolist() == storage.tolist()
 

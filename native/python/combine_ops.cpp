@@ -309,9 +309,7 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
   check_same_device(given, given_values);
   if (given->ndim == 0) {
     fail(PyExc_RuntimeError,
-         "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but "
-         "we got "
-         "boundaries tensor dim(0)");
+         "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
   }
   if (given->ndim > 1) {
     bool fits = given->ndim == given_values->ndim;
@@ -351,7 +349,7 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
     int64_t n = given->size(given->ndim - 1);
     for (int64_t i = 0; i < sorter->numel; i++) {
       int64_t at = sorter->data_as<int64_t>()[i];
-      if (at < 0 || at >= n) fail(PyExc_IndexError, "torch.searchsorted(): sorter index out of range");
+      if (at < 0 || at >= n) fail(PyExc_RuntimeError, "torch.searchsorted(): sorter index out of range");
     }
   }
   MaybeNoGil unlocked(values->numel);

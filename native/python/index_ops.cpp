@@ -342,6 +342,7 @@ PyObject* index_add_forward(const Primitive& op, PyObject* const* args, Tensor* 
     if (!added) throw PythonError{};
   }
   if (IndexFault fault = update_along(result.get(), dim, index.get(), added->span(), IndexOp::add, false)) {
+    if (x->ndim <= 1) fail(PyExc_IndexError, "index out of range in self");
     fail_range(PyExc_RuntimeError, fault);
   }
   return result.release_object();

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.utils._pytree import (
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _list_flatten,
+    _list_flatten_with_keys,
+    register_pytree_node,
+)
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 _HELP = (
@@ -49,3 +57,19 @@ class immutable_dict(dict):
 
     def __reduce__(self) -> Any:
         return immutable_dict, (tuple(self.items()),)
+
+
+register_pytree_node(
+    immutable_list,
+    _list_flatten,
+    lambda values, _: immutable_list(values),
+    serialized_type_name="torch.fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=_list_flatten_with_keys,
+)
+register_pytree_node(
+    immutable_dict,
+    _dict_flatten,
+    lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
+    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=_dict_flatten_with_keys,
+)

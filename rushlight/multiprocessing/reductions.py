@@ -73,7 +73,7 @@ class _Ticket:
 
 def rebuild_typed_storage(storage: UntypedStorage, dtype: _C.dtype) -> TypedStorage:
     """The typed storage on an untyped one."""
-    return TypedStorage(wrap_storage=storage, dtype=dtype)
+    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 def rebuild_tensor(cls: type | None, storage: TypedStorage, metadata: tuple) -> _C.Tensor:
@@ -105,7 +105,7 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
         warn_if_has_hooks(tensor)
     if tensor.device.type != "cpu":
         return tensor.__reduce_ex__(2)
-    storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
+    storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
     lazy = (tensor.is_conj(), tensor.is_neg()) if tensor.is_conj() or tensor.is_neg() else None
     metadata = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad, lazy
     cls = None if type(tensor) is _C.Tensor else type(tensor)

@@ -128,13 +128,22 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
         )
     if out.shape != result.shape:
         warn_resized(out, result)
-        out.resize_(result.shape)
+        fit(out, result)
     frame = sys._getframe(1)
     if frame.f_globals["__name__"] in _ELEMENTWISE or frame.f_code.co_name in _APART:
         for value in frame.f_locals.values():
             if isinstance(value, Tensor) and value is not out and _C.overlap(value, out) == "partial":
                 raise RuntimeError(OVERLAP)
     return _C.in_place(_C.ops.copy, out, result)
+
+
+def fit(out: Tensor, result: Tensor) -> None:
+    """Resizes `out` to hold `result`, with its dimensions in the order in which they lie in memory."""
+    out.resize_(result.shape)
+    if out.stride() != result.stride() and out.numel():
+        reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
+        if reach == out.numel():
+            out.as_strided_(out.shape, result.stride())
 
 
 def warn_resized(out: Tensor, result: Tensor) -> None:

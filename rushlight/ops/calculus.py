@@ -151,6 +151,12 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     if spacing is None:
         spacing = 1
     if isinstance(spacing, (tuple, list)):
+        if len(spacing) != len(dims) and dim is None:
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"'self.dim() = {input.dim()}', since dim argument was not given, but got a list of length "
+                f"{len(spacing)}"
+            )
         if len(spacing) != len(dims):
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "

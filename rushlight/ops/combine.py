@@ -113,6 +113,10 @@ def stack(tensors, dim=0, *, out=None):
     if out is None:
         return result
     check_apart(out, *tensors)
+    if not _C.can_cast(result.dtype, out.dtype):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
+        )
     return write_out(out, result)
 
 
@@ -270,6 +274,11 @@ def broadcast_shapes(*shapes):
     """
     from rushlight._size import Size
 
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list, str)):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
+            )
     listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
     common = [1] * max(map(len, listed), default=0)
     for at, shape in enumerate(listed):
@@ -301,10 +310,11 @@ def meshgrid(*tensors, indexing=None):
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
-        if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
         if t.device != tensors[0].device:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing is None:
@@ -746,7 +756,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
             raise RuntimeError(
                 "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
                 "is 1, but "
-                f"we got boundaries tensor dim({sorted_sequence.dim()})"
+                f"we got boundaries tensor dim({sorted_sequence.dim()}) and input value's dim(0) numel(1)"
             )
         input = _C.from_data(input, None, None)
     for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):

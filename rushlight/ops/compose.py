@@ -364,6 +364,11 @@ def corrcoef(input):
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
+    if input.dim() > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.dim()} dimensions"
+        )
     c = cov(input)
     if c.dim() == 0:
         return c / c
@@ -388,6 +393,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if q.dim() > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if q.is_cpu and not bool(((q >= 0) & (q <= 1)).all()):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
                            f"nearest, but "
@@ -435,6 +442,9 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     return result.squeeze_(-1)
 
 
+_QUANTILE_OUT = "quantile() out tensor must be same dtype as the input tensor"
+
+
 @public
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """The value below which a share q of the elements lies.
@@ -443,7 +453,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     tensor(1.5000)
     """
     result = _quantile(input, q, dim, keepdim, interpolation, False)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=_QUANTILE_OUT)
 
 
 @public
@@ -454,7 +464,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
     tensor(2.)
     """
     result = _quantile(input, q, dim, keepdim, interpolation, True)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=_QUANTILE_OUT)
 
 
 # ---- unique

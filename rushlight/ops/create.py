@@ -8,6 +8,7 @@ import operator
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.ops._public import (
+    C_NAMES,
     Tensor,
     dims,
     function,
@@ -52,6 +53,8 @@ def _checked(layout_, pin_memory):
 
 def _finish(t, requires_grad, out=None):
     if out is not None:
+        if isinstance(out, Tensor) and out.dtype == t.dtype and out.shape != t.shape:
+            out.resize_(t.shape)  # without the warning that other functions give
         t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")
     if requires_grad and not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(
@@ -208,8 +211,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     elif dtype is not None and shares:
         shares = as_tensor(obj).dtype == dtype
     if copy is False and not shares:
-        if isinstance(obj, Tensor) and made.dtype != obj.dtype:
-            kinds = [type_name(t.dtype) for t in (obj, made)]
+        before = None if isinstance(obj, (list, tuple, int, float, complex, bool)) else as_tensor(obj)
+        if before is not None and made.dtype != before.dtype:
+            kinds = [type_name(t.dtype) for t in (before, made)]
             raise ValueError(f"can't alias tensor with dtype '{kinds[0]}' into dtype '{kinds[1]}'.")
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
@@ -375,6 +379,12 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         count = math.ceil((end - start) / step)
         if not dtype.is_floating_point:  # as many numbers as before their fractions were cut off
             start, step = int(start), int(step)
+    if isinstance(out, Tensor) and out.numel() not in (0, count) and out.dtype == dtype:
+        warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which "
+            f"does not match the computed number of elements {count}. Note that this may occur as a result "
+            f"of rounding error. The out tensor will be resized to a tensor of shape ({count},)."
+        )
     return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
 
 
@@ -393,6 +403,12 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         dtype = _C.get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
+    elif not dtype.is_complex and (isinstance(start, complex) or isinstance(end, complex)):
+        wide = _C.get_default_dtype().to_complex()
+        raise RuntimeError(
+            f"torch.linspace(): inferred dtype {C_NAMES[wide]} can't be safely cast to passed dtype "
+            f"{type_name(dtype)}"
+        )
     if dtype == _C.bool and steps:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not dtype.is_floating_point and not dtype.is_complex:
@@ -419,7 +435,7 @@ def _ends(name, start, end, steps, device):
             x if not isinstance(x, Tensor) else x.item() if known else (1j if x.is_complex() else 1.0)
             for x in (start, end)
         )
-    if isinstance(steps, (float, complex, str)) or steps is None:
+    if isinstance(steps, (float, complex, str, bool)) or steps is None:
         raise invalid_combination(name, (start, end, steps), *_RANGES)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")

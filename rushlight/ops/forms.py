@@ -3,6 +3,8 @@ each other, and operations that torch has under a second name."""
 
 from __future__ import annotations
 
+import math
+
 from rushlight import _C
 from rushlight.ops._public import (
     FUNCTIONS,
@@ -302,7 +304,7 @@ def resize(self, *sizes):
     import warnings
 
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
-    return self.reshape(dims(sizes))
+    return _resized(self, dims(sizes))
 
 
 @method
@@ -311,4 +313,16 @@ def resize_as(self, tensor):
     import warnings
 
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
-    return self.reshape(tensor.shape)
+    return _resized(self, tensor.shape)
+
+
+def _resized(self, sizes):
+    count = math.prod(sizes)
+    if count != self.numel():
+        wanted, given = ("x".join(map(str, s)) for s in (sizes, self.shape))
+        raise RuntimeError(
+            f"requested resize to {wanted} ({count} elements in total), but the given tensor has a size of "
+            f"{given} ({self.numel()} elements). autograd's resize can only change the shape of a given "
+            "tensor, while preserving the number of elements."
+        )
+    return self.reshape(sizes)

@@ -8,7 +8,7 @@ native/python/subscript.cpp.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._warn import warn
+from rushlight._warn import warn, warn_once
 from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
@@ -248,6 +248,11 @@ def _scatter_arguments(args, src, value, reduce):
 
 def _scatter_reduce_old(self, dim, index, source, reduce):
     """scatter(..., reduce="add"): the older form of scatter_reduce, which also takes a number."""
+    if isinstance(source, Tensor):
+        warn_once(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a "
+            "future PyTorch release. Use torch.scatter_reduce instead for more reduction options."
+        )
     if not isinstance(source, Tensor):
         source = self.new_full(index.shape, source)
     return self, index, source, dim, "sum" if reduce == "add" else "prod", True
@@ -467,6 +472,7 @@ def _each_place_once(tensor, name, form):
 
 
 def _check_reducible(input):
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     if isinstance(input, Tensor) and (input.is_complex() or input.dtype == _C.bool):
         raise NotImplementedError(f"\"index_func_\" not implemented for '{type_name(input.dtype)}'")
 
@@ -496,13 +502,14 @@ def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
 def _checked_indices(indices, values, name):
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
-            f"{name}(): argument 'indices' (position 2) must be tuple of Tensors, not "
+            f"{name}(): argument 'indices' (position {2 - name.endswith('_')}) must be tuple of Tensors, not "
             f"{type(indices).__name__}"
         )
     for position, index in enumerate(indices):
         if not isinstance(index, Tensor):
             raise TypeError(
-                f"expected Tensor as element {position} in argument 1, but got {type(index).__name__}"
+                f"expected Tensor as element {position} in argument {1 - name.endswith('_')}, but got "
+                f"{type(index).__name__}"
             )
     if not isinstance(values, Tensor):
         raise TypeError(
@@ -625,6 +632,11 @@ def masked_scatter(input, mask, source):
 @method
 def masked_scatter_(self, mask, source):
     """In-place version of :meth:`masked_scatter`."""
+    if isinstance(mask, Tensor) and mask.dtype == _C.uint8:
+        warn_once(
+            "masked_scatter_ received a mask with dtype torch.uint8, this behavior is now deprecated,please "
+            "use a mask with dtype torch.bool instead."
+        )
     return _in_place(ops.masked_scatter, self, mask, source)
 
 

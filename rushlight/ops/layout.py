@@ -33,11 +33,11 @@ channels_last_3d = memory_format("channels_last_3d")
 _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
 
 
-def _order(t, chosen):
+def _order(rank, chosen):
     order = _ORDERS.get(chosen)
     if order is None:
         raise RuntimeError(f"Unsupported memory format: {chosen}")
-    if t.dim() != len(order):
+    if rank != len(order):
         raise RuntimeError(f"required rank {len(order)} tensor to use {chosen._name} format")
     return order
 
@@ -65,7 +65,7 @@ def arranged_copy(t, chosen):
         return ops.clone(t)
     if chosen is contiguous_format:
         return ops.contiguous_copy(t)
-    order = _order(t, chosen)
+    order = _order(t.dim(), chosen)
     back = tuple(order.index(d) for d in range(len(order)))
     return ops.permute(ops.contiguous_copy(ops.permute(t, order)), back)
 
@@ -75,18 +75,24 @@ def arranged(t, chosen):
     if chosen in (None, preserve_format):
         return t
     if chosen is not contiguous_format:
-        _order(t, chosen)
+        _order(t.dim(), chosen)
     return t if is_arranged(t, chosen) else arranged_copy(t, chosen)
 
 
 def empty_arranged(sizes, chosen, dtype, device):
     """Uninitialised memory of these sizes in this order."""
-    t = _C.empty(sizes, dtype, device)
-    if chosen in (None, preserve_format, contiguous_format):
-        return t
-    order = _order(t, chosen)
-    steps, step = [0] * len(order), 1
+    if chosen is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    if chosen in (None, contiguous_format):
+        return _C.empty(sizes, dtype, device)
+    return _C.empty_strided(tuple(sizes), strides_in(sizes, chosen), dtype, device)
+
+
+def strides_in(sizes, chosen):
+    """The strides of a tensor of these sizes whose dimensions lie in memory in this order."""
+    order = range(len(sizes)) if chosen is contiguous_format else _order(len(sizes), chosen)
+    steps, step = [0] * len(sizes), 1
     for d in reversed(order):
         steps[d] = step
         step *= max(sizes[d], 1)
-    return _C.empty_strided(tuple(sizes), tuple(steps), dtype, device)
+    return tuple(steps)

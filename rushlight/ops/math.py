@@ -587,11 +587,21 @@ def clamp(input, min=None, max=None, *, out=None):
     return result if out is None else write_out(out, result)
 
 
+def _is_number(x):
+    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad and not x.is_complex()
+
+
 def _clamp_call(input, low, high):
     """The primitive and its arguments."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(low, Tensor) or isinstance(high, Tensor):
+        # Of a tensor and a number, the tensor counts as a number if it can.
+        if isinstance(low, (int, float)) and _is_number(high):
+            high = high.item()
+            return _clamp_call(input, low, high)
+        if isinstance(high, (int, float)) and _is_number(low):
+            return _clamp_call(input, low.item(), high)
         if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
             raise invalid_combination(
                 "clamp", (input, low, high), "Tensor input, Tensor min = None, Tensor max = None",

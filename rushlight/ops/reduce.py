@@ -235,11 +235,18 @@ def sum(input, dim=_NOT_GIVEN, keepdim=False, *, dtype=None, out=None):
     >>> rushlight.tensor([[1., 2.], [3., 4.]]).sum(0)
     tensor([4., 6.])
     """
+    if out is not None:
+        dtype = _dtype_of_out(out, dtype)
     if dim is _NOT_GIVEN and keepdim is False:
         result = ops.sum(input, dtype)
     else:
         result = ops.sum_dim(input, None if dim is _NOT_GIVEN else dim, keepdim, dtype)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+
+
+def _dtype_of_out(out, dtype):
+    """The dtype in which a sum for `out` is taken."""
+    return out.dtype if dtype is None and isinstance(out, Tensor) else dtype
 
 
 @public
@@ -254,7 +261,7 @@ def mean(input, dim=_NOT_GIVEN, keepdim=False, *, dtype=None, out=None):
         result = ops.mean(input, dtype)
     else:
         result = ops.mean_dim(input, None if dim is _NOT_GIVEN else dim, keepdim, dtype)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact="" if dtype is None else SAME_DTYPE)
 
 
 @public
@@ -264,6 +271,14 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     >>> rushlight.nansum(rushlight.tensor([1.0, float("nan"), 3.0]))
     tensor(4.)
     """
+    if isinstance(out, Tensor):
+        if dtype not in (None, out.dtype):
+            raise RuntimeError(
+                f"nansum: provided dtype must match dtype of result. Got {type_name(out.dtype)} and "
+                f"{type_name(dtype)}."
+            )
+        if input.is_floating_point() and not out.is_floating_point():
+            raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(out.dtype)}'")
     result = ops.nansum(input, dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
 
@@ -296,8 +311,10 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
     >>> rushlight.tensor([2., 3., 4.]).prod()
     tensor(24.)
     """
+    if out is not None:
+        dtype = _dtype_of_out(out, dtype)
     result = ops.prod(input, dtype) if dim is None else ops.prod_dim(input, dim, keepdim, dtype)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 # ---- extremes
@@ -314,12 +331,41 @@ def _pair(kind, result, out, apart=None):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     if apart is not None and "partial" in [_C.overlap(apart, place) for place in out]:
         raise RuntimeError(OVERLAP)
-    whole = [SAME_DTYPE if r.dtype == _C.int64 else "" for r in result]  # positions are not converted
-    if not result[0].dtype.is_floating_point:
-        whole[0] = ""
+    whole = _EXACT_PAIRS.get(kind, (SAME_DTYPE, SAME_DTYPE))
+    for place, r, exact in zip(out, result, whole, strict=True):
+        if isinstance(place, Tensor) and place.dtype != r.dtype and exact:
+            names = {
+                "out": type_name(place.dtype),
+                "result": type_name(r.dtype),
+                "out_c": C_NAMES[place.dtype],
+                "result_c": C_NAMES[r.dtype],
+            }
+            raise RuntimeError(exact.format(name=kind, **names))
     return getattr(return_types, f"{kind}_out")(
-        write_out(o, r, exact=exact) for o, r, exact in zip(out, result, whole, strict=True)
+        write_out(place, r) for place, r in zip(out, result, strict=True)
     )
+
+
+# How operations with values and positions refuse tensors of other dtypes as out=.
+_MEDIAN = (
+    "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
+    "torch.{out}Tensor does not equal torch.{result}Tensor (while checking arguments for {name})",
+    "Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.{out}Tensor instead "
+    "(while checking arguments for {name})",
+)
+_SCAN = ("expected scalar_type {result} but found {out}",) * 2
+_EXACT_PAIRS = {
+    "aminmax": ("", ""),
+    "median": _MEDIAN,
+    "nanmedian": _MEDIAN,
+    "cummax": _SCAN,
+    "cummin": _SCAN,
+    "kthvalue": ("output values must be of same type as input", SAME_DTYPE),
+    "mode": tuple(
+        "expected scalar type '{result}' but got '{out}' for " + which + " output"
+        for which in ("values", "indices")
+    ),
+}
 
 
 _EXTREME_FORMS = (
@@ -625,6 +671,14 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
     if len({piece.dim() for piece in pieces}) > 1:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    for piece in pieces:
+        for d in range(input.dim()):
+            if d != dim and piece.size(d) != input.size(d):
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except "
+                    f"along the differencing dimension; input.size({d}) = {input.size(d)}, but got "
+                    f"tensor.size({d}) = {piece.size(d)}"
+                )
     if len(pieces) > 1:
         input = FUNCTIONS["cat"](pieces, dim)
     # Nothing is left after as many steps as there are elements.

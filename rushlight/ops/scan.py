@@ -140,7 +140,9 @@ def logcumsumexp(input, dim, *, out=None):
     tensor([0.0000, 0.6931, 1.0986])
     """
     result = ops.logcumsumexp(input, dim, False)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result, exact="expected scalar_type {result} but found {out}")
 
 
 @public

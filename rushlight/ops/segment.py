@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, function, type_name, wrap_dim
+from rushlight.ops._public import function, type_name, wrap_dim
 
 ops = _C.ops
 
@@ -44,6 +44,10 @@ def segment_reduce(
         )
     if data.is_meta:
         return data.new_empty((*lengths.shape, *data.shape[axis + 1 :]))
+    if lengths.dtype not in (_C.int64, _C.int32):
+        raise NotImplementedError(
+            f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{type_name(lengths.dtype)}'"
+        )
     if bool(ops.lt(lengths, 0).any()):
         raise RuntimeError("lengths contains negative value!")
     n, segments = data.size(axis), lengths.size(-1)
@@ -76,7 +80,7 @@ def segment_reduce(
                 result = ops.where(ops.eq(sizes, 0), float(initial), result)
     else:
         name = {"prod": "prod", "max": "amax", "min": "amin"}[reduce]
-        result = FUNCTIONS["index_reduce"](base, 0, index, flat, name)
+        result = ops.index_reduce(base, index, flat, 0, name, True)
         if initial is not None:
             number = base.new_full((), float(initial))
             join = {"prod": ops.mul, "max": ops.maximum, "min": ops.minimum}[reduce]

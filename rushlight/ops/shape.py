@@ -247,6 +247,10 @@ def unflatten(input, dim, sizes):
     torch.Size([2, 2, 3])
     """
     dim = wrap_dim(dim, input.dim())
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(
+            f"unflatten(): argument 'sizes' (position 2) must be tuple of ints, not {type(sizes).__name__}"
+        )
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -255,7 +259,7 @@ def unflatten(input, dim, sizes):
     for size in sizes:
         known *= size if size != -1 else 1
     if sizes.count(-1) > 1:
-        raise RuntimeError("only one dimension can be inferred")
+        raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
     if known == 0 and shape[dim] == 0 and -1 in sizes:
         raise RuntimeError(
             "unflatten got an unexpected error:\n"
@@ -279,6 +283,8 @@ def permute(input, *dims_):
     >>> rushlight.ones(2, 3, 5).permute(2, 0, 1).shape
     torch.Size([5, 2, 3])
     """
+    if not dims_ and input.dim():
+        raise TypeError('permute() missing 1 required positional arguments: "dims"')
     return ops.permute(input, dims(dims_))
 
 
@@ -536,6 +542,11 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         count = max(-(-length // size), 1)
         sizes = [size] * (count - 1) + [length - size * (count - 1)]
         return ops.split(tensor, tuple(sizes), d)
+    if not isinstance(split_size_or_sections, (tuple, list)):
+        raise TypeError(
+            "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+            f"{type(split_size_or_sections).__name__}"
+        )
     sizes = tuple(int(s) for s in split_size_or_sections)
     if any(s < 0 for s in sizes):
         raise RuntimeError(

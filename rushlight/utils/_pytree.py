@@ -6,15 +6,20 @@
     >>> tree_unflatten([x * 10 for x in leaves], spec)
     {'a': [10, 20], 'b': (30,)}
 
-Tuples, lists, dicts, named tuples, ordered and default dicts and deques are nodes; everything else, None
-included, is a leaf. `register_pytree_node` adds a type.
+Tuples, lists, dicts, named tuples, ordered and default dicts, deques and what operations return with names
+are nodes; everything else, None included, is a leaf. `register_pytree_node` adds a type, `register_dataclass`
+a dataclass, `register_constant` a type whose values are part of the shape. `_pytree_text` writes shapes .
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+import dataclasses
+import importlib
+import warnings
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, NamedTuple
 
 from rushlight._size import Size
@@ -74,7 +79,21 @@ class GetAttrKey:
 
 KeyEntry = Any
 KeyPath = tuple
-SUPPORTED_NODES: dict[type, NodeDef] = {}
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
+NO_SERIALIZED_TYPE_NAME_FOUND = "NO_SERIALIZED_TYPE_NAME_FOUND"
+# How shapes with these nodes are written: the type's name, and the context to and from what JSON has.
+SUPPORTED_SERIALIZED_TYPES: dict[Any, _SerializeNodeDef] = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
+CONSTANT_NODES: set[type] = set()
+STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
+BUILTIN_TYPES = frozenset({tuple, list, namedtuple, deque, *STANDARD_DICT_TYPES})
+
+
+class _SerializeNodeDef(NamedTuple):
+    typ: Any
+    serialized_type_name: str
+    to_dumpable_context: Callable | None
+    from_dumpable_context: Callable | None
 
 
 def register_pytree_node(
@@ -90,14 +109,135 @@ def register_pytree_node(
     """Makes `cls` a node: flatten_fn(x) gives (children, context), and unflatten_fn makes x of them again."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
+        )
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    name = serialized_type_name or NO_SERIALIZED_TYPE_NAME_FOUND
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, name, to_dumpable_context, from_dumpable_context)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
 
 
-_register_pytree_node = register_pytree_node
+_private_register_pytree_node = register_pytree_node
+
+
+def _register_pytree_node(
+    cls: type, flatten_fn: Callable, unflatten_fn: Callable, *rest: Any, **more: Any
+) -> None:
+    """The old name of `register_pytree_node`."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. "
+        "Please use `torch.utils._pytree.register_pytree_node` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **more)
 
 
 def _deregister_pytree_node(cls: type) -> None:
+    known = SUPPORTED_SERIALIZED_TYPES.pop(cls)
     del SUPPORTED_NODES[cls]
+    SERIALIZED_TYPE_TO_PYTHON_TYPE.pop(known.serialized_type_name, None)
+    CONSTANT_NODES.discard(cls)
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Makes a dataclass a node whose children are its fields; fields that are None are left out."""
+    dropped = set(drop_field_names or ())
+    if not dataclasses.is_dataclass(cls):
+        if field_names is None:
+            raise ValueError(
+                "field_names must be specified with a list of all fields used to "
+                f"initialize {cls}, as it is not a dataclass."
+            )
+    elif field_names is None:
+        field_names = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in dropped]
+    else:
+        fields = {f.name for f in dataclasses.fields(cls) if f.init} - dropped
+        named = set(field_names)
+        for missing, head, tail in (
+            (fields - named, "Missing fields in `field_names`", "want to include these fields in the pytree, "
+             "please add them to `field_names`, otherwise please add them to `drop_field_names`."),
+            (named - fields, "Unexpected fields in `field_names`", "want these fields in the pytree, "
+             "they must be fields of the dataclass that its constructor takes."),
+        ):  # fmt: skip
+            if missing:
+                raise ValueError(
+                    f"field_names does not include all dataclass fields.\n{head}: {missing}. If you {tail}\n"
+                )
+
+    def split(x: Any) -> tuple[list[tuple[str, Any]], Context]:
+        held = [(name, getattr(x, name)) for name in field_names]
+        there = [(name, value) for name, value in held if value is not None]
+        return there, [[name for name, _ in there], [name for name, value in held if value is None]]
+
+    def flatten(x: Any) -> tuple[list, Context]:
+        held, context = split(x)
+        return [value for _, value in held], context
+
+    def with_keys(x: Any) -> tuple[list, Context]:
+        held, context = split(x)
+        return [(GetAttrKey(name), value) for name, value in held], context
+
+    def unflatten(values: Iterable, context: Context) -> Any:
+        return cls(**dict(zip(context[0], values, strict=True)), **dict.fromkeys(context[1]))
+
+    if cls in SUPPORTED_NODES:
+        _deregister_pytree_node(cls)
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=with_keys
+    )
+
+
+@dataclass(frozen=True)
+class ConstantNode:
+    """The context of a constant: the value itself."""
+
+    value: Any
+
+
+def register_constant(cls: type) -> None:
+    """Makes values of `cls` part of a nest's shape: nodes without children, compared by ==."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ in (None, object.__hash__):
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__hash__` implementation."
+        )
+    if cls not in SUPPORTED_NODES:
+        register_pytree_node(
+            cls,
+            lambda x: ([], ConstantNode(x)),
+            lambda _, context: context.value,
+            flatten_with_keys_fn=lambda x: ([], ConstantNode(x)),
+        )
+        CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Whether `register_constant` was called for `cls`."""
+    return cls in CONSTANT_NODES
+
+
+def _is_constant_holder(spec: TreeSpec) -> bool:
+    return isinstance(spec.context, ConstantNode)
+
+
+def _retrieve_constant(spec: TreeSpec) -> Any:
+    return spec.context.value
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Gives a named tuple the name under which shapes that have it are written."""
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, serialized_type_name, None, None)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE[serialized_type_name] = cls
 
 
 def _mapping_with_keys(d: Any) -> tuple[list, Context]:
@@ -134,40 +274,81 @@ def _list_unflatten(values: Iterable, context: Context) -> list:
     return list(values)
 
 
-class _NamedTuple:
-    """Stands in the table for every named tuple."""
+def _namedtuple_to_text(kind: type) -> str:
+    known = SUPPORTED_SERIALIZED_TYPES.get(kind)
+    if known is None:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {kind} because we didn't register a "
+            "serializated_type_name. Please register using `_register_namedtuple`."
+        )
+    return known.serialized_type_name
 
 
-register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
+def _namedtuple_from_text(name: str) -> type:
+    if name not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
+        raise NotImplementedError(
+            f"Can't deserialize TreeSpec of namedtuple class {name} because we couldn't find a "
+            "serializated name."
+        )
+    return SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
+
+
+def _defaultdict_to_text(context: Context) -> dict:
+    factory, keys = context
+    return {
+        "default_factory_module": factory.__module__,
+        "default_factory_name": factory.__qualname__,
+        "dict_context": keys,
+    }
+
+
+def _defaultdict_from_text(context: Any) -> Context:
+    factory: Any = importlib.import_module(context["default_factory_module"])
+    for part in context["default_factory_name"].split("."):
+        factory = getattr(factory, part)
+    return [factory, context["dict_context"]]
+
+
+_sequences = (
+    (tuple, lambda x: (list(x), None), lambda v, _: tuple(v), "builtins.tuple"),
+    (deque, lambda x: (list(x), x.maxlen), lambda v, maxlen: deque(v, maxlen=maxlen), "collections.deque"),
+    (Size, lambda x: (list(x), None), lambda v, _: Size(v), "torch.Size"),
+)
+for _kind, _flat, _whole, _name in _sequences:
+    register_pytree_node(
+        _kind, _flat, _whole, serialized_type_name=_name, flatten_with_keys_fn=_sequence_with_keys
+    )
+register_pytree_node(
+    list, _list_flatten, _list_unflatten,
+    serialized_type_name="builtins.list", flatten_with_keys_fn=_list_flatten_with_keys,
+)  # fmt: skip
+register_pytree_node(
+    dict, _dict_flatten, _dict_unflatten,
+    serialized_type_name="builtins.dict", flatten_with_keys_fn=_dict_flatten_with_keys,
+)  # fmt: skip
 register_pytree_node(
     OrderedDict,
     lambda d: (list(d.values()), list(d)),
     lambda v, keys: OrderedDict(zip(keys, v, strict=True)),
+    serialized_type_name="collections.OrderedDict",
     flatten_with_keys_fn=_mapping_with_keys,
 )
 register_pytree_node(
     defaultdict,
     lambda d: (list(d.values()), [d.default_factory, list(d)]),
     lambda v, context: defaultdict(context[0], zip(context[1], v, strict=True)),
+    serialized_type_name="collections.defaultdict",
+    to_dumpable_context=_defaultdict_to_text,
+    from_dumpable_context=_defaultdict_from_text,
     flatten_with_keys_fn=_mapping_with_keys,
 )
-register_pytree_node(list, _list_flatten, _list_unflatten, flatten_with_keys_fn=_list_flatten_with_keys)
 register_pytree_node(
-    tuple, lambda x: (list(x), None), lambda v, _: tuple(v), flatten_with_keys_fn=_sequence_with_keys
-)
-register_pytree_node(
-    Size, lambda x: (list(x), None), lambda v, _: Size(v), flatten_with_keys_fn=_sequence_with_keys
-)
-register_pytree_node(
-    deque,
-    lambda x: (list(x), x.maxlen),
-    lambda v, maxlen: deque(v, maxlen=maxlen),
-    flatten_with_keys_fn=_sequence_with_keys,
-)
-register_pytree_node(
-    _NamedTuple,
+    namedtuple,  # type: ignore[arg-type]  # stands in the table for every named tuple
     lambda x: (list(x), type(x)),
     lambda v, kind: kind(*v),
+    serialized_type_name="collections.namedtuple",
+    to_dumpable_context=_namedtuple_to_text,
+    from_dumpable_context=_namedtuple_from_text,
     flatten_with_keys_fn=lambda x: (
         [(GetAttrKey(name), v) for name, v in zip(x._fields, x, strict=True)],
         type(x),
@@ -177,8 +358,16 @@ register_pytree_node(
 
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
-    if kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields"):
-        return _NamedTuple
+    if kind not in SUPPORTED_NODES and isinstance(tree, tuple):
+        if is_namedtuple_class(kind):
+            return namedtuple
+        if kind.__module__.endswith("return_types"):  # what operations return
+            register_pytree_node(
+                kind,
+                lambda x: (list(x), None),
+                lambda v, _: kind(v),
+                flatten_with_keys_fn=_sequence_with_keys,
+            )
     return kind
 
 
@@ -224,7 +413,7 @@ class TreeSpec:
     def __repr__(self, indent: int = 0) -> str:
         if self.is_leaf():
             return "*"
-        kind = self.context.__name__ if self.type is _NamedTuple else self.type.__name__
+        kind = self.type.__name__
         inner = (",\n" + " " * (indent + 2)).join(spec.__repr__(indent + 2) for spec in self._children)
         return f"TreeSpec({kind}, {self.context}, [{inner}])"
 
@@ -232,20 +421,29 @@ class TreeSpec:
         """The subtrees of `tree` where this spec has its leaves; ValueError if it does not reach that far."""
         if self.is_leaf():
             return [tree]
-        if _get_node_type(tree) != self.type:
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
-        children, context = SUPPORTED_NODES[self.type].flatten_fn(tree)
+        dicts = self.type in STANDARD_DICT_TYPES and type(tree) in STANDARD_DICT_TYPES
+        if _get_node_type(tree) != self.type and not dicts:
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        children, context = SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)
         children = list(children)
         if len(children) != self.num_children:
             raise ValueError(
                 f"Node arity mismatch; expected {self.num_children!r}, but got {len(children)!r}."
             )
-        if isinstance(tree, dict):
-            if set(tree) != set(self._keys()):
-                raise ValueError(f"Node keys mismatch; expected {self._keys()!r}, but got {list(tree)!r}.")
+        if self.type in STANDARD_DICT_TYPES:
+            missing, extra = set(self._keys()) - set(tree), set(tree) - set(self._keys())
+            if missing or extra:
+                text = f"; missing key(s): {missing}" if missing else ""
+                text += f"; extra key(s): {extra}" if extra else ""
+                raise ValueError(f"Node keys mismatch{text}.")
             children = [tree[key] for key in self._keys()]
-        elif context != self.context:
-            raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
+        elif context != self.context and self.type is not deque:  # another maximal length is no other shape
+            if self.type not in BUILTIN_TYPES:
+                raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
+            raise ValueError(
+                f"Node context mismatch for node type {self.type!r}; "
+                f"expected {self.context!r}, but got {context!r}."
+            )
         return [leaf for spec, child in zip(self._children, children, strict=True)
                 for leaf in spec.flatten_up_to(child)]  # fmt: skip
 
@@ -295,13 +493,16 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
+def _refuse_spec(treespec: Any) -> None:
+    raise TypeError(
+        f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}."
+    )
+
+
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
     """The nest of the given shape with these leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(
-            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of PyTreeSpec but got "
-            f"item of type {type(treespec)}."
-        )
+        _refuse_spec(treespec)
     return treespec.unflatten(leaves)
 
 
@@ -340,6 +541,8 @@ def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = No
 def _matches(kinds: Any) -> Callable[[Any], bool]:
     if callable(kinds) and not isinstance(kinds, type):
         return kinds
+    if not isinstance(kinds, (type, tuple, UnionType)):
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
     return lambda x: isinstance(x, kinds)
 
 
@@ -432,6 +635,45 @@ def treespec_leaf() -> LeafSpec:
     return _LEAF_SPEC
 
 
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The shape of a tuple whose items have these shapes."""
+    children = list(iterable)
+    if not all(isinstance(child, TreeSpec) for child in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
+
+
+def treespec_dict(
+    mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec]] = (), /, **kwargs: TreeSpec
+) -> TreeSpec:
+    """The shape of a dict whose values have these shapes."""
+    held = dict(mapping, **kwargs)
+    if not all(isinstance(child, TreeSpec) for child in held.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {held!r}.")
+    return TreeSpec(dict, list(held), list(held.values()))
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """The shape as the nest that has it, with stars for leaves."""
+
+    class Star:
+        def __repr__(self) -> str:
+            return "*"
+
+    return repr(tree_unflatten([Star()] * treespec.num_leaves, treespec))
+
+
+def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """The old name of `tree_is_leaf`."""
+    warnings.warn(
+        "torch.utils._pytree._is_leaf is private and will be removed in a future release. "
+        "Please use torch.utils._pytree.tree_is_leaf instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return tree_is_leaf(tree, is_leaf)
+
+
 def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list | None:
     """The leaves of `tree` repeated to fit a deeper shape, or None if it does not fit."""
     if treespec.is_leaf():
@@ -483,4 +725,21 @@ def is_structseq_instance(obj: object) -> bool:
     return is_structseq_class(type(obj))
 
 
-is_namedtuple, is_structseq = is_namedtuple_instance, is_structseq_instance
+def is_namedtuple(obj: object) -> bool:
+    """Whether this is a named tuple, or a class of them."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether this is one of C's tuples with names, or a class of them."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def __getattr__(name: str) -> Any:
+    """What `_pytree_text` has: a program that writes no shapes does not load JSON's modules."""
+    if not name.startswith("__"):
+        from rushlight.utils import _pytree_text
+
+        if name in _pytree_text.__all__:
+            return getattr(_pytree_text, name)
+    raise AttributeError(f"module 'torch.utils._pytree' has no attribute {name!r}")

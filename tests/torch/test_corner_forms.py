@@ -1,0 +1,142 @@
+"""Rare forms of tensor functions, one expression each: the same values, layouts and refusals as torch's."""
+
+import numpy as np
+import pytest
+from outcomes import outcome
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+OUT = """
+torch.sum(torch.ones(2, 2), 0, out=torch.empty(2, dtype=torch.int))
+torch.sum(torch.ones(2, 2), 0, dtype=torch.float, out=torch.empty(2, dtype=torch.int))
+torch.sum(torch.ones(2, 2), 0, dtype=torch.int, out=torch.empty(2))
+torch.prod(torch.ones(2, 2), 0, out=torch.empty(2, dtype=torch.int))
+torch.prod(torch.ones(2, 2), 0, dtype=torch.int, out=torch.empty(2))
+torch.mean(torch.ones(2, 2), 0, dtype=torch.double, out=torch.empty(2))
+torch.nansum(torch.ones(2, 2), 0, out=torch.empty(2, dtype=torch.int))
+torch.nansum(torch.ones(2, 2), 0, dtype=torch.double, out=torch.empty(2))
+torch.logcumsumexp(torch.ones(2, 2), 0, out=torch.empty(2, 2, dtype=torch.double))
+torch.quantile(torch.arange(5.), 0.3, out=torch.empty(1, dtype=torch.double))
+torch.sort(torch.ones(2, 2), 1, out=(torch.empty(0, dtype=torch.double), torch.empty(0, dtype=torch.long)))
+torch.topk(torch.ones(2, 2).int(), 1, out=(torch.empty(0), torch.empty(0, dtype=torch.long)))
+torch.kthvalue(torch.ones(2, 2), 1, out=(torch.empty(0).double(), torch.empty(0, dtype=torch.long)))
+torch.mode(torch.ones(2, 2), 1, out=(torch.empty(2), torch.empty(2)))
+torch.mode(torch.ones(2, 2).int(), 1, out=(torch.empty(2), torch.empty(2, dtype=torch.long)))
+torch.median(torch.ones(2, 2), 0, out=(torch.empty(2, dtype=torch.double), torch.empty(2, dtype=torch.long)))
+torch.median(torch.ones(2, 2), 0, out=(torch.empty(2), torch.empty(2)))
+torch.cummax(torch.ones(2, 2), 1, out=(torch.empty(2), torch.empty(2)))
+torch.max(torch.ones(2, 2).int(), 1, out=(torch.empty(2), torch.empty(2, dtype=torch.long)))
+torch.aminmax(torch.ones(2, 2), dim=1, out=(torch.empty(2).double(), torch.empty(2).double()))
+torch.stack([torch.ones(2), torch.ones(2)], out=torch.empty(2, 2).int())
+torch.add(torch.ones(2, 3).t(), torch.ones(2, 3).t(), out=torch.empty(0)).stride()
+torch.where(torch.ones(2, 3).t() > 0, torch.ones(2, 3).t(), torch.ones(2, 3).t(), out=torch.empty(0)).stride()
+torch.sum(torch.ones(2, 3, 4).permute(2, 0, 1), 0, out=torch.empty(0)).stride()
+torch.linalg.qr(torch.ones(3, 2), out=(torch.empty(0), torch.empty(0)))[0].stride()
+torch.linalg.cholesky(torch.eye(2), out=torch.empty(0)).stride()
+torch.nonzero(torch.ones(2, 3), out=torch.empty(0).long()).stride()
+torch.cat([torch.ones(2, 3).t(), torch.ones(2, 3).t()], out=torch.empty(0)).stride()
+torch.cumsum(torch.ones(2, 3).t(), 0, out=torch.empty(0)).stride()
+torch.arange(5, out=torch.empty(2))
+torch.linspace(0, 1, 3, out=torch.empty(2))
+torch.eye(2, out=torch.empty(5))
+torch.full((3,), 2, out=torch.empty(7))
+torch.zeros(3, out=torch.empty(7))
+"""
+
+REFUSALS = """
+torch.corrcoef(torch.randn(2, 2, 2))
+torch.gradient(torch.arange(10.), spacing=[1., 2.])
+torch.diff(torch.arange(6).reshape(2, 3), prepend=torch.zeros(3, 1))
+torch.zeros(3).index_add_(0, torch.tensor([0, 5]), torch.ones(2))
+torch.zeros(3, 2).index_add_(0, torch.tensor([0, 5]), torch.ones(2, 2))
+torch.renorm(torch.ones(3, 3), 2j, 0, 1)
+torch.ones(2).resize(3)
+torch.ones(2).resize_as(torch.ones(3, 4))
+torch.ones(2).resize_(2, 3, memory_format=torch.preserve_format)
+torch.empty(1, 2, memory_format=torch.preserve_format)
+torch.segment_reduce(torch.arange(6.), 'sum', lengths=torch.tensor([2, 4.]))
+torch.ones(6).unflatten(0, 6)
+torch.ones(6).unflatten(0, (-1, -1))
+torch.ones(2, 3).permute()
+torch.split(torch.arange(5), 'a')
+torch.split(torch.arange(5), 2.5)
+torch.broadcast_shapes(1.5)
+torch.meshgrid(torch.ones(2, 2), torch.arange(3), indexing='ij')
+torch.searchsorted(torch.tensor(1), torch.tensor([3]))
+torch.searchsorted(torch.tensor([[1, 3], [1, 3]]), 1)
+torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3]), sorter=torch.tensor([0, 1, 7]))
+torch.quantile(torch.arange(5.), torch.tensor([1.3]))
+torch.linspace(0, 1j, 3, dtype=torch.float)
+torch.tensor(np.array(['a']))
+torch.tensor(np.array([None]))
+torch.from_numpy(np.float64(3))
+torch.asarray(np.ones(2), dtype=torch.float, copy=False)
+torch.frombuffer([1], dtype=torch.int)
+torch.frombuffer(bytearray(8))
+torch.frombuffer(bytearray(8), dtype=torch.int, requires_grad=True)
+torch.arange(5).index_put_(torch.tensor([0]), torch.tensor(1))
+torch.arange(6).reshape(2, 3).index_put_((None, torch.tensor([0])), torch.tensor(1))
+torch.empty(0).set_(torch.ones(3, dtype=torch.int).storage())
+torch.FloatTensor(torch.DoubleStorage([1, 2]))
+torch.ByteStorage.from_buffer(bytearray([1, 2, 3]), 'native', 1, 20)
+torch.tensor([1., 2]).storage()['a']
+"""
+
+VALUES = """
+torch.clamp(torch.arange(5), torch.tensor(1), 3)
+torch.clamp(torch.arange(5), 1, torch.tensor(3.5))
+torch.ones(2).resize_(1, 2, 3, 4, memory_format=torch.channels_last).stride()
+torch.ones(2).resize_as_(torch.ones(1, 2, 3, 4), memory_format=torch.channels_last).stride()
+torch.ones(1, 2, 3, 4).resize_(1, 2, 3, 4, memory_format=torch.channels_last).stride()
+torch.ones(6).view(2, 3).t().resize_(3, 2).stride()
+torch.empty(0).set_(torch.ones(3).untyped_storage(), 0, (10,), (1,))[:3]
+torch.ones(3).storage().resize_(5)
+torch.ByteStorage.from_buffer(bytearray([1, 2, 3]), 'q').tolist()
+np.greater_equal(torch.arange(3), 1)
+torch.tensor([1., 2]).__array_wrap__(np.array([True, False]))
+torch.segment_reduce(torch.arange(6.), 'max', lengths=torch.tensor([2, 4]))
+"""
+
+
+@pytest.mark.parametrize("text", [s for t in (OUT, REFUSALS, VALUES) for s in t.strip().splitlines()])
+def test_expression(text):
+    ours, theirs = (
+        outcome(lambda lib=lib: eval(text, {"torch": lib, "np": np}))[0] for lib in (rushlight, torch)
+    )
+    assert ours.replace("rushlight", "torch") == theirs
+
+
+def test_a_storage_and_its_tensors_are_copied_together():
+    import copy
+
+    def run(library):
+        a = library.arange(4.0)
+        b, c = copy.deepcopy([a, a.untyped_storage()])
+        b.fill_(3)
+        return c.tolist(), a.tolist()
+
+    assert run(rushlight) == run(torch)
+
+
+@pytest.mark.parametrize("action", [
+    "FloatStorage()", "FloatStorage.dtype", "s.fill_(0)", "s.is_cuda", "s.untyped()", "len(s)", "s[0]",
+    "s.size()", "s.clone()", "s.device", "s._size()", "s._untyped_storage", "ones(2).untyped_storage()",
+    "save(ones(2), file)",
+])  # fmt: skip
+def test_typed_storages_warn_once(action, tmp_path):
+    """The first use of a typed storage warns; what the library does by itself never does."""
+    import warnings
+
+    def run(library):
+        library.storage._reset_warn_typed_storage_removal()
+        names = {"s": library.ones(3)._typed_storage(), "len": len, "file": tmp_path / "x"}
+        names |= {name: getattr(library, name) for name in ("FloatStorage", "ones", "save")}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            eval(action, names)
+            eval(action, names)
+        return len(caught)
+
+    assert run(rushlight) == run(torch)
