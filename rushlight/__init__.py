@@ -246,7 +246,7 @@ _LAZY_NAMES |= dict.fromkeys(
     ),
     "_checks",
 )  # fmt: skip
-_LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit"}
+_LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit", "Tag": "_schema", "FunctionSchema": "_schema"}
 _LAZY_NAMES |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_archive_names")
 _LAZY_NAMES |= dict.fromkeys(
     ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "amp.grad_scaler"

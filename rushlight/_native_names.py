@@ -225,15 +225,44 @@ def _jit_set_profiling_executor(on: bool) -> bool:
     return _swap("profiling", on)
 
 
+def parse_schema(schema: str) -> Any:
+    """The FunctionSchema that a text says."""
+    from rushlight._schema import parse
+
+    return parse(schema)
+
+
+def _dispatch_has_kernel(name: str) -> bool:
+    """Whether an operation of this name is known."""
+    return _operator_named(name) is not None
+
+
+def _dispatch_has_kernel_for_dispatch_key(name: str, key: str) -> bool:
+    """Whether something was registered for an operation of one's own at this level."""
+    op = _operator_named(name)
+    if op is None:
+        raise RuntimeError(f"operator {name} does not exist")
+    if key.startswith("Autograd"):
+        return op.autograd_kernel is not None or op.differentiable
+    return (None if key.startswith("Composite") else key.lower()) in op.kernels
+
+
+def _operator_named(name: str) -> Any:
+    from rushlight._operators import OPERATORS
+
+    return OPERATORS.get(name)
+
+
 def _get_graph_executor_optimize(on: bool | None = None) -> bool:
     """Sets the switch and returns what it was: without TorchScript it changes nothing."""
     return _swap("mode", _executor["mode"] if on is None else on)
 
 
+_PRIVATE = ("_swap", "NAMES", "_dispatch_modes", "_operator_named")
 NAMES = {
     name: value
     for name, value in list(globals().items())
-    if getattr(value, "__module__", None) == __name__ and name not in ("_swap", "NAMES", "_dispatch_modes")
+    if getattr(value, "__module__", None) == __name__ and name not in _PRIVATE
 }
 NAMES |= {
     name: absent_class("torch._C", name)
@@ -241,9 +270,9 @@ NAMES |= {
         "Graph",
         "Value",
         "_ExcludeDispatchKeyGuard",
-        "FunctionSchema",
     )
 }
+NAMES["FunctionSchema"], NAMES["Tag"] = rushlight.FunctionSchema, rushlight.Tag
 NAMES |= {
     "_get_autograd_fallback_mode": _autograd_fallback._get_autograd_fallback_mode,
     "_set_autograd_fallback_mode": _autograd_fallback._set_autograd_fallback_mode,

@@ -1,139 +1,146 @@
 """torch.library: operations of one's own under `torch.ops.namespace.name`, with their gradient.
 
-There is one device and no tracer, so a registration for another device is kept and never chosen, and one for
-tracers (`register_fake`, `register_vmap`) returns its function.
+There is no tracer, so what is registered for one (`register_vmap`) returns its function; `register_fake` is
+what runs on the meta device. How a call goes is in rushlight/_operators.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator
+import re
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import rushlight
-from rushlight import Tensor, _autograd_fallback
-from rushlight._ops import OpOverload, OpOverloadPacket, namespace
+from rushlight._operators import OPERATORS, Operator, _tensors
+from rushlight._ops import OpOverload, OpOverloadPacket
+from rushlight._schema import FunctionSchema, Tag, infer_schema
+from rushlight._warn import warn
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "register_autocast",
-    "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap",
+    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract",
+    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+    "register_torch_dispatch", "register_vmap",
 ]  # fmt: skip
 
-_HERE = ("cpu", "default", "", "CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
-_definitions: dict[str, CustomOpDef] = {}
+_KEYS = re.compile(
+    r"(Autograd|Sparse|Quantized|Nested|Autocast)?"
+    r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|MTIA|MAIA|PrivateUse[123]|Meta|Functionality|Other|NestedTensor|Csr\w+)?"
+)
+_COMPOSITE = (
+    "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutogradNestedTensor",
+)  # fmt: skip
+_OTHER_KEYS = ("ADInplaceOrView", "BackendSelect", "Python", "FuncTorchBatched", "Functionalize", "Conjugate",
+               "Negative", "ZeroTensor", "FuncTorchVmapMode", "Tracer", "Undefined", "Batched")  # fmt: skip
+
+
+def fallthrough_kernel() -> None:
+    """Registered under a key: the level is passed over."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def _checked_name(qualname: str) -> tuple[str, str]:
+    if not re.fullmatch(r"[^:]+::[^:]+", qualname):
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname '
+            "passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
+    space, _, name = qualname.partition("::")
+    return space, name
 
 
 class CustomOpDef:
     """An operation made by `custom_op`: call it, and register its gradient with `register_autograd`."""
 
-    def __init__(self, name: str, fn: Callable | None, mutates_args: Iterable[str] | str = ()) -> None:
-        self._namespace, found, self._name = name.partition("::")
-        if not found:
-            raise ValueError(f"Expected `name` to be of the form `namespace::name`, got {name}")
-        self._qualname = name
-        self._kernel = fn
-        self._signature = None if fn is None else inspect.signature(fn)
-        self._mutates = mutates_args
-        self._backward: Callable | None = None
-        self._setup_context: Callable | None = None
-        self._autograd_kernel: Callable | None = None
-        self._schema = ""  # of an operation of a Library, which says nothing about its gradient
-        self._opoverload = OpOverloadPacket(self._namespace, self._name, self, ["default"]).default
-        setattr(namespace(self._namespace), self._name, self._opoverload.overloadpacket)
-        _definitions[name] = self
+    def __init__(self, namespace: str, name: str, schema: str, fn: Callable, tags: Any = None) -> None:
+        self._namespace, self._name, self._schema = namespace, name, schema
+        self._qualname = f"{namespace}::{name}"
+        self._init_fn, self._init_name = fn, getattr(fn, "__name__", name)
+        self._module = getattr(fn, "__module__", "")
+        tags = () if tags is None else tags if isinstance(tags, (tuple, list)) else (tags,)
+        tags = (Tag.pt2_compliant_tag, *tags)
+        self._lib = Library(namespace, "FRAGMENT")
+        self._operator = Operator(FunctionSchema(self._qualname + schema), self, tuple(tags))
+
+    @property
+    def _opoverload(self) -> OpOverload:
+        return self._operator.handle
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opoverload(*args, **kwargs)
+
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Callable:
-        """Sets what runs; for another device than the CPU it is never chosen."""
+        """Sets what runs on these types of devices (None: on any)."""
 
         def register(fn: Callable) -> Callable:
             kinds = (device_types,) if device_types is None or isinstance(device_types, str) else device_types
-            if None in kinds or any(kind in _HERE for kind in kinds):
-                self._kernel = fn
-                if self._signature is None and not inspect.isbuiltin(fn):  # as Function.apply is
-                    self._signature = inspect.signature(fn)
+            for kind in kinds:
+                device = None if kind in (None, "default") else rushlight.device(kind).type
+                self._operator.kernels[device] = fn
             return fn
 
         return register if fn is None else register(fn)
 
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In the block the kernel of a type of device is (not) used; without one, that of any device is."""
+        disabled = self._operator.disabled
+        before = set(disabled)
+        if device_type not in self._operator.kernels:
+            warn(f"Attempted to disable kernel for {device_type}: no kernel was registered for this device.")
+        (disabled.discard if enabled else disabled.add)(device_type)
+        had = self._operator.kernels.get(None)
+        if not enabled:
+            self._operator.kernels.setdefault(None, self._init_fn)
+        try:
+            yield
+        finally:
+            disabled.clear()
+            disabled.update(before)
+            if had is None:
+                self._operator.kernels.pop(None, None)
+
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """Sets the gradient: `backward(ctx, *grads)`, after `setup_context(ctx, inputs, output)`."""
-        self._backward, self._setup_context = backward, setup_context
+        _set_autograd(self._operator, backward, setup_context, self)
 
     def register_fake(self, fn: Callable, /) -> Callable:
-        """What a tracer would run instead; nothing traces here."""
+        """Sets what runs on the meta device."""
+        self._operator.fake = fn
         return fn
 
-    register_vmap = register_fake
+    def register_vmap(self, func: Callable | None = None) -> Callable:
+        """What a batching transform would run; there is none."""
+        return (lambda fn: fn) if func is None else func
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """The kernel, or who is asked about it by `__torch_dispatch__`."""
-        asking = sys.modules.get("rushlight._dispatching")
-        if asking is not None and asking._wanted(args, kwargs):
-            return asking.ask(self._opoverload, args, kwargs)
-        assert self._kernel is not None
-        return self._kernel(*args, **kwargs)
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Under autocast for this type of device floating point arguments come in this dtype."""
+        if not (isinstance(device_type, str) and device_type in ("cpu", "cuda")):
+            raise ValueError(f"Unknown device type: {device_type}")
+        self._operator.casts[device_type] = cast_inputs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._autograd_kernel is not None and rushlight.is_grad_enabled():
-            return self._autograd_kernel(*args, **kwargs)
-        if self._kernel is None:
-            raise NotImplementedError(f"{self._qualname} has no kernel for the CPU")
-        if self._schema and self._backward is None:
-            return _autograd_fallback.call(self._qualname, self._run, self._schema, args, kwargs)
-        if self._signature is not None:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        leaves = [
-            leaf for value in args for leaf in (value if isinstance(value, (list, tuple)) else (value,))
-        ]
-        if not rushlight.is_grad_enabled() or not any(
-            isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves
-        ):
-            return self._run(*args, **kwargs)
-        return _CustomCall.apply(self, args, kwargs, *leaves)
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Callable:
+        """Sets what runs instead of `torch_dispatch_class.__torch_dispatch__`."""
+
+        def register(fn: Callable) -> Callable:
+            self._operator.rules[torch_dispatch_class] = fn
+            return fn
+
+        return register if fn is None else register(fn)
 
 
-class _CustomCall(rushlight.autograd.Function):
-    """A call of a custom operation that autograd sees: lists among the arguments are given flat as well."""
-
-    @staticmethod
-    def forward(ctx: Any, op: CustomOpDef, args: tuple, kwargs: dict, *leaves: Any) -> Any:
-        ctx.op, ctx.sizes = op, [len(v) if isinstance(v, (list, tuple)) else None for v in args]
-        output = op._run(*args, **kwargs)
-        if op._setup_context is not None:
-            if kwargs:
-                op._setup_context(ctx, args, kwargs, output)
-            else:
-                op._setup_context(ctx, args, output)
-        return tuple(output) if isinstance(output, list) else output
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        if ctx.op._backward is None:
-            raise RuntimeError(
-                f"Trying to backward through {ctx.op._opoverload} but no autograd formula was registered. "
-                f"Please use register_autograd to add one."
-            )
-        result = ctx.op._backward(ctx, *grads)
-        result = result if isinstance(result, tuple) else (result,)
-        if len(result) != len(ctx.sizes):
-            raise RuntimeError(
-                f"{ctx.op._qualname}: expected a gradient for each of {len(ctx.sizes)} arguments, got "
-                f"{len(result)}"
-            )
-        flat: list = []
-        for gradient, size in zip(result, ctx.sizes, strict=True):
-            if size is None:
-                flat.append(gradient)
-            else:
-                flat.extend([None] * size if gradient is None else gradient)
-        return (None, None, None, *flat)
+def _set_autograd(op: Operator, backward: Callable, setup_context: Callable | None, shown: Any) -> None:
+    if op.schema.is_mutable or any(r.alias_info is not None for r in op.schema.returns):
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {shown} with schema {op.schema}. "
+            "Please create a functional operator and register an autograd formula for that."
+        )
+    op.backward, op.setup_context, op.differentiable = backward, setup_context, True
 
 
 def custom_op(
@@ -162,53 +169,105 @@ def custom_op(
     """
 
     def make(fn: Callable) -> CustomOpDef:
-        op = CustomOpDef(name, None, mutates_args)
-        op._signature = inspect.signature(fn)
+        text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+        space, short = name.split("::")
+        op = CustomOpDef(space, short, text, fn, tags)
         op.register_kernel(device_types, fn)
         return op
 
     return make if fn is None else make(fn)
 
 
-def _definition(op: Any) -> CustomOpDef:
+def _operator(op: Any) -> Operator:
     if isinstance(op, CustomOpDef):
-        return op
-    name = op.name() if isinstance(op, OpOverload) else str(op)
-    if name not in _definitions:
-        raise RuntimeError(f"operator {name} does not exist")
-    return _definitions[name]
+        return op._operator
+    if isinstance(op, OpOverload):
+        op = op.name()
+    elif not isinstance(op, str):
+        raise ValueError(f"Expected `op` to be a string, an OpOverload or a CustomOpDef, got {type(op)}")
+    _checked_name(op)
+    if op not in OPERATORS:
+        if op.startswith("aten::"):
+            raise NotImplementedError(f"registering something for torch's own {op} is not implemented")
+        raise RuntimeError(f"operator {op} does not exist")
+    return OPERATORS[op]
 
 
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
     """Sets the gradient of an operation made by `custom_op` or `define`."""
-    _definition(op).register_autograd(backward, setup_context=setup_context)
+    found = _operator(op)
+    _set_autograd(found, backward, setup_context, found.handle)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Sets what an operation runs."""
-    return _definition(op).register_kernel(device_types, func)
+    """Sets what an operation runs on these types of devices."""
+    return impl(op, "default" if device_types is None else device_types, func, lib=lib)
 
 
-def register_fake(op: Any, func: Callable | None = None, /, **options: Any) -> Any:
-    """What a tracer would run instead; nothing traces here, so the function is returned."""
-    return func if func is not None else lambda fn: fn
+def register_fake(
+    op: Any,
+    func: Callable | None = None,
+    /,
+    *,
+    lib: Any = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
+) -> Any:
+    """Sets what an operation runs on the meta device."""
+
+    def register(fn: Callable) -> Callable:
+        _operator(op).fake = fn
+        return fn
+
+    return register if func is None else register(func)
 
 
-impl_abstract = register_vmap = register_fake
+impl_abstract = register_fake
+
+
+def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
+    """What a batching transform would run; there is none, so the function is returned."""
+    _operator(op)
+    return (lambda fn: fn) if func is None else func
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """Not implemented."""
-    raise NotImplementedError("torch.library.register_autocast is not implemented")
+    """Under autocast for this type of device floating point arguments come in this dtype."""
+    if not (isinstance(device_type, str) and device_type in ("cpu", "cuda")):
+        raise ValueError(f"Unknown device type: {device_type}")
+    _operator(op).casts[device_type] = cast_inputs
 
 
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None
 ) -> Any:
-    """Not implemented."""
-    raise NotImplementedError("torch.library.register_torch_dispatch is not implemented")
+    """Sets what runs instead of `torch_dispatch_class.__torch_dispatch__`."""
+
+    def register(fn: Callable) -> Callable:
+        _operator(op).rules[torch_dispatch_class] = fn
+        return fn
+
+    return register if func is None else register(func)
+
+
+_defining: set[str] = set()
+_kept: list[Library] = []  # those that nobody else holds
+
+
+def _taken_back(ns: str, kind: str, defs: list, impls: list) -> None:
+    for op in defs:
+        op.forget()
+    for op, device, fn in impls:
+        if op.kernels.get(device) is fn:
+            del op.kernels[device]
+        if op.autograd_kernel is fn:
+            op.autograd_kernel = None
+    defs.clear()
+    impls.clear()
+    if kind == "DEF":
+        _defining.discard(ns)
 
 
 class Library:
@@ -224,26 +283,39 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported kind: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind in ("DEF", "FRAGMENT"):
+            raise ValueError("prim is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF" and ns in _defining:
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of "
+                "your definitions in a single TORCH_LIBRARY block."
+            )
+        if kind == "DEF":
+            _defining.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self.m: list[str] = []  # what it has defined
+        self._op_defs: list[Operator] = []
+        self._op_impls: list[tuple[Operator, str | None, Callable]] = []
+        # What it has defined and registered goes with it.
+        self._destroy = weakref.finalize(self, _taken_back, ns, kind, self._op_defs, self._op_impls)
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declares an operation: "name(Tensor x, int n) -> Tensor"."""
-        name = schema.partition("(")[0].strip()
-        CustomOpDef(f"{self.ns}::{name}", None)._schema = schema
-        self.m.append(name)
-        return name
-
-    def _destroy(self) -> None:
-        """Takes the operations that it has defined away again."""
-        for name in self.m:
-            _definitions.pop(f"{self.ns}::{name}", None)
-            vars(namespace(self.ns)).pop(name, None)
-        self.m.clear()
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a '
+                "TORCH_LIBRARY_IMPL block.  All def()s should be placed in the (unique) TORCH_LIBRARY block "
+                "for their namespace."
+            )
+        tags = tags if isinstance(tags, (tuple, list)) else (tags,)
+        op = Operator(FunctionSchema(f"{self.ns}::{schema.strip()}"), tags=tuple(tags))
+        self._op_defs.append(op)
+        return op.key.partition("::")[2]
 
     def impl(
         self,
@@ -254,24 +326,52 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:
-        """Sets what an operation runs; for another device than the CPU it is never chosen."""
+        """Sets what an operation runs at a level: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd"."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if with_keyset:
             raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
         name = op_name.name() if isinstance(op_name, OpOverload) else str(op_name)
-        op = _definition(name if "::" in name else f"{self.ns}::{name}")
-        key = dispatch_key or self.dispatch_key
+        op = _operator(name if "::" in name else f"{self.ns}::{name}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key):
+            raise RuntimeError(f"could not parse dispatch key: {key}")
         if key.startswith("Autograd"):
-            op._autograd_kernel = fn
-        elif key == "CompositeImplicitAutograd":
-            op._autograd_kernel = fn  # made of operations that autograd sees
-            op.register_kernel(key, fn)
-        else:
-            op.register_kernel(key, fn)
+            # A level that is passed over records nothing, and nobody misses a gradient.
+            op.autograd_kernel = op.run if fn is fallthrough_kernel else fn
+            self._op_impls.append((op, key, fn))
+        elif fn is fallthrough_kernel:
+            return
+        elif key in _COMPOSITE:
+            op.kernels[None] = fn
+            if key == "CompositeImplicitAutograd":
+                op.autograd_kernel = fn  # made of operations that autograd sees
+            self._op_impls.append((op, None, fn))
+        elif key not in _OTHER_KEYS:
+            device = {"PrivateUse1": "privateuseone"}.get(key, key.lower())
+            op.kernels[device] = fn
+            self._op_impls.append((op, device, fn))
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Declares the operation `namespace::name` with the schema "(Tensor x) -> Tensor"."""
-    CustomOpDef(qualname, None)._schema = schema
+    """Declares the operation `namespace::name` with the schema "(Tensor x) -> Tensor".
+
+    >>> rushlight.library.define("docs_lib::thrice", "(Tensor x) -> Tensor")
+    >>> @rushlight.library.impl("docs_lib::thrice", "cpu")
+    ... def thrice(x):
+    ...     return 3 * x
+    >>> rushlight.ops.docs_lib.thrice(rushlight.ones(2))
+    tensor([3., 3.])
+    """
+    space, name = _checked_name(qualname)
+    if not re.fullmatch(r"\(.*\) -> .*", schema, re.DOTALL):
+        raise ValueError(
+            'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got '
+            f'"{schema}"'
+        )
+    if lib is None:
+        _kept.append(lib := Library(space, "FRAGMENT"))
+    lib.define(name + schema, "", tags=tags)
 
 
 @contextlib.contextmanager
@@ -284,6 +384,148 @@ def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
         lib._destroy()
 
 
-def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
-    """Sets what an operation runs on the named devices."""
-    return register_kernel(qualname, types, func)
+def impl(qualname: Any, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
+    """Sets what an operation runs on the named types of devices."""
+
+    def register(fn: Callable) -> Callable:
+        op = _operator(qualname)
+        for kind in (types,) if isinstance(types, str) else types:
+            if kind == "default":
+                op.kernels[None] = fn
+            elif kind in _COMPOSITE or (kind[:1].isupper() and _KEYS.fullmatch(kind)):
+                if lib is None:
+                    _kept.append(Library(op.schema.name.partition("::")[0], "IMPL"))
+                (lib or _kept[-1]).impl(op.handle, fn, kind)
+            else:
+                op.kernels[rushlight.device(kind).type] = fn
+        return fn
+
+    return register if func is None else register(func)
+
+
+# ---- opcheck
+
+_CHECKS = (
+    "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static",
+    "test_aot_dispatch_dynamic",
+)  # fmt: skip
+
+
+class OpCheckError(Exception):
+    """An operation does not do what it says."""
+
+
+def opcheck(
+    op: Any,
+    args: tuple,
+    kwargs: dict | None = None,
+    *,
+    test_utils: str | Sequence[str] = (
+        "test_schema",
+        "test_autograd_registration",
+        "test_faketensor",
+        "test_aot_dispatch_dynamic",
+    ),
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict:
+    """Checks that an operation writes and returns what its schema says, that its gradient is registered,
+    that it is the same on the meta device, and that it runs twice alike forward and backward (torch compiles
+    it for the last; nothing is compiled here).
+
+    >>> @rushlight.library.custom_op("docs::double", mutates_args=())
+    ... def double(x: rushlight.Tensor) -> rushlight.Tensor:
+    ...     return x * 2
+    >>> rushlight.library.opcheck(double, (rushlight.ones(2),), test_utils="test_schema")
+    {'test_schema': 'SUCCESS'}
+    """
+    chosen = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(chosen) <= set(_CHECKS):
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset of {_CHECKS} but it "
+            "was not"
+        )
+    if isinstance(op, OpOverloadPacket):
+        op = op.default
+    found, results = _operator(op), {}
+    for name in chosen:
+        checks = {"test_schema": _check_schema, "test_autograd_registration": _check_autograd_registration,
+                  "test_faketensor": _check_fake}  # fmt: skip
+        check = checks.get(name, lambda *given: _check_twice(*given, atol, rtol))
+        try:
+            check(found, args, kwargs or {})
+        except Exception as error:
+            if raise_exception:
+                raise OpCheckError(
+                    f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)"
+                ) from error
+            results[name] = error
+        else:
+            results[name] = "SUCCESS"
+    return results
+
+
+def _copied(value: Any, records: bool = True) -> Any:
+    if isinstance(value, rushlight.Tensor):
+        return value.detach().clone().requires_grad_(records and value.requires_grad)
+    if isinstance(value, dict):
+        return {key: _copied(each, records) for key, each in value.items()}
+    return type(value)(_copied(v, records) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _check_schema(op: Operator, args: tuple, kwargs: dict) -> None:
+    placed, named = op.schema.bind(_copied(args, False), _copied(kwargs, False))
+    names = [a.name for a in op.schema.arguments]
+    given = dict(zip(names, placed, strict=False)) | named
+    before = {name: [t.clone() for t in _tensors(value)] for name, value in given.items()}
+    op(*placed, **named)
+    allowed = {id(t) for t in op.schema.written(placed, named)}
+    for name, value in given.items():
+        for tensor, old in zip(_tensors(value), before[name], strict=True):
+            if id(tensor) not in allowed and not rushlight.equal(tensor, old):
+                raise RuntimeError(f"Argument {name} is not defined as mutable but was mutated")
+
+
+def _check_autograd_registration(op: Operator, args: tuple, kwargs: dict) -> None:
+    records = any(t.requires_grad for t in _tensors([list(args), list(kwargs.values())]))
+    if records and op.owner is None and not op.differentiable and op.autograd_kernel is None:
+        raise OpCheckError(
+            f"Operator {op.key} does not have an autograd kernel registered: use "
+            "torch.library.register_autograd."
+        )
+
+
+def _on_meta(value: Any) -> Any:
+    if isinstance(value, rushlight.Tensor):
+        return value.detach().to("meta")
+    if isinstance(value, dict):
+        return {key: _on_meta(each) for key, each in value.items()}
+    return type(value)(_on_meta(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _check_fake(op: Operator, args: tuple, kwargs: dict) -> None:
+    with rushlight.no_grad():
+        real = _tensors([op(*_copied(args), **_copied(kwargs))])
+        fake = _tensors([op(*_on_meta(args), **_on_meta(kwargs))])
+    for a, b in zip(real, fake, strict=True):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            raise AssertionError(
+                f"Real and fake outputs differ: {tuple(a.shape)}, {a.dtype} and {tuple(b.shape)}, {b.dtype}"
+            )
+
+
+def _check_twice(op: Operator, args: tuple, kwargs: dict, atol: float | None, rtol: float | None) -> None:
+    runs = []
+    for _ in range(2):
+        given = _copied(args), _copied(kwargs)
+        outputs = _tensors([op(*given[0], **given[1])])
+        leaves = [t for t in _tensors([list(given[0]), list(given[1].values())]) if t.requires_grad]
+        recorded = [o for o in outputs if o.requires_grad]
+        grads: Any = ()
+        if recorded and leaves:
+            weights = [rushlight.ones_like(o) for o in recorded]
+            grads = rushlight.autograd.grad(recorded, leaves, weights, allow_unused=True)
+        runs.append([*outputs, *(g for g in grads if g is not None)])
+    for a, b in zip(*runs, strict=True):
+        rushlight.testing.assert_close(a, b, atol=atol, rtol=rtol)

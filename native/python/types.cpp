@@ -76,7 +76,6 @@ PyObject* dtype_complex(PyObject* self, void*) {
 PyObject* dtype_signed(PyObject* self, void*) {
   return PyBool_FromLong(only(self) ? only(self)->is_signed : dt(self) != DType::u8 && dt(self) != DType::b1);
 }
-PyObject* dtype_module(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
 
 PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
                                {"to_real", dtype_to_real, METH_NOARGS, nullptr},
@@ -86,7 +85,6 @@ PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, nullptr, nul
                               {"is_floating_point", dtype_floating, nullptr, nullptr, nullptr},
                               {"is_complex", dtype_complex, nullptr, nullptr, nullptr},
                               {"is_signed", dtype_signed, nullptr, nullptr, nullptr},
-                              {"__module__", dtype_module, nullptr, nullptr, nullptr},
                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                              {Py_tp_methods, dtype_methods},

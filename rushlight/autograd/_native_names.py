@@ -5,6 +5,7 @@ to the engine. Programs that look behind the public names find the same names he
 from __future__ import annotations
 
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -103,6 +104,11 @@ def _unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     for version in versions:
         if version < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+    if any(tensor.is_inference() for tensor in tensors):
+        raise RuntimeError(
+            "Tried to call torch.autograd._unsafe_set_version() on a tensor that does not have a version "
+            "counter. Was it created in inference mode?"
+        )
     for tensor, version in zip(tensors, versions, strict=True):
         _C.set_version(tensor, version)
 
@@ -198,6 +204,24 @@ def _increment_version(tensors: Any) -> None:
         _C.note_write(tensor)
 
 
+_stashed = threading.local()
+
+
+def _stash_obj_in_tls(key: str, value: Any) -> None:
+    """Keeps an object for this thread, whose backward passes see it."""
+    _stashed.__dict__[key] = value
+
+
+def _is_key_in_tls(key: str) -> bool:
+    """Whether this thread keeps an object under the name."""
+    return key in _stashed.__dict__
+
+
+def _get_obj_in_tls(key: str) -> Any:
+    """What this thread keeps under the name."""
+    return _stashed.__dict__[key]
+
+
 _AUTOGRAD = (
     CreationMeta, _get_creation_meta, _set_creation_meta, _push_saved_tensors_default_hooks,
     _pop_saved_tensors_default_hooks, _top_saved_tensors_default_hooks, _saved_tensors_hooks_is_enabled,
@@ -207,7 +231,7 @@ _AUTOGRAD = (
 )  # fmt: skip
 _CORE = (
     _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,
-    _current_autograd_node, _increment_version,
+    _current_autograd_node, _increment_version, _stash_obj_in_tls, _is_key_in_tls, _get_obj_in_tls,
 )  # fmt: skip
 
 

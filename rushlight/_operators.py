@@ -1,0 +1,291 @@
+"""Operations of one's own: what `torch.library` registers and `torch.ops.namespace.name` calls.
+
+An `Operator` is one overload: its schema and what was registered for it. A call goes down the levels that
+torch's has: autocast, autograd, `__torch_dispatch__`, the kernel of the device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C, Tensor, _autograd_fallback
+from rushlight._ops import OpOverload, OpOverloadPacket, _dispatching, namespace
+from rushlight._schema import FunctionSchema
+from rushlight.autograd.function import Function
+
+OPERATORS: dict[str, Operator] = {}
+
+
+class Operator:
+    """One overload of an operation."""
+
+    def __init__(self, schema: FunctionSchema, owner: Any = None, tags: tuple = ()) -> None:
+        self.schema, self.owner, self.tags = schema, owner, tags  # owner: the CustomOpDef, if it is of one
+        self.kernels: dict[str | None, Callable] = {}  # by type of device; None: of any
+        self.disabled: set[str] = set()
+        self.autograd_kernel: Callable | None = None
+        self.fake: Callable | None = None
+        self.backward: Callable | None = None
+        self.setup_context: Callable | None = None
+        self.differentiable = False  # whether register_autograd was called
+        self.casts: dict[str, Any] = {}
+        self.rules: dict[type, Callable] = {}
+        self.node: type[Function] | None = None
+        self.key = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if self.key in OPERATORS and owner is None:
+            raise RuntimeError(
+                f"Tried to register an operator ({schema}) with the same name and overload name multiple "
+                "times. Each overload's schema should only be registered with a single call to def()."
+            )
+        OPERATORS[self.key] = self
+        space, _, name = schema.name.partition("::")
+        overload = schema.overload_name or "default"
+        packet = vars(namespace(space)).get(name)
+        if not isinstance(packet, _Packet):
+            packet = _Packet(space, name, [])
+            setattr(namespace(space), name, packet)
+        if overload not in packet._overload_names:
+            packet._overload_names.append(overload)
+        packet.operators[overload] = self
+        self.handle = _Overload(packet, overload)
+        setattr(packet, overload, self.handle)
+
+    def forget(self) -> None:
+        """Takes it away again."""
+        OPERATORS.pop(self.key, None)
+        packet = self.handle._overloadpacket
+        packet.operators.pop(self.handle._overloadname, None)
+        if self.handle._overloadname in packet._overload_names:
+            packet._overload_names.remove(self.handle._overloadname)
+        if not packet.operators:
+            vars(namespace(packet._namespace)).pop(packet.__name__, None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        placed, named = self.schema.bind(args, kwargs)
+        for device, dtype in self.casts.items():
+            if rushlight.is_autocast_enabled(device):
+                with rushlight.autocast(device, enabled=False):
+                    placed, named = _cast((placed, named), dtype)
+                    return self._differentiated(placed, named)
+        return self._differentiated(placed, named)
+
+    def _differentiated(self, args: list, kwargs: dict) -> Any:
+        records = rushlight.is_grad_enabled()
+        if self.autograd_kernel is not None and records:
+            return self.autograd_kernel(*args, **kwargs)
+        if self.owner is None and not self.differentiable:
+            return _autograd_fallback.call(self.key, self.run, str(self.schema), tuple(args), kwargs)
+        leaves = _tensors([args, list(kwargs.values())])
+        if self.schema.is_mutable or not records or not any(leaf.requires_grad for leaf in leaves):
+            with rushlight.no_grad():
+                return self.run(*args, **kwargs)
+        if self.node is None:
+            name = f"GeneratedBackwardFor_{self.key.replace('::', '_').replace('.', '_')}"
+            name += "" if self.schema.overload_name else "_default"
+            self.node = type(name, (_Recorded,), {"operator": self})
+        filled = self.schema.bind(tuple(args), kwargs, fill=True)
+        result = self.node.apply(*_flat(filled[0]), *filled[1].values(), filled)
+        return list(result) if self.returns_list() else result
+
+    def returns_list(self) -> bool:
+        """Whether it returns one list of tensors."""
+        return len(self.schema.returns) == 1 and self.schema.returns[0].is_list
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Whoever is asked about it by `__torch_dispatch__`, or the kernel."""
+        asking = sys.modules.get("rushlight._dispatching")
+        if asking is not None and asking._wanted(args, kwargs):
+            innermost = asking.stack.modes[-1:] or args
+            for one in innermost:
+                rule = self.rules.get(type(one))
+                if rule is not None:
+                    mode = one if asking.stack.modes else None
+                    types = tuple({type(t) for t in _tensors(list(args)) if type(t) is not Tensor})
+                    return self._checked(rule(mode, self.handle, types, args, kwargs))
+            return asking.ask(self.handle, args, kwargs)
+        return self._computed(args, kwargs)
+
+    def _computed(self, args: tuple, kwargs: dict) -> Any:
+        inputs = _tensors([list(args), list(kwargs.values())])
+        result = self._checked(self._kernel(inputs)(*args, **kwargs))
+        if self.owner is None:
+            return result
+        for tensor in self.schema.written(args, kwargs):
+            _C.note_write(tensor)
+        memory = [t.untyped_storage()._cdata for t in inputs if t.device.type != "meta"]
+        for output in _tensors([result]):
+            if output.device.type == "meta":
+                continue
+            if output.untyped_storage()._cdata in memory and output.numel():
+                raise RuntimeError(
+                    f"{self.key} (with implementation in {self.owner._module}): The output of this custom "
+                    "operator (1) must not also be an input to this custom operator and (2) may not alias "
+                    "any inputs to this custom operator or other returns. The most common way to trigger "
+                    "this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                    "instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or "
+                    "refactor the custom operator to not return y."
+                )
+            memory.append(output.untyped_storage()._cdata)
+        return result
+
+    def _kernel(self, inputs: list[Tensor]) -> Callable:
+        device = "meta" if any(t.device.type == "meta" for t in inputs) else "cpu"
+        for tensor in inputs:
+            if tensor.device.type not in ("cpu", "meta"):
+                device = tensor.device.type
+        if device == "meta":
+            found = self.kernels.get("meta") or self.fake
+            if found is None and self.owner is not None:
+                raise RuntimeError(
+                    f"There was no fake impl registered for {self.owner!r}. This is necessary for "
+                    "torch.compile/export/fx tracing to work. Please use "
+                    f"`{self.owner._init_name}.register_fake` to add an fake impl."
+                )
+        else:
+            found = None if device in self.disabled else self.kernels.get(device)
+        found = found or self.kernels.get(None)
+        if found is None:
+            backend = device.upper() if device != "meta" else "Meta"
+            raise NotImplementedError(
+                f"Could not run '{self.key}' with arguments from the '{backend}' backend. This could be "
+                "because the operator doesn't exist for this backend, or was omitted during the "
+                "selective/custom build process (if using custom build)."
+            )
+        return found
+
+    def _checked(self, result: Any) -> Any:
+        declared = self.schema.returns
+        one = declared[0] if len(declared) == 1 else None
+        wants = one is not None and one.word == "Tensor" and not one.is_list and not one.is_optional
+        if wants and not isinstance(result, Tensor):
+            raise RuntimeError(f"Unable to cast {result} to Tensor")
+        return result
+
+
+class _Recorded(Function):
+    """A call that autograd sees: its lists are given flat, before the arguments as they are."""
+
+    operator: Operator
+
+    @staticmethod
+    def forward(ctx: Any, *leaves: Any) -> Any:
+        op = type(ctx)._forward_cls.operator
+        args, kwargs = leaves[-1]
+        result = op.run(*args, **kwargs)
+        ctx.sizes = [len(v) if isinstance(v, list) else None for v in args]
+        ctx.named, ctx.operator = len(kwargs), op
+        ctx.outputs_list = isinstance(result, list)
+        if op.setup_context is not None:
+            if any(a.kwarg_only for a in op.schema.arguments):
+                op.setup_context(ctx, tuple(args), kwargs, result)
+            else:
+                op.setup_context(ctx, tuple(args), result)
+        return tuple(result) if isinstance(result, list) else result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        op = ctx.operator
+        if op.backward is None:
+            raise RuntimeError(
+                f"Trying to backward through {op.handle} but no autograd formula was registered. Please use "
+                "register_autograd to add one."
+            )
+        result = op.backward(ctx, list(grads)) if ctx.outputs_list else op.backward(ctx, *grads)
+        result = result if isinstance(result, tuple) else (result,)
+        flat: list = []
+        for position, gradient in enumerate(result):
+            size = ctx.sizes[position] if position < len(ctx.sizes) else None
+            if size is None:
+                flat.append(gradient)
+            elif gradient is None:
+                flat += [None] * size
+            elif len(gradient) != size:
+                raise RuntimeError(
+                    "Expected the return from backward to be of the same structure as the inputs. Got: "
+                    f"{size} tensors for input {position}, {len(gradient)} gradients"
+                )
+            else:
+                flat += gradient
+        return (*flat, *[None] * (ctx.named + 1))
+
+
+class _Overload(OpOverload):
+    """An overload of such an operation, with its schema."""
+
+    @property
+    def _operator(self) -> Operator:
+        return self._overloadpacket.operators[self._overloadname]
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        return self._operator.schema
+
+    @property
+    def _name(self) -> str:
+        return self.name()
+
+    @property
+    def tags(self) -> list:
+        """What it was tagged with when it was defined."""
+        return list(self._operator.tags)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a result is a view of an argument that is not written."""
+        aliases = [a.alias_info for a in self._schema.arguments if a.alias_info is not None]
+        return any(r.alias_info is not None for r in self._schema.returns) and not any(
+            a.is_write for a in aliases
+        )
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if not _dispatching.calls:
+            return self._operator(*args, **kwargs)
+        with rushlight.no_grad():  # by somebody who has been asked: computes only
+            return self._operator(*args, **kwargs)
+
+
+class _Packet(OpOverloadPacket):
+    """All overloads of such an operation."""
+
+    def __init__(self, space: str, name: str, overloads: list[str]) -> None:
+        super().__init__(space, name, self._choose, overloads)
+        self.operators: dict[str, Operator] = {}
+
+    def _choose(self, *args: Any, **kwargs: Any) -> Any:
+        if len(self.operators) == 1:
+            return next(iter(self.operators.values()))(*args, **kwargs)
+        said = []
+        for operator in self.operators.values():
+            try:
+                operator.schema.bind(args, kwargs)
+            except RuntimeError as error:
+                said.append(str(error))
+                continue
+            return operator(*args, **kwargs)
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(said)
+        )
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for each in value for tensor in _tensors(each)]
+    return []
+
+
+def _flat(values: list) -> list:
+    return [leaf for value in values for leaf in (value if isinstance(value, list) else (value,))]
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The floating point tensors in another dtype."""
+    if isinstance(value, Tensor):
+        return value.to(dtype) if value.is_floating_point() and value.dtype != _C.float64 else value
+    if isinstance(value, dict):
+        return {key: _cast(each, dtype) for key, each in value.items()}
+    return type(value)(_cast(each, dtype) for each in value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,439 @@
+"""Schemas of operations: "ns::name.overload(Tensor x, *, int n=3) -> Tensor", read, written and inferred.
+
+`parse` reads one, `infer_schema` makes one from a function's annotations, and `FunctionSchema.bind` sorts the
+arguments of a call into it, with torch's sentences if they do not fit.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rushlight import _C
+
+Tensor = _C.Tensor
+
+
+class Tag(enum.IntEnum):
+    """What may be said of an operation when it is defined."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
+
+    def __str__(self) -> str:
+        return f"Tag.{self.name}"
+
+
+class Alias:
+    """The part of a type in brackets, "(a!)": whose memory it is, and whether it is written."""
+
+    def __init__(self, text: str) -> None:
+        self.is_write = "!" in text
+        before, _, after = text.replace("!", "").replace(" ", "").partition("->")
+        self.before_set = set(before.split("|"))
+        self.after_set = set(after.split("|")) if after else self.before_set
+
+
+class Argument:
+    """One argument or result: `name`, `type`, `default_value`, `kwarg_only`, `alias_info`."""
+
+    def __init__(self, declared: str, kwarg_only: bool = False) -> None:
+        declared, has_default, default = declared.partition("=")
+        found = re.fullmatch(r"\s*(\w+)((?:\([^)]*\)|\[\d*\]|\?)*)\s*(\w*)\s*", declared)
+        if not found:
+            first = declared.strip()[:1] or "eof"
+            raise RuntimeError(f"expected ident but found '{first}' here:\n{declared}")
+        word, marks, self.name = found.groups()
+        if word not in _ACCEPTED:
+            raise RuntimeError(
+                "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, "
+                f"bool, Scalar; for a full list, please see torch's documentation :\n{declared.strip()}"
+            )
+        alias = re.search(r"\(([^)]*)\)", marks)
+        self.alias_info = Alias(alias.group(1)) if alias else None
+        sized = re.search(r"\[(\d+)\]", marks)
+        self.N = int(sized.group(1)) if sized else None
+        marks = re.sub(r"\([^)]*\)|\d", "", marks)  # such as "", "?", "[]", "?[]", "[]?"
+        self.word, self.is_list = word, "[]" in marks
+        self.is_optional = marks.endswith("?")
+        self.optional_elements = marks.startswith("?[")
+        self.declared, self.kwarg_only = declared.strip(), kwarg_only
+        self.is_out = bool(kwarg_only and self.alias_info and self.alias_info.is_write)
+        self._has_default, self.default_text = bool(has_default), default.strip()
+        self.default_value = _read_default(default.strip()) if has_default else None
+
+    @property
+    def type(self) -> str:
+        """As the type checker names it: "List[int]", "Optional[Tensor]"."""
+        text = {"SymInt": "int", "Scalar": "number", "ScalarType": "int"}.get(self.word, self.word)
+        if self.optional_elements:
+            text = f"Optional[{text}]"
+        text = f"List[{text}]" if self.is_list else text
+        return f"Optional[{text}]" if self.is_optional else text
+
+    def has_default_value(self) -> bool:
+        """Whether it may be left out."""
+        return self._has_default
+
+    def __str__(self) -> str:
+        text = re.sub(r"^(-?\d+)\.0$", r"\1.", self.default_text)  # 2.0 is written "2."
+        return self.declared + (f"={text}" if self._has_default else "")
+
+
+def _read_default(text: str) -> Any:
+    if text[:1] in "\"'" and text[-1:] == text[:1] and len(text) > 1:
+        return text[1:-1]
+    if text.startswith("["):
+        return [_read_default(part.strip()) for part in text[1:-1].split(",") if part.strip()]
+    if text in ("None", "True", "False"):
+        return {"None": None, "True": True, "False": False}[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    found = getattr(__import__("rushlight"), text, None)
+    if not isinstance(found, _C.dtype):
+        raise RuntimeError(f"\ninvalid numeric default value:\n{text}")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.dim() < 2 and value.numel() == 1
+    return isinstance(value, (int, float))
+
+
+_ACCEPTED: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda v: isinstance(v, Tensor),
+    "int": lambda v: isinstance(v, int) or (_is_number(v) and not isinstance(v, float)),
+    "SymInt": lambda v: isinstance(v, int) or (_is_number(v) and not isinstance(v, float)),
+    "float": _is_number,
+    "bool": lambda v: isinstance(v, (bool, int)),
+    "str": lambda v: isinstance(v, str),
+    "Scalar": lambda v: isinstance(v, complex) or _is_number(v),
+    "complex": lambda v: isinstance(v, complex) or _is_number(v),
+    "ScalarType": lambda v: isinstance(v, (_C.dtype, int)),
+    "Device": lambda v: isinstance(v, (_C.device, str)),
+    "Layout": lambda v: True,
+    "MemoryFormat": lambda v: True,
+    "Generator": lambda v: True,
+    "Dimname": lambda v: isinstance(v, str),
+    "Any": lambda v: True,
+}
+
+
+def _fits(argument: Argument, value: Any) -> bool:
+    accepts = _ACCEPTED[argument.word]
+    if value is None:
+        return argument.is_optional
+    if not argument.is_list:
+        return accepts(value)
+    if not isinstance(value, (list, tuple)):
+        return argument.N is not None and accepts(value)
+    return all(accepts(v) or (v is None and argument.optional_elements) for v in value)
+
+
+def _converted(argument: Argument, value: Any) -> Any:
+    if argument.is_list and isinstance(value, (list, tuple)):
+        return list(value)
+    if argument.is_list and value is not None:
+        return [value] * (argument.N or 1)
+    if argument.word == "float" and value is not None:
+        return float(value)
+    return value
+
+
+class FunctionSchema:
+    """What an operation takes and returns: `name`, `overload_name`, `arguments`, `returns`, `is_mutable`."""
+
+    def __init__(self, text: str) -> None:
+        found = re.fullmatch(r"\s*([\w:]+)(?:\.(\w+))?\s*\((.*)\)\s*->\s*(.+?)\s*", text, re.DOTALL)
+        if not found:
+            raise RuntimeError(_not_a_schema(text))
+        self.name, overload, arguments, returns = found.groups()
+        self.overload_name = overload or ""
+        self.arguments, keyword = [], False
+        for declared in _split(arguments):
+            if declared == "*":
+                keyword = True
+            else:
+                self.arguments.append(Argument(declared, keyword))
+        several = returns.startswith("(") and returns.endswith(")")
+        self.returns = [Argument(one) for one in _split(returns[1:-1] if several else returns)]
+        self.is_mutable = any(a.alias_info is not None and a.alias_info.is_write for a in self.arguments)
+
+    def __str__(self) -> str:
+        words, keyword = [], False
+        for argument in self.arguments:
+            if argument.kwarg_only and not keyword:
+                words.append("*")
+                keyword = True
+            words.append(str(argument))
+        returns = ", ".join(map(str, self.returns))
+        overload = f".{self.overload_name}" if self.overload_name else ""
+        ending = returns if len(self.returns) == 1 else f"({returns})"
+        return f"{self.name}{overload}({', '.join(words)}) -> {ending}"
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionSchema) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def bind(self, args: tuple, kwargs: dict, fill: bool = False) -> tuple[list, dict]:
+        """The arguments in their places and kinds: positional ones, and those by keyword only. What was left
+        out at the end stays out unless it is to be filled in."""
+        if len(args) > len(self.arguments):
+            raise RuntimeError(
+                f"{self.name}() expected at most {len(self.arguments)} argument(s) but received {len(args)} "
+                f"argument(s). Declaration: {self}"
+            )
+        kwargs, placed, named, skipped = dict(kwargs), [], {}, []
+        for position, argument in enumerate(self.arguments):
+            if position < len(args) and not argument.kwarg_only:
+                value = args[position]
+            elif argument.name in kwargs:
+                value = kwargs.pop(argument.name)
+            elif argument.has_default_value():
+                if not argument.kwarg_only:
+                    skipped.append(argument.default_value)
+                elif fill:
+                    named[argument.name] = argument.default_value
+                continue
+            else:
+                raise RuntimeError(
+                    f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
+                )
+            if not _fits(argument, value):
+                raise RuntimeError(
+                    f"{self.name}() Expected a value of type '{argument.type}' for argument "
+                    f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
+                    f"Position: {position}\nValue: {value!r}\nDeclaration: {self}"
+                )
+            value = _converted(argument, value)
+            if argument.kwarg_only:
+                named[argument.name] = value
+            else:
+                placed += [*skipped, value]
+                skipped = []
+        if kwargs:
+            raise RuntimeError(
+                f"Unknown keyword argument '{next(iter(kwargs))}' for operator '{self.name}'. Schema: {self}"
+            )
+        return [*placed, *skipped] if fill else placed, named
+
+    def written(self, args: Iterable, kwargs: dict) -> list[Tensor]:
+        """The tensors of a call that the operation says it writes to."""
+        given = dict(zip((a.name for a in self.arguments), args, strict=False)) | kwargs
+        found: list[Tensor] = []
+        for argument in self.arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                value = given.get(argument.name)
+                found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, Tensor)]
+        return found
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand in no bracket and no string."""
+    parts, depth, quoted, start = [], 0, "", 0
+    for at, sign in enumerate(text):
+        if quoted:
+            quoted = "" if sign == quoted else quoted
+        elif sign in "\"'":
+            quoted = sign
+        elif sign in "([":
+            depth += 1
+        elif sign in ")]":
+            depth -= 1
+        elif sign == "," and not depth:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def _not_a_schema(text: str) -> str:
+    if not re.match(r"\s*\w", text):
+        return f"expected ident but found '{text.strip()[:1] or 'eof'}' here:\n{text}"
+    if "(" not in text:
+        return f"expected eof but found 'ident' here:\n{text}"
+    if text.count("(") > text.count(")"):
+        return f"expected ) but found 'eof' here:\n{text}"
+    return f"expected ident but found 'eof' here:\n{text}"
+
+
+def parse(text: str) -> FunctionSchema:
+    """Reads a schema.
+
+    >>> from rushlight._schema import parse
+    >>> [a.name for a in parse("f(Tensor x, *, int n=3) -> Tensor").arguments]
+    ['x', 'n']
+    """
+    return FunctionSchema(text)
+
+
+# ---- from annotations
+
+_Number = typing.Union[int, float, bool]  # noqa: UP007  an alias that compares equal however it is written
+_BASES = {
+    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", _Number: "Scalar",
+    _C.dtype: "ScalarType", _C.device: "Device",
+}  # fmt: skip
+_SINGLE = (_C.dtype, _C.device)
+
+
+def _without_none(annotation: Any) -> Any:
+    """X of Optional[X], or None."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        args = typing.get_args(annotation)
+        rest = tuple(a for a in args if a is not type(None))
+        if len(rest) < len(args):
+            return rest[0] if len(rest) == 1 else typing.Union[rest]  # noqa: UP007
+    return None
+
+
+def _word(annotation: Any, optional_inside: bool = True) -> str | None:
+    """How a schema writes a type, or None."""
+    if typing.get_origin(annotation) is types.UnionType:
+        annotation = typing.Union[typing.get_args(annotation)]  # noqa: UP007
+    try:
+        if annotation in _BASES:
+            return _BASES[annotation]
+    except TypeError:
+        return None
+    inner = _without_none(annotation)
+    if inner is not None:
+        word = _word(inner, False)
+        return None if word is None else f"{word}?"
+    if typing.get_origin(annotation) in (list, typing.get_origin(typing.Sequence[int])):
+        element = typing.get_args(annotation)[0]
+        inner = _without_none(element)
+        if inner is Tensor and optional_inside:
+            return "Tensor?[]"
+        word = _BASES.get(element)
+        return None if word is None or element in _SINGLE or element is str else f"{word}[]"
+    return None
+
+
+def infer_schema(
+    prototype_function: Callable, /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+) -> str:
+    """The schema that a function's annotations say, with what it writes to marked.
+
+    >>> def f(x: rushlight.Tensor, n: int = 3) -> rushlight.Tensor: ...
+    >>> rushlight.library.infer_schema(f, mutates_args=())
+    '(Tensor x, SymInt n=3) -> Tensor'
+    """
+    signature = inspect.signature(prototype_function)
+    scope = {**getattr(prototype_function, "__globals__", {}), **vars(typing)}
+
+    def refuse(what: str) -> typing.NoReturn:
+        shown = str(signature).replace("rushlight.", "torch.")
+        raise ValueError(f"infer_schema(func): {what} Got func with signature {shown})")
+
+    def resolved(annotation: Any) -> Any:
+        if not isinstance(annotation, str):
+            return annotation
+        try:
+            return eval(annotation, scope)
+        except Exception:
+            return refuse(f"Unsupported type annotation {annotation}. It is not a type.")
+
+    words, keyword, written = [], False, set()
+    unknown = mutates_args == "unknown"
+    wanted = set() if unknown else set(mutates_args)
+    for number, (name, param) in enumerate(signature.parameters.items()):
+        if param.kind not in (param.POSITIONAL_OR_KEYWORD, param.KEYWORD_ONLY):
+            refuse("We do not support positional-only args, varargs, or varkwargs.")
+        if param.kind is param.KEYWORD_ONLY and not keyword:
+            words.append("*")
+            keyword = True
+        if param.annotation is param.empty:
+            refuse(f"Parameter {name} must have a type annotation.")
+        annotation = resolved(param.annotation)
+        word = _word(annotation)
+        if word is None:
+            advice = ""
+            if typing.get_origin(annotation) is tuple:
+                advice = (
+                    "We do not support Tuple inputs in schema. As a workaround, please try to use List "
+                    "instead. For example, list[int].\n\n"
+                )
+            refuse(
+                f"Parameter {name} has unsupported type {annotation}. {advice}The valid types are: "
+                f"{list(_BASES.values())}, optional or in a list."
+            )
+        if name in wanted or (unknown and word.startswith("Tensor")):
+            if not word.startswith("Tensor"):
+                refuse(
+                    f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be "
+                    "mutated"
+                )
+            word = word.replace("Tensor", f"Tensor(a{number}!)", 1)
+            written.add(name)
+        if param.default is not param.empty:
+            default = param.default
+            if isinstance(default, (str, _C.device)):
+                text = f'"{default}"'
+            elif isinstance(default, _C.dtype):
+                text = str(default).rpartition(".")[2]
+            elif default is None or isinstance(default, (int, float)):
+                text = repr(default)
+            else:
+                refuse(
+                    f"Parameter {name} has an unsupported default value type {type(default)}. Please file an "
+                    "issue on GitHub so we can prioritize this."
+                )
+            words.append(f"{word} {name}={text}")
+        else:
+            words.append(f"{word} {name}")
+    if wanted - written:
+        refuse(
+            f"{wanted - written} in mutates_args were not found in the custom op's signature. mutates_args "
+            "should contain the names of all args that the custom op mutates, or just the string 'unknown' "
+            "if you don't know."
+        )
+    if signature.return_annotation is signature.empty:
+        refuse("No return type annotation was provided. Please add one.")
+    returned = _return_word(resolved(signature.return_annotation), refuse)
+    return f"{op_name or ''}({', '.join(words)}) -> {returned}"
+
+
+def _return_word(annotation: Any, refuse: Callable) -> str:
+    if annotation in (None, type(None)):
+        return "()"
+    if typing.get_origin(annotation) is tuple:
+        return f"({', '.join(_return_word(each, refuse) for each in typing.get_args(annotation))})"
+    word = _word(annotation)
+    if word not in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"):
+        refuse(
+            f"Return has unsupported type {annotation}. The valid types are: Tensor, Tensor[], SymInt, "
+            "float, bool, Scalar."
+        )
+    return word

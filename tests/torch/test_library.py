@@ -1,0 +1,271 @@
+"""torch.library: operations of one's own, their schemas, gradients and refusals, as in torch."""
+
+import itertools
+import typing
+
+import pytest
+import torch as torch_itself
+from outcomes import collector, err, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    library, Tensor = torch.library, torch.Tensor
+    numbers = itertools.count()
+    keep = []
+
+    def space():
+        return f"test_library_{next(numbers)}"
+
+    def L(*sizes):
+        return torch.ones(sizes, requires_grad=True)
+
+    def twice(x: Tensor, k: float = 2.0) -> Tensor:
+        return x * k
+
+    @case("define and impl")
+    def _():
+        name = "tl_define"
+        library.define(f"{name}::f", "(Tensor x) -> Tensor")
+        library.impl(f"{name}::f", "cpu", lambda x: x.sin())
+        op = getattr(torch.ops, name).f
+        return op(torch.ones(2)), str(op), str(op.default), str(op.default._schema), repr(op.default)
+
+    @case("names and schemas that are refused")
+    def _():
+        name = "tl_refused"
+        library.define(f"{name}::h", "(Tensor x) -> Tensor")
+        return [
+            err(library.define, "nothing", "(Tensor x) -> Tensor"),
+            err(library.define, f"{name}::g", "bad schema"),
+            err(library.define, f"{name}::h", "(Tensor x) -> Tensor")[:120],
+            err(lambda: getattr(torch.ops, name).absent),
+            err(getattr(torch.ops, name).h, torch.ones(1))[:150],
+            err(library.Library, name, "OTHER"),
+            err(library.Library, "prim", "DEF"),
+        ]
+
+    @case("an operation with a gradient")
+    def _():
+        op = library.custom_op("tl_grad::f", mutates_args=())(twice)
+        results = [op(torch.ones(2)), repr(op), repr(op._opoverload), err(op(L(2)).sum().backward)]
+        op.register_autograd(
+            lambda ctx, g: (g * ctx.k, None),
+            setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]),
+        )
+        x = L(2)
+        y = op(x, 5)
+        y.sum().backward()
+        return results, y, x.grad, type(y.grad_fn).__name__, op(x).grad_fn is None
+
+    @case("gradients that do not fit")
+    def _():
+        op = library.custom_op("tl_unfit::f", mutates_args=())(twice)
+        op.register_autograd(lambda ctx, g: (g, g))
+        return err(op(L(2), 3.0).sum().backward)
+
+    @case("lists and keywords")
+    def _():
+        def f(xs: list[Tensor], k: int, *, scale: float = 1.0) -> Tensor:
+            return sum(xs) * k * scale
+
+        op = library.custom_op("tl_lists::f", mutates_args=())(f)
+        seen = []
+
+        def keep_them(ctx, inputs, keyword_only_inputs, output):
+            seen.append((len(inputs), inputs[1], keyword_only_inputs))
+
+        op.register_autograd(lambda ctx, g: ([g * 2, g * 3], None), setup_context=keep_them)
+        a, b = L(2), L(2)
+        op([a, b], 2, scale=3).sum().backward()
+        return a.grad, b.grad, seen
+
+    @case("several outputs")
+    def _():
+        def f(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            return x * 2, y * 3
+
+        op = library.custom_op("tl_several::f", mutates_args=())(f)
+        op.register_autograd(lambda ctx, a, b: (a * 2, b * 3))
+        x, y = L(2), L(2)
+        op(x, y)[0].sum().backward()
+        return x.grad, y.grad
+
+    @case("writing")
+    def _():
+        def f(x: Tensor, k: float) -> None:
+            x.add_(k)
+
+        op = library.custom_op("tl_writes::f", mutates_args={"x"})(f)
+        x = torch.zeros(2)
+        return (
+            op(x, 1.0), x, x._version, str(op._opoverload._schema), op._opoverload._schema.is_mutable,
+            err(op.register_autograd, lambda ctx, g: g),
+        )  # fmt: skip
+
+    @case("arguments that do not fit")
+    def _():
+        op = library.custom_op("tl_args::f", mutates_args=())(twice)
+        x = torch.ones(1)
+        calls = (((), {}), ((x, 1.0, 2.0), {}), (("a",), {}), ((x, "b"), {}), ((x,), {"z": 1}), ((x, 3), {}))
+        return [err(op, *args, **kwargs) for args, kwargs in calls]
+
+    @case("memory that is returned")
+    def _():
+        def same(x: Tensor) -> Tensor:
+            return x
+
+        def view(x: Tensor) -> Tensor:
+            return x.view(-1)
+
+        said = [
+            err(library.custom_op(f"tl_alias::{f.__name__}", mutates_args=())(f), torch.ones(2))
+            for f in (same, view)
+        ]
+        return [s.partition("): ")[2] for s in said]
+
+    @case("what is no tensor")
+    def _():
+        def three(x: Tensor) -> Tensor:
+            return 3
+
+        return err(library.custom_op("tl_three::f", mutates_args=())(three), torch.ones(2))
+
+    @case("the meta device")
+    def _():
+        op = library.custom_op("tl_meta::f", mutates_args=())(twice)
+        x = torch.ones(3, device="meta")
+        before = err(op, x)
+        op.register_fake(lambda x, k=2.0: torch.empty_like(x))
+        return before, op(x).shape
+
+    @case("autocast")
+    def _():
+        op = library.custom_op("tl_cast::f", mutates_args=())(twice)
+        op.register_autocast("cpu", torch.bfloat16)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = op(torch.ones(2)).dtype
+        return str(inside)[-8:], str(op(torch.ones(2)).dtype)[-7:]
+
+    @case("overloads")
+    def _():
+        lib = library.Library("tl_overloads", "DEF")
+        keep.append(lib)
+        lib.define("q(Tensor x) -> Tensor")
+        lib.define("q.s(Tensor x, Scalar y) -> Tensor")
+        lib.impl("q", lambda x: x + 1, "CPU")
+        lib.impl("q.s", lambda x, y: x * y, "CPU")
+        q, x = torch.ops.tl_overloads.q, torch.ones(1)
+        return q(x), q(x, 3), q.s(x, 4), q.overloads(), str(q.s), str(q.s._schema), err(q, x, 1, 2)
+
+    @case("levels")
+    def _():
+        lib = library.Library("tl_levels", "DEF")
+        keep.append(lib)
+        for name in "abc":
+            lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl("a", lambda x: x.sin().exp(), "CompositeImplicitAutograd")
+        lib.impl("b", library.fallthrough_kernel, "Autograd")
+        lib.impl("b", lambda x: x * 2, "CPU")
+        ops = torch.ops.tl_levels
+        return (
+            type(ops.a(L(2)).grad_fn).__name__, type(ops.b(L(2)).grad_fn).__name__,
+            err(lib.impl, "c", lambda x: x, "NoSuchKey"), err(lib.impl, "c", 3, "CPU"),
+            err(library.fallthrough_kernel),
+        )  # fmt: skip
+
+    @case("a library that goes")
+    def _():
+        with library._scoped_library("tl_goes", "FRAGMENT") as lib:
+            lib.define("f(Tensor x) -> Tensor")
+            lib.impl("f", lambda x: x * 2, "CPU")
+            inside = torch.ops.tl_goes.f(torch.ones(1))
+        return inside, err(lambda: torch.ops.tl_goes.f)
+
+    @case("opcheck")
+    def _():
+        op = library.custom_op("tl_check::f", mutates_args=())(twice)
+        op.register_fake(lambda x, k=2.0: torch.empty_like(x))
+        op.register_autograd(
+            lambda ctx, g: (g * ctx.k, None),
+            setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]),
+        )
+
+        def writes(x: Tensor) -> Tensor:
+            x.add_(1)
+            return x.clone()
+
+        bad = library.custom_op("tl_check::g", mutates_args=())(writes)
+        return (
+            library.opcheck(op, (L(2),)),
+            str(library.opcheck(bad, (torch.ones(2),), test_utils="test_schema", raise_exception=False)),
+            err(library.opcheck, op, (L(2),), test_utils="other"),
+        )  # fmt: skip
+
+    @case("checked gradients")
+    def _():
+        def f(x: Tensor) -> Tensor:
+            return x.sin()
+
+        op = library.custom_op("tl_checked::f", mutates_args=())(f)
+        op.register_autograd(
+            lambda ctx, g: g * ctx.saved_tensors[0].cos(),
+            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        )
+        x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        return torch.autograd.gradcheck(op, x), torch.autograd.gradgradcheck(op, x)
+
+    @case("schemas of functions")
+    def _():
+        def a(x: Tensor, y: int = 3, *, z: float = 1.0) -> Tensor: ...
+        def b(x: Tensor, y: list[int], z: bool = True) -> None: ...
+        def c(
+            x: Tensor | None, y: typing.Sequence[Tensor | None], z: int | None = None,
+            w: torch.dtype = torch.float32, v: torch.device = None, u: int | float | bool = 3, s: str = "a",
+        ) -> tuple[Tensor, int]: ...  # fmt: skip
+        def d(x) -> Tensor: ...
+        def e(x: Tensor): ...
+        def f(*x): ...
+        def g(x: Tensor, z: typing.Sequence[int] = ()) -> Tensor: ...
+
+        infer = library.infer_schema
+        said = [infer(each, mutates_args=()) for each in (a, b, c)]
+        refused = [err(infer, each, mutates_args=()).partition(" Got func")[0] for each in (d, e, f, g)]
+        return (
+            said, infer(b, mutates_args={"x"}), infer(b, mutates_args="unknown", op_name="op"), refused,
+            err(infer, a, mutates_args=("q",)).partition(" Got func")[0],
+        )  # fmt: skip
+
+    @case("a schema that is read")
+    def _():
+        s = torch._C.parse_schema(
+            "tl::f.o(Tensor x, Tensor(a!) y, int[2] s, *, float p=0.5, ScalarType? d=None) "
+            "-> (Tensor, Tensor(a!))"
+        )
+        arguments = [
+            (
+                a.name,
+                str(a.type),
+                a.default_value,
+                a.kwarg_only,
+                a.is_out,
+                a.N,
+                a.alias_info and a.alias_info.is_write,
+            )
+            for a in s.arguments
+        ]
+        bad = ("f Tensor x", "f(Tensor x", "f(Foo x) -> Tensor", "(Tensor x) -> Tensor")
+        return str(s), s.name, s.overload_name, arguments, [err(torch._C.parse_schema, b)[:60] for b in bad]
+
+    return found
+
+
+ours, theirs = cases(rushlight), cases(torch_itself)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ours)
+def test_as_in_torch(name):
+    assert outcome(ours[name]) == outcome(theirs[name])
