@@ -61,11 +61,13 @@ from rushlight.ops.create import layout as layout
 from rushlight.ops.layout import memory_format as memory_format
 from rushlight.autograd.grad_mode import no_grad as no_grad
 from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from rushlight._schema import FunctionSchema as FunctionSchema
 from rushlight.futures import Future as Future
 from rushlight.amp import GradScaler as GradScaler
 from rushlight._archive_names import PyTorchFileReader as PyTorchFileReader
 from rushlight._archive_names import PyTorchFileWriter as PyTorchFileWriter
 from rushlight.jit import ScriptModule as ScriptModule
+from rushlight._schema import Tag as Tag
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight._underscored import _addmm_activation as _addmm_activation
