@@ -467,3 +467,15 @@ def test_living_outputs_survive_any_order_of_writes_views_and_deaths():
             except RuntimeError:
                 continue
             assert saved.shape == (4,) and saved.requires_grad
+
+
+def test_a_dying_tensor_is_not_given_out_by_the_node_that_made_it():
+    found = []
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(10):
+        y = x * 2
+        node = (y * y).grad_fn
+        watch = weakref.ref(y, lambda _, node=node: found.append(node._saved_self))
+        del y
+        assert watch() is None
+    assert len(found) == 10 and all(each.tolist() == [2.0, 2.0, 2.0] for each in found)

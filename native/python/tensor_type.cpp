@@ -54,7 +54,10 @@ void tensor_dealloc(PyObject* self) {
   Tensor* t = self_tensor(self);
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  if (t->weakrefs) {
+    leave_node(t);  // a callback may ask the node for this tensor
+    PyObject_ClearWeakRefs(self);
+  }
   clear_tensor(t);
   if (t->geometry && t->geometry != t->room) std::free(t->geometry);
   if (t->storage) decref(t->storage);
