@@ -54,7 +54,10 @@ def load_legacy(file: Any, map_location: Any, make: Callable) -> Any:
     start = file.tell()
     if start == 0:
         with contextlib.suppress(tarfile.TarError):
-            return _load_tar(file, map_location, make)
+            try:
+                return _load_tar(file, map_location, make)
+            except (LookupError, TypeError, ValueError, AttributeError, EOFError, struct.error) as error:
+                raise RuntimeError(f"the records of the checkpoint are damaged: {error}") from error
         file.seek(start)
     unknown = _no_storages
     if make(file, unknown).load() != MAGIC_NUMBER:

@@ -124,7 +124,7 @@ class Unpickler:
         while True:
             code = read(1)
             if not code:
-                raise EOFError
+                raise EOFError("the file ends in the middle of a pickle; corrupt file?")
             if code == b".":
                 if not self.stack:
                     raise UnpicklingError("the pickle ends before it describes an object")

@@ -569,7 +569,7 @@ def _read_storage(archive: ArchiveReader, record: str, nbytes: int, no_data: boo
 
 def _needs_swap(archive: ArchiveReader) -> bool:
     if archive.has_record("byteorder"):
-        order = archive.read("byteorder").decode()
+        order = archive.read("byteorder").decode("ascii", "replace")
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
     elif config.load.endianness in (None, LoadEndianness.LITTLE):

@@ -363,3 +363,20 @@ def test_what_rushlight_lacks_is_named():
         archive.writestr("a/version", b"3")
     with pytest.raises(NotImplementedError, match="quantized tensors"):
         torch.load(io.BytesIO(buffer.getvalue()))
+
+
+def test_damage_is_named(tmp_path):
+    import tarfile
+
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        entry = tarfile.TarInfo("storages")
+        entry.size = len(record := pickle.dumps({}, 2))
+        archive.addfile(entry, io.BytesIO(record))
+    with pytest.raises(RuntimeError, match="the records of the checkpoint are damaged"):
+        torch.load(io.BytesIO(tar.getvalue()))
+    whole = io.BytesIO()
+    torch.save(torch.ones(3), whole, _use_new_zipfile_serialization=False)
+    for length in range(1, len(whole.getvalue())):
+        with pytest.raises((EOFError, RuntimeError, pickle.UnpicklingError), match=r"."):
+            torch.load(io.BytesIO(whole.getvalue()[:length]))
