@@ -1,5 +1,6 @@
 """Linear algebra and Fourier transforms beyond the table: failures, special matrices, large ones, threads."""
 
+import itertools
 import math
 
 import pytest
@@ -222,3 +223,34 @@ def test_pivots_near_zero_do_not_overflow():
     A = torch.tensor([[1e-310, 0.0], [0.0, 1.0]], dtype=torch.float64)
     assert linalg.solve(A, torch.tensor([1e-310, 1.0], dtype=torch.float64)).tolist() == [1.0, 1.0]
     assert linalg.lu_factor(A).pivots.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [15, 17, 64, 83, 130])
+def test_large_systems(n, dtype):
+    tolerance = 1e-3 if dtype == torch.float32 else 1e-10
+    torch.manual_seed(n)
+    A = torch.randn(n, n, dtype=dtype) / n**0.5 + 2 * torch.eye(n, dtype=dtype)[torch.randperm(n)]
+    unit = torch.eye(n, dtype=dtype)
+    B = torch.randn(n, 40, dtype=dtype)
+    P, L, U = torch.linalg.lu(A)
+    assert (P @ L @ U - A).abs().max() < tolerance and (L.abs() <= 1).all()
+    assert (torch.linalg.inv(A) @ A - unit).abs().max() < tolerance
+    assert (A @ torch.linalg.solve(A, B) - B).abs().max() < tolerance
+    assert (torch.linalg.solve(A, B.mT, left=False) @ A - B.mT).abs().max() < tolerance
+    assert torch.linalg.lu_factor_ex(torch.cat([A[:, :-1], A[:, :1]], 1) * 0)[2] == 1
+    T = torch.randn(n, n, dtype=dtype) / n + unit
+    for upper, left, unitriangular, turned in itertools.product([False, True], repeat=4):
+        matrix = T.mT.contiguous().mT if turned else T
+        right = B if left else B.mT
+        X = torch.linalg.solve_triangular(matrix, right, upper=upper, left=left, unitriangular=unitriangular)
+        triangle = matrix.triu() if upper else matrix.tril()
+        if unitriangular:
+            triangle = triangle - triangle.diag().diag() + unit
+        assert ((triangle @ X if left else X @ triangle) - right).abs().max() < tolerance
+    # The other triangle is not looked at, and a diagonal too small for a reciprocal divides.
+    small = torch.full((n, n), float("nan"), dtype=dtype).tril(-1) + torch.finfo(dtype).tiny / 8 * unit
+    x = torch.linalg.solve_triangular(
+        small, torch.finfo(dtype).tiny * torch.ones(n, 20, dtype=dtype), upper=True
+    )
+    assert (x == 8).all()

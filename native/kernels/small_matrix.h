@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
+#include "blocked_lu.h"
 #include "lapack.h"
 
 namespace rl {
@@ -125,8 +127,17 @@ int small_cholesky(int n, T* a) {
 
 template <class T>
 void factor_lu(const Lapack<T>& l, int n, T* a, int* pivots, int* info) {
-  if (n <= SMALL) *info = small_lu(n, a, pivots);
-  else l.getrf(&n, &n, a, &n, pivots, info);
+  if (n <= SMALL) {
+    *info = small_lu(n, a, pivots);
+    return;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (n >= BLOCKED) {
+      *info = blocked_lu(l, n, n, a, n, pivots);
+      return;
+    }
+  }
+  l.getrf(&n, &n, a, &n, pivots, info);
 }
 
 // trans: 'N' or 'T'
@@ -134,10 +145,13 @@ template <class T>
 void solve_lu(const Lapack<T>& l, char trans, int n, int nrhs, const T* a, const int* pivots, T* b) {
   if (nrhs <= 2 * SMALL_SOLVE && solves_small(n, a)) {
     small_lu_solve(trans == 'T', n, nrhs, a, pivots, b);
-  } else {
-    int info;
-    l.getrs(&trans, &n, &nrhs, a, &n, pivots, b, &n, &info);
+    return;
   }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (n >= BLOCKED && nrhs >= BLOCKED) return blocked_lu_solve(l, trans, n, nrhs, a, n, pivots, b, n);
+  }
+  int info;
+  l.getrs(&trans, &n, &nrhs, a, &n, pivots, b, &n, &info);
 }
 
 template <class T>

@@ -143,10 +143,12 @@ PyObject* inv_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int query = -1, ignored = 0;
       l.getri(&n, data, &n, &ignored, &answer, &query, &ignored);
       int lwork = work_length(answer);
-      over_batch(infos->numel, 2 * double(n) * n * n, Scratch::bytes<T>(lwork) + Scratch::bytes<int>(n),
+      constexpr bool real = std::is_floating_point_v<T>;
+      int64_t room = real && n >= BLOCKED ? int64_t(n) * n : lwork;
+      over_batch(infos->numel, 2 * double(n) * n * n, Scratch::bytes<T>(room) + Scratch::bytes<int>(n),
                  [&](int64_t i, char* memory) {
                    Scratch scratch{memory};
-                   T *work = scratch.take<T>(lwork), *m = data + i * n * n;
+                   T *work = scratch.take<T>(room), *m = data + i * n * n;
                    int* pivots = scratch.take<int>(n);
                    factor_lu<T>(l, n, m, pivots, info + i);
                    if (info[i] == 0 && solves_small(n, m)) {
@@ -155,6 +157,8 @@ PyObject* inv_forward(const Primitive&, PyObject* const* args, Tensor*) {
                      small_lu_solve(false, n, n, m, pivots, unit);
                      std::copy(unit, unit + n * n, m);
                    } else if (info[i] == 0) {
+                     if constexpr (real)
+                       if (n >= BLOCKED) return blocked_inverse(l, n, m, pivots, work);
                      int again;
                      l.getri(&n, m, &n, pivots, work, &lwork, &again);
                    } else {
@@ -285,6 +289,9 @@ PyObject* solve_triangular_forward(const Primitive&, PyObject* const* args, Tens
     T* to = x->template data_as<T>();
     over_batch(int64_t(offsets.size()), double(x->numel) / double(offsets.size()) * double(n64), 0,
                [&](int64_t i, char*) {
+                 if constexpr (std::is_floating_point_v<T>)
+                   return blocked_triangular(l, side, uplo, trans, diag, m, n, from + offsets[size_t(i)], lda,
+                                             to + i * m * n, m);
                  l.trsm(&side, &uplo, &trans, &diag, &m, &n, &one, from + offsets[size_t(i)], &lda,
                         to + i * m * n, &m);
                });
@@ -384,6 +391,10 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int info;
       T* m = to + i * n * nrhs;
       if (conjugate) flip(m);
+      if constexpr (std::is_floating_point_v<T>) {
+        if (n >= BLOCKED && nrhs >= BLOCKED)
+          return blocked_lu_solve(l, trans, n, nrhs, from + i * n * n, n, pivot + i * n, m, n);
+      }
       l.getrs(&trans, &n, &nrhs, from + i * n * n, &n, pivot + i * n, m, &n, &info);
       if (conjugate) flip(m);
     });
