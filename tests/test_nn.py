@@ -380,4 +380,4 @@ def test_attributes_are_found_in_tables_before_getattr_is_asked():
     assert plain.layer.in_features == 2
     del plain.__dict__["_parameters"]
     with pytest.raises(AttributeError):
-        plain.layer  # noqa: B018
+        plain.layer

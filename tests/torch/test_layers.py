@@ -1,8 +1,10 @@
 """Layers against torch: the same initial numbers after manual_seed, the same repr, state_dict, results,
 gradients and statistics; and what both refuse, with the same words."""
 
+import re
 import warnings
 
+import moduledb
 import pytest
 import torch
 
@@ -154,8 +156,88 @@ LAYERS = [
         [example(6, 8), TARGETS],
     ),
     ("nn.LinearCrossEntropyLoss(8, 10, bias=True)", "m(x, y)", [example(6, 8), TARGETS]),
+    (
+        "nn.LinearCrossEntropyLoss(8, 10, options=nn.LinearCrossEntropyOptions(batch_chunk_size=2))",
+        "m(x, y)",
+        [example(6, 8), TARGETS],
+    ),
+    *[
+        (f"nn.{kind}(0.4)", "m(x)", [example(2, 3, 4, *[2] * more)])
+        for kind, more in (
+            ("Dropout", 0),
+            ("Dropout1d", 0),
+            ("Dropout2d", 1),
+            ("Dropout3d", 2),
+            ("AlphaDropout", 0),
+            ("FeatureAlphaDropout", 1),
+        )
+    ],
+    *[
+        (f"(lambda m: (m(torch.ones({shape})), m)[1])(nn.{kind}())", "m(x)", [example(*shape)])
+        for n in (1, 2, 3)
+        for shape in [(2, 3, *[4] * n)]
+        for kind in (f"LazyBatchNorm{n}d", f"LazyInstanceNorm{n}d")
+    ],
+    ("(lambda m: (m(torch.ones(2, 3)), m)[1])(nn.LazyLinear(4))", "m(x)", [example(2, 3)]),
+    *[
+        (
+            f"nn.MaxUnpool{n}d(2)",
+            f"m(*nn.functional.max_pool{n}d(x, 2, return_indices=True))",
+            [example(2, 3, *[4] * n)],
+        )
+        for n in (1, 2, 3)
+    ],
+    ("nn.EmbeddingBag(10, 3, mode='mean')", "m(x, y)", [[1, 2, 4, 5, 4, 3], [0, 2]]),
+    ("nn.EmbeddingBag(10, 3, mode='max', padding_idx=2)", "m(x)", [[[1, 2, 4], [5, 4, 3]]]),
+    ("nn.Fold((4, 5), (2, 2))", "m(x)", [example(1, 12, 12)]),
+    ("nn.Unfold((2, 2), padding=1)", "m(x)", [example(1, 3, 4, 5)]),
+    *[
+        (f"nn.{layer}", "m(x)", [example(1, 4, 2, 2)])
+        for layer in (
+            "ChannelShuffle(2)",
+            "PixelShuffle(2)",
+            "PixelUnshuffle(2)",
+            "Upsample(scale_factor=2.5)",
+            "Upsample((5, 4), mode='bicubic', align_corners=True)",
+            "UpsamplingBilinear2d(scale_factor=2)",
+            "UpsamplingNearest2d((3, 5))",
+            "Flatten(1, 2)",
+            "Unflatten(1, (2, 2))",
+            "Identity(3, a=4)",
+            "Hardsigmoid()",
+            "RReLU(0.2, 0.4)",
+            "DataParallel(nn.ReLU())",
+        )
+    ],
+    ("nn.CosineSimilarity(2)", "m(x, y)", [SEQUENCE, example(5, 4, 2)]),
+    ("nn.PairwiseDistance(1.5, keepdim=True)", "m(x, y + 1)", [example(3, 4), example(3, 4)]),
+    ("nn.TripletMarginLoss(swap=True)", "m(x, y + 1, x * y)", [example(3, 4), example(3, 4)]),
+    ("nn.TripletMarginWithDistanceLoss(margin=2)", "m(x, y + 1, x * y)", [example(3, 4), example(3, 4)]),
+    ("nn.NLLLoss2d()", "m(x, y)", [example(1, 3, 1, 2), [[[0, 2]]]]),
+    (
+        "nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2, nn.LayerNorm(8))",
+        "m(x, y)",
+        [PADDED, example(6, 3, 8)],
+    ),
+    ("nn.RNNBase('GRU', 2, 3)", "m.weight_hh_l0 * 1", []),
+    ("nn.RNNCellBase(2, 3, True, num_chunks=2)", "m.weight_ih * 1", []),
     ("nn.CTCLoss()", "m(x.log_softmax(-1), y, [5, 4], [2, 1])", [example(5, 2, 4), [[1, 2], [3, 3]]]),
 ]
+
+
+# Compared in other files: containers, parameters, bases, and what has no result of its own.
+ELSEWHERE = {
+    "Buffer", "Container", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList",
+    "Sequential", "UninitializedBuffer", "UninitializedParameter",
+}  # fmt: skip
+
+
+def test_every_class_of_torch_is_compared():
+    exported = {name for name, value in vars(torch.nn).items() if isinstance(value, type)}
+    here = {name for make, _, _ in LAYERS for name in re.findall(r"nn\.(\w+)\(", make)}
+    in_table = {name.rpartition(".")[2].rpartition("_")[2] for name in map(str, moduledb.INFOS)}
+    assert exported - here - in_table == ELSEWHERE
+    assert len(exported) == 168 and all(isinstance(getattr(rushlight.nn, name), type) for name in exported)
 
 
 @pytest.mark.parametrize(("make", "call", "inputs"), LAYERS, ids=[f"{m}: {c}" for m, c, _ in LAYERS])
