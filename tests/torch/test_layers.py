@@ -227,8 +227,8 @@ LAYERS = [
 
 # Compared in other files: containers, parameters, bases, and what has no result of its own.
 ELSEWHERE = {
-    "Buffer", "Container", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList",
-    "Sequential", "UninitializedBuffer", "UninitializedParameter",
+    "Buffer", "Container", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict",
+    "ParameterList", "Sequential", "UninitializedBuffer", "UninitializedParameter",
 }  # fmt: skip
 
 
