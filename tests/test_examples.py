@@ -56,6 +56,32 @@ def test_results(example):
         assert abs(one - other) < 1e-5
 
 
+def test_final_figures(example):
+    """What each program prints at its end, after fewer steps."""
+    digits = example("digits_cnn")
+    model = digits.fit(150, batch=32)[1].eval()
+    images, labels = digits.draw(200)
+    assert (model(images).argmax(1) == labels).float().mean() > 0.7
+    lstm = example("forecast_lstm")
+    _, model, data = lstm.fit(80, hidden=16, length=30, ahead=5, batch=8)
+    known, later = data[:500], data[500:530].tolist()
+    guess, naive = lstm.forecast(model, known, 30), [known[-1].item()] * 30
+    assert math.dist(guess, later) < 0.7 * math.dist(naive, later)
+    pinn = example("pinn")
+    times = [0.05 * i for i in range(60)]
+    model = pinn.fit(2000, width=16)[1]
+    learnt = model(pinn.torch.tensor(times).reshape(-1, 1)).flatten().tolist()
+    assert max(abs(value - pinn.exact(t)) for value, t in zip(learnt, times)) < 0.1
+    lengths = example("policy_gradient").fit(100, limit=60)[0]
+    assert sum(lengths[-20:]) > 1.2 * sum(lengths[:20])
+    gpt = example("char_gpt")
+    losses, model = gpt.fit(60, context=16, width=32, batch=4)
+    text = gpt.write(model, "Rushlight ", 20)
+    assert losses[-1] < 0.8 * losses[0] and text.startswith("Rushlight ") and len(text) == 30
+    binary = example("custom_function")
+    assert binary.fit(150, binary.BinaryLinear)[-1] < 0.02
+
+
 def test_pictures(example, tmp_path):
     picture = example("picture")
     curves = picture.save_curves(
