@@ -9,6 +9,13 @@ from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
 
+@one_node("SafeSoftmaxBackward0")
+def _safe_softmax(self, dim, dtype=None):
+    """softmax, and zeros along lines that are all minus infinity."""
+    result = self.softmax(dim, dtype=dtype)
+    return rushlight.where((self == -float("inf")).all(dim, keepdim=True), 0.0, result)
+
+
 @one_node("MaxPool2DWithIndicesBackwardBackward0")
 def max_pool2d_with_indices_backward(
     grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, *, grad_input=None

@@ -369,6 +369,32 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
   });
 }
 
+// _output(nr): the tensor that is this output, None if it is gone.
+PyObject* node_output(PyObject* self, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    long nr = PyLong_AsLong(number);
+    if (nr == -1 && PyErr_Occurred()) return nullptr;
+    Tensor* living = nr < 0 ? nullptr : living_output(self_node(self), uint32_t(nr));
+    return Py_NewRef(living ? living->object() : Py_None);
+  });
+}
+
+// _input(i): the tensor behind the edge of input i, whether or not it was saved; None if it is gone.
+PyObject* node_input(PyObject* self, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    long at = PyLong_AsLong(number);
+    if (at == -1 && PyErr_Occurred()) return nullptr;
+    std::vector<Edge> edges;
+    Node* node = self_node(self);
+    if (!outer_edges(node, edges)) edges.assign(node->edges, node->edges + node->edge_count);
+    if (at < 0 || at >= long(edges.size()) || !edges[size_t(at)].node) Py_RETURN_NONE;
+    Edge edge = edges[size_t(at)];
+    bool leaf = edge.node->kind == Node::accumulate;
+    Tensor* living = leaf ? edge.node->leaf() : living_output(edge.node, edge.nr);
+    return Py_NewRef(living ? living->object() : Py_None);
+  });
+}
+
 PyObject* node_primitive(PyObject* self, void*) {
   Node* node = self_node(self);
   return Py_NewRef(node->kind == Node::operation ? node->op->object() : Py_None);
@@ -431,6 +457,8 @@ PyMethodDef node_methods[] = {
     {"_outputs", node_outputs, METH_NOARGS, nullptr},
     {"_names_saved", node_saved_names, METH_NOARGS, nullptr},
     {"_unpack", node_unpack, METH_VARARGS, nullptr},
+    {"_output", node_output, METH_O, nullptr},
+    {"_input", node_input, METH_O, nullptr},
     {"name", node_get_name, METH_NOARGS, "The name of the operation, as torch spells it."},
     {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
     {"_set_sequence_nr", node_set_sequence, METH_O, nullptr},

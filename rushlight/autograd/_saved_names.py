@@ -107,6 +107,35 @@ def _elu_alpha(node: Node) -> Any:
     return alpha if scale == 1 else alpha / scale
 
 
+def _attribute(node: Node, name: str) -> Any:
+    """A factor that is 1 where the primitive has none."""
+    try:
+        return _value(node, name)
+    except LookupError:
+        return 1
+
+
+# linear is one step here: torch saves the weight as it multiplies with it, transposed.
+def _of_linear(node: Node) -> bool:
+    return node._primitive.__name__.startswith("linear")
+
+
+def _factor(node: Node, *names: str) -> Any:
+    saved = {found for found, _, _ in node._names_saved()}
+    return next((_value(node, name) for name in names if name in saved), None)
+
+
+def _second(node: Node, at: int) -> Any:
+    if not _of_linear(node):
+        return _factor(node, "mat2", "b")
+    weight = _factor(node, "weight")
+    return weight if weight is None else weight.t()
+
+
+def _turned(numbers: Callable) -> Callable:
+    return lambda node: numbers(node)[::-1] if _of_linear(node) else numbers(node)
+
+
 def _bias_size(node: Node) -> tuple:
     try:
         return _input_shape(node, 2)
@@ -146,12 +175,15 @@ NAMES: dict[str, dict[str, Any]] = {
         "batch2_sym_argsize_2": _size("batch2", 2, 2),
     },
     "AddmmBackward0": {
+        "alpha": lambda node: _attribute(node, "alpha"), "beta": lambda node: _attribute(node, "beta"),
+        "mat1": lambda node: _factor(node, "mat1", "x"), "mat2": lambda node: _second(node, 2),
         "mat1_sym_sizes": _sizes("mat1", 1), "mat1_sym_strides": _strides("mat1", 1),
-        "mat2_sym_sizes": _sizes("mat2", 2), "mat2_sym_strides": _strides("mat2", 2),
+        "mat2_sym_sizes": _turned(_sizes("mat2", 2)), "mat2_sym_strides": _turned(_strides("mat2", 2)),
     },
     "MmBackward0": {
-        "self": "input", "self_sym_sizes": _sizes("input", 0), "self_sym_strides": _strides("input", 0),
-        "mat2_sym_sizes": _sizes("mat2", 1), "mat2_sym_strides": _strides("mat2", 1),
+        "self": lambda node: _factor(node, "input", "x"), "mat2": lambda node: _second(node, 1),
+        "self_sym_sizes": _sizes("input", 0), "self_sym_strides": _strides("input", 0),
+        "mat2_sym_sizes": _turned(_sizes("mat2", 1)), "mat2_sym_strides": _turned(_strides("mat2", 1)),
     },
     "AvgPool2DBackward0": _AVERAGE,
     "AvgPool3DBackward0": _AVERAGE,
@@ -221,6 +253,77 @@ NAMES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+# What torch saves and no rule here needs: the inputs, in the order of the node's edges, and the outputs. They
+# are shown while they live (Note [living outputs], native/graph/living.h).
+INPUTS = {
+    **dict.fromkeys(
+        ("ClampBackward0", "CummaxBackward0", "CumminBackward0", "MaskedSelectBackward0", "GatherBackward0",
+         "TakeBackward0", "ErfinvBackward0", "NllLossBackward0", "NllLoss2DBackward0", "FftR2CBackward0",
+         "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AdaptiveMaxPool2DBackward0",
+         "AdaptiveMaxPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "GluBackward0",
+         "ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0",
+         "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
+         "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0", "MaxPool2DWithIndicesBackward0",
+         "MaxPool3DWithIndicesBackward0", "SoftshrinkBackward0", "HardshrinkBackward0", "HardtanhBackward0",
+         "MvlgammaBackward0", "LogsumexpBackward0", "PdistBackward0", "CholeskyInverseBackward0",
+         "RreluWithNoiseBackward0", "RreluWithNoiseBackward1", "CeluBackward0"),
+        "self",
+    ),
+    "BinaryCrossEntropyBackward0": "self target",
+    "BinaryCrossEntropyWithLogitsBackward0": "self target",
+    "CdistBackward0": "x1 x2",
+    "CholeskySolveBackward0": "self input2",
+    "ClampMaxBackward1": "self max",
+    "ClampMinBackward1": "self min",
+    "ComplexBackward0": "real imag",
+    "DistBackward0": "self other",
+    "DivBackward2": "self other",
+    "EmbeddingBagBackward0": "weight per_sample_weights",
+    "GridSampler2DBackward0": "input grid",
+    "GridSampler3DBackward0": "input grid",
+    "HuberLossBackward0": "self target",
+    "IndexAddBackward0": "self source",
+    "IndexCopyBackward0": "self source",
+    "LogaddexpBackward0": "self other",
+    "MultiMarginLossBackward0": "self",
+    "MultilabelMarginLossBackward0": "self",
+    "OrmqrBackward0": "self input2 input3",
+    "PreluKernelBackward0": "self weight",
+    "PutBackward0": "self source",
+    "SegmentReduceBackward0": "data",
+    "SmoothL1LossBackward0": "self target",
+    "SoftMarginLossBackward0": "self target",
+    "SoftmaxBackwardDataBackward0": "grad_output output",
+    "LogSoftmaxBackwardDataBackward0": "grad_output output",
+    "TriangularSolveBackward0": "self A",
+}  # fmt: skip
+OUTPUTS: dict[str, dict[str, int]] = {
+    **{
+        name: {"result": 0}
+        for name in
+        ("CdistBackward0", "CholeskyInverseBackward0", "LdexpBackward0", "OrmqrBackward0", "PolarBackward0",
+         "LogsumexpBackward0", "PdistBackward0", "SegmentReduceBackward0", "SpecialI1Backward0",
+         "LinalgHouseholderProductBackward0", "SpecialI1EBackward0", "SpecialLogNdtrBackward0",
+         "HardtanhBackward0", "DistBackward0")
+    },
+    "TriangularSolveBackward0": {"solution": 0},
+}  # fmt: skip
+
+
+def _unsaved(node: Node, name: str) -> Any:
+    """What torch would have saved, found behind the node's edges or in front of it. None if it is gone."""
+    if name in OUTPUTS.get(node.name(), ()):
+        found = node._output(OUTPUTS[node.name()][name])
+    elif name in (names := INPUTS.get(node.name(), "").split()):
+        kept = node._kept or {}
+        found = node._input(sum(each not in kept for each in names[: names.index(name)]))
+    else:
+        return None
+    if node._released:
+        node._refuse()
+    return found
+
+
 def saved_attribute(node: Node, attribute: str) -> Any:
     """`node._saved_self`, or `node._raw_saved_self`: a handle on it."""
     raw = attribute.startswith("_raw_saved_")
@@ -244,6 +347,9 @@ def saved_attribute(node: Node, attribute: str) -> Any:
         if source is not None:
             shape = source._outputs()[number][0]
             return shape.numel() if name == "self_sym_numel" else tuple(shape)
+    found = None if raw else _unsaved(node, name)
+    if found is not None:
+        return found
     primitive = node._primitive
     if not raw and primitive is not None:
         if any(candidate in _named_by_rules(primitive) for candidate in candidates):
@@ -298,8 +404,9 @@ def saved_attributes(node: Node) -> list[str]:
     usual |= {"x": "self", "a": "self", "b": "other", "s": "s", "out": "result", "x_shape": "self_sym_sizes"}
     usual |= {"dim": "dim", "indices": "indices", "index": "index", "mask": "mask", "input": "input"}
     special = NAMES.get(node.name(), {})
+    unsaved = {*INPUTS.get(node.name(), "").split(), *OUTPUTS.get(node.name(), ())}
     back = {ours: theirs for theirs, ours in special.items() if isinstance(ours, str)}
-    found = {*special, *(node._kept or ())}
+    found = {*special, *filter(None, node._kept or ()), *unsaved}
     saved = [name for name, _, _ in node._names_saved()]
     primitive = node._primitive
     tensors = () if primitive is None else (*primitive.args[: primitive.input_count], *primitive.outputs)
@@ -309,4 +416,4 @@ def saved_attributes(node: Node) -> list[str]:
         found.add(theirs)
         if name in tensors:
             names.append(f"_raw_saved_{theirs}")
-    return sorted({*names, *(f"_saved_{name}" for name in found)})
+    return sorted({*names, *(f"_saved_{name}" for name in found)} - {"_saved_"})

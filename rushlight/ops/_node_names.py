@@ -89,6 +89,23 @@ def _keeping(name: str | None, *parameters: str, **defaults: Any) -> Any:
     return choose
 
 
+def _saving(name: str | None, parameters: str, saves: str, **defaults: Any) -> Any:
+    """The same with tensors: those that are no variables. To the others the node's edges lead."""
+    order, wanted = parameters.split(), saves.split()
+
+    def choose(*args, **kwargs):
+        given = {**defaults, **dict(zip(order, args)), **kwargs}
+        if "input" in kwargs:
+            given[order[0]] = kwargs["input"]
+        kept = {key: given[key] for key in wanted if key in given}
+        varies = [key for key, value in kept.items() if isinstance(value, _C.Tensor) and value.requires_grad]
+        for key in varies:
+            del kept[key]
+        return name, kept
+
+    return choose
+
+
 def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
     """The same of a function that can be told to work in place."""
     kept = (_keeping(f"{name}Backward{k}", *parameters, **defaults) for k in (0, 1))
@@ -105,7 +122,56 @@ _RRELU = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
 
 
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    return None if beta == 0 else ("SmoothL1LossBackward0", {"reduction": reduction, "beta": float(beta)})
+    if beta == 0:
+        return None
+    kept = {} if target.requires_grad else {"target": target}
+    return "SmoothL1LossBackward0", {**kept, "reduction": reduction, "beta": float(beta)}
+
+
+_LOSS = "self target {} size_average reduce reduction"
+
+
+def _logsumexp(input, dim=(), keepdim=False, **kwargs):
+    return "LogsumexpBackward0", {"dim": (dim,) if isinstance(dim, int) else tuple(dim), "keepdim": keepdim}
+
+
+def _lu_unpack(LU_data, *args, **kwargs):
+    rows, columns = LU_data.shape[-2:]
+    kept = {"LU_data_sym_argsize_minus_1": columns, "LU_data_sym_argsize_minus_2": rows}
+    return "LuUnpackBackward0", kept
+
+
+def _rsub(input, other, *, alpha=1):
+    if not isinstance(input, _C.Tensor):
+        return None
+    return f"RsubBackward{0 if isinstance(other, _C.Tensor) else 1}", {"alpha": alpha}
+
+
+def _squeeze_copy(input, dim=None):
+    return "SqueezeBackward0_copy" if dim is None else ("SqueezeBackward1_copy", {"dim": dim})
+
+
+_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2, "zeros": 0, "border": 1, "reflection": 2}
+
+
+def _grid_sampler(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    kept: dict[str, Any] = {
+        key: value for key, value in (("input", input), ("grid", grid)) if not value.requires_grad
+    }
+    kept["interpolation_mode"] = _MODES.get(mode, mode)
+    kept["padding_mode"] = _MODES.get(padding_mode, padding_mode)
+    return f"GridSampler{input.dim() - 2}DBackward0", {**kept, "align_corners": bool(align_corners)}
+
+
+def _embedding_bag(
+    input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
+    sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
+):  # fmt: skip
+    return "EmbeddingBagBackward0", {
+        "indices": input.reshape(-1), "mode": {"sum": 0, "mean": 1, "max": 2}[mode],
+        "padding_idx": -1 if padding_idx is None else padding_idx, "sparse": bool(sparse),
+        "scale_grad_by_freq": bool(scale_grad_by_freq), "weight_sym_argsize_0": weight.size(0),
+    }  # fmt: skip
 
 
 def _select_scatter(input, src, dim, index):
@@ -165,24 +231,44 @@ def _unless_reduced(name: str) -> Any:
 COMPOSED: dict[str, Any] = {
     "as_strided": _keeping(None, "size", "stride", "storage_offset", storage_offset=None),
     "interpolate": _interpolate,
+    "upsample": _interpolate,
+    "upsample_nearest": _interpolate,
+    "upsample_bilinear": functools.partial(_interpolate, mode="bilinear", align_corners=True),
+    "pad": lambda input, pad, mode="constant", value=None: (
+        None if mode == "constant" else (None, {"padding": tuple(pad)})
+    ),
     "select_scatter": _select_scatter,
     "slice_scatter": _slice_scatter,
     "diagonal_scatter": _diagonal_scatter,
     "as_strided_scatter": _as_strided_scatter,
-    "embedding_bag": "EmbeddingBagBackward0",
-    "segment_reduce": "SegmentReduceBackward0",
+    "embedding_bag": _embedding_bag,
+    "segment_reduce": _saving(
+        "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial",
+        lengths=None, offsets=None, axis=0, initial=None,
+    ),
     "polygamma_": lambda self, n: ("PolygammaBackward1", {"n": n}),
     "alias_copy": "AliasBackward0_copy",
-    "as_strided_copy": "AsStridedBackward0_copy",
-    "binary_cross_entropy": _keeping("BinaryCrossEntropyBackward0", reduction="mean"),
-    "binary_cross_entropy_with_logits": _keeping("BinaryCrossEntropyWithLogitsBackward0", reduction="mean"),
-    "cdist": _keeping("CdistBackward0", "x2", "p", p=2.0),
+    "as_strided_copy": _keeping(
+        "AsStridedBackward0_copy", "size", "stride", "storage_offset",
+        size=(), stride=(), storage_offset=None,
+    ),
+    "binary_cross_entropy": _saving(
+        "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
+        weight=None, reduction="mean",
+    ),
+    "binary_cross_entropy_with_logits": _saving(
+        "BinaryCrossEntropyWithLogitsBackward0", _LOSS.format("weight") + " pos_weight",
+        "self target weight pos_weight reduction", weight=None, pos_weight=None, reduction="mean",
+    ),
+    "cdist": _saving("CdistBackward0", "x1 x2 p", "x1 x2 p", p=2.0),
     "celu": _in_one_of("Celu", "alpha", alpha=1.0),
     "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),
     "cholesky": "CholeskyBackward0",
-    "cholesky_inverse": "CholeskyInverseBackward0",
-    "cholesky_solve": "CholeskySolveBackward0",
+    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "upper", upper=False),
+    "cholesky_solve": _saving(
+        "CholeskySolveBackward0", "self input2 upper", "self input2 upper", upper=False
+    ),
     "clamp": _clamp,
     "clamp_": _clamp,
     "clamp_max": _bound("ClampMax"),
@@ -191,14 +277,14 @@ COMPOSED: dict[str, Any] = {
     "clamp_min_": _bound("ClampMin"),
     "clip": _clamp,
     "clip_": _clamp,
-    "complex": "ComplexBackward0",
+    "complex": _saving("ComplexBackward0", "real imag", "real imag"),
     "copysign": _number_second("CopysignBackward0", "CopysignBackward1"),
     "copysign_": _number_second("CopysignBackward0", "CopysignBackward1"),
     "diag": _diag,
     "diag_embed": "DiagEmbedBackward0",
     "diagflat": "DiagEmbedBackward0",
-    "diagonal_copy": "DiagonalBackward0_copy",
-    "dist": "DistBackward0",
+    "diagonal_copy": _keeping("DiagonalBackward0_copy", "offset", "dim1", "dim2", offset=0, dim1=0, dim2=1),
+    "dist": _saving("DistBackward0", "self other p", "self other p", p=2),
     "div": _div,
     "div_": _div,
     "divide": _div,
@@ -209,39 +295,47 @@ COMPOSED: dict[str, Any] = {
     "hardshrink": _keeping("HardshrinkBackward0", "lambd", lambd=0.5),
     "hardtanh": _keeping("HardtanhBackward0", "min_val", "max_val", min_val=-1.0, max_val=1.0),
     "hardtanh_": "HardtanhBackward0",
-    "huber_loss": _keeping(
-        "HuberLossBackward0", "target", "reduction", "delta", reduction="mean", delta=1.0
+    "huber_loss": _saving(
+        "HuberLossBackward0", "self target reduction delta", "self target reduction delta",
+        reduction="mean", delta=1.0,
     ),
     "index_fill": _by_value("IndexFill", 3),
     "index_fill_": _by_value("IndexFill", 3),
     "kron": "UnsafeViewBackward0",
     "ldexp": "LdexpBackward0",
     "ldexp_": "LdexpBackward0",
-    "logaddexp": "LogaddexpBackward0",
+    "logaddexp": _saving("LogaddexpBackward0", "self other", "self other"),
     "logit": _keeping("LogitBackward0", "eps", eps=None),
     "logit_": _keeping("LogitBackward0", "eps", eps=None),
-    "logsumexp": "LogsumexpBackward0",
-    "lu_unpack": "LuUnpackBackward0",
+    "logsumexp": _logsumexp,
+    "lu_unpack": _lu_unpack,
     "masked_fill": _by_value("MaskedFill", 2),
     "masked_fill_": _by_value("MaskedFill", 2),
     "max_unpool3d": "MaxUnpool3DBackward0",
-    "multi_margin_loss": "MultiMarginLossBackward0",
-    "multilabel_margin_loss": "MultilabelMarginLossBackward0",
+    "multi_margin_loss": _saving(
+        "MultiMarginLossBackward0", "self target p margin weight size_average reduce reduction",
+        "self target p margin weight reduction", p=1, margin=1.0, weight=None, reduction="mean",
+    ),
+    "multilabel_margin_loss": _saving(
+        "MultilabelMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
+    ),
     "multigammaln": "MvlgammaBackward0",
     "mvlgamma": _keeping("MvlgammaBackward0", "p", p=None),
-    "mvlgamma_": "MvlgammaBackward0",
+    "mvlgamma_": _keeping("MvlgammaBackward0", "p", p=None),
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
-    "native_dropout_backward": "NativeDropoutBackwardBackward0",
+    "native_dropout_backward": _saving(
+        "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
+    ),
     "pairwise_distance": "NormBackward1",
     "pdist": lambda input, p=2.0: ("PdistBackward0", {"p": float(p)}),
-    "permute_copy": "PermuteBackward0_copy",
+    "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
     "polar": "PolarBackward0",
     "prelu": "PreluKernelBackward0",
-    "relu6": "HardtanhBackward0",
+    "relu6": lambda input, inplace=False: ("HardtanhBackward0", {"min_val": 0, "max_val": 6}),
     "renorm": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
-    "renorm_": "RenormBackward0",
+    "renorm_": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
     **dict.fromkeys(("reshape", "flatten", "reshape_as"), "UnsafeViewBackward0"),
     "roll": "RollBackward0",
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
@@ -249,23 +343,32 @@ COMPOSED: dict[str, Any] = {
     "round_": _round,
     "rrelu": _in_one_of("RreluWithNoise", *_RRELU, **_RRELU),
     "rrelu_": _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU),
-    "rsub": _number_second("RsubBackward0", "RsubBackward1"),
+    "rsub": _rsub,
     "smooth_l1_loss": _smooth_l1_loss,
-    "soft_margin_loss": "SoftMarginLossBackward0",
+    "soft_margin_loss": _saving(
+        "SoftMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
+    ),
     "softshrink": _keeping("SoftshrinkBackward0", "lambd", lambd=0.5),
     "sort": _sort,
-    "split_with_sizes_copy": "SplitWithSizesBackward0_copy",
-    "squeeze_copy": lambda input, dim=None: f"SqueezeBackward{0 if dim is None else 1}_copy",
+    "split_with_sizes_copy": _keeping(
+        "SplitWithSizesBackward0_copy", "split_sizes", "dim", split_sizes=(), dim=0
+    ),
+    "squeeze_copy": _squeeze_copy,
     "t_copy": "TBackward0_copy",
     "trace": "TraceBackward0",
-    "transpose_copy": "TransposeBackward0_copy",
-    "triangular_solve": "TriangularSolveBackward0",
-    "unbind_copy": "UnbindBackward0_copy",
-    "unfold_copy": "UnfoldBackward0_copy",
+    "transpose_copy": _keeping("TransposeBackward0_copy", "dim0", "dim1", dim0=0, dim1=1),
+    "triangular_solve": _saving(
+        "TriangularSolveBackward0", "self A upper transpose unitriangular",
+        "self A upper transpose unitriangular", upper=True, transpose=False, unitriangular=False,
+    ),
+    "unbind_copy": _keeping("UnbindBackward0_copy", "dim", dim=0),
+    "unfold_copy": _keeping(
+        "UnfoldBackward0_copy", "dimension", "size", "step", dimension=0, size=0, step=1
+    ),
     "unsafe_chunk": "UnsafeSplitBackward0",
     "unsafe_split": "UnsafeSplitBackward0",
     "unsafe_split_with_sizes": "UnsafeSplitWithSizesBackward0",
-    "unsqueeze_copy": "UnsqueezeBackward0_copy",
+    "unsqueeze_copy": _keeping("UnsqueezeBackward0_copy", "dim", dim=0),
     "view_copy": "ViewBackward0_copy",
     "zero_": "ZeroBackward0",
     **dict.fromkeys(
@@ -282,10 +385,7 @@ COMPOSED: dict[str, Any] = {
     "as_strided_": "AsStridedBackward1",
     "affine_grid": "AffineGridGeneratorBackward0",
     "affine_grid_generator": "AffineGridGeneratorBackward0",
-    "grid_sample": lambda input, *args, **kwargs: f"GridSampler{input.dim() - 2}DBackward0",
-    "grid_sampler": lambda input, *args, **kwargs: f"GridSampler{input.dim() - 2}DBackward0",
-    "grid_sampler_2d": "GridSampler2DBackward0",
-    "grid_sampler_3d": "GridSampler3DBackward0",
+    **dict.fromkeys(("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), _grid_sampler),
     "xlogy": _number_second("XlogyBackward0", "XlogyBackward2"),
     "xlogy_": _number_second("XlogyBackward0", "XlogyBackward2"),
 }  # fmt: skip

@@ -55,6 +55,24 @@ CASES = {
     "F.interpolate(image, scale_factor=2)": "output_size scales_h scales_w",
     "F.interpolate(image, size=(3, 3), mode='bilinear')": "output_size align_corners scales_h",
     "F.unfold(image, 2)": "kernel_size stride padding dilation",
+    "torch.cdist(x, y)": "p x1 x2 result",
+    "torch.cummax(x, 0)[0]": "self indices dim",
+    "x.gather(1, torch.ones(3, 1, dtype=torch.int64))": "self index",
+    "F.smooth_l1_loss(x, y)": "self target beta reduction",
+    "F.binary_cross_entropy(x, y.detach())": "self target weight reduction",
+    "F.huber_loss(x, y)": "self target delta reduction",
+    "F.grid_sample(image, torch.zeros(1, 2, 2, 2), align_corners=False)": (
+        "input grid interpolation_mode padding_mode align_corners"
+    ),
+    "F.pad(image, (1, 2, 0, 1), mode='reflect')": "self padding",
+    "torch.transpose_copy(x, 0, 1)": "dim0 dim1",
+    "torch.diagonal_copy(x, 1)": "offset dim1 dim2",
+    "x.std()": "correction result",
+    "torch.special.i1(x)": "self result",
+    "torch.select_scatter(x, y[0], 0, 1)": "dim index",
+    "torch.slice_scatter(x, y[:1], 0, 1, 2)": "dim start end step",
+    "torch.diagonal_scatter(x, y[0, :3])": "offset dim1 dim2",
+    "F.relu6(x)": "self min_val max_val",
 }
 
 
@@ -75,7 +93,8 @@ def run(lib, expression, names):
 
     known = {"torch": lib, "F": lib.nn.functional, "x": filled(3, 4), "y": filled(3, 4), "b": filled(2, 3, 4),
              "image": filled(1, 2, 6, 6), "idx": lib.tensor([0, 2])}  # fmt: skip
-    node = eval(expression, known).grad_fn
+    result = eval(expression, known)  # alive, while it is asked
+    node = result.grad_fn
     behind = [type(next_node).__name__ for next_node, _ in node.next_functions]
     values = {name: shown(getattr(node, f"_saved_{name}")) for name in names.split()}
     return type(node).__name__, values, [name for name in behind if name != "NoneType"]
@@ -113,3 +132,15 @@ def test_a_leaf_comes_back_from_hooks_as_a_leaf(lib):
     assert saved is not x and saved.is_leaf and saved.grad_fn is None and saved.requires_grad
     (saved * 3).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_linear_shows_what_is_multiplied(lib):
+    x, w, b = (lib.ones(n, requires_grad=True) for n in ((3, 4), (5, 4), (5,)))
+    node = lib.nn.functional.linear(x, w, b).grad_fn
+    assert (node._saved_alpha, node._saved_beta) == (1, 1)
+    assert node._saved_mat1 is x and node._saved_mat2.shape == (4, 5)
+    assert (node._saved_mat2_sym_sizes, node._saved_mat2_sym_strides) == ((4, 5), (1, 4))
+    node = lib.nn.functional.linear(x, w).grad_fn
+    assert node._saved_self is x and node._saved_mat2.shape == (4, 5)
+    assert (node._saved_mat2_sym_sizes, node._saved_self_sym_sizes) == ((4, 5), (3, 4))
