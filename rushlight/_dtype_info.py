@@ -32,7 +32,7 @@ _FLOATS = {
     "float8_e5m2fnuz": _Float(8, 0.125, 57344.0, -57344.0, 2.0**-15, 1.0),
     "float8_e8m0fnu": _Float(8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
-_COMPONENT = {"complex64": "float32", "complex128": "float64"}
+_COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _INTEGERS = {"uint8": (0, 8), "int8": (1, 8), "int16": (1, 16), "int32": (1, 32), "int64": (1, 64),
              "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64)}  # fmt: skip
 

@@ -19,13 +19,7 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
             "byte orders "
             "is currently not supported."
         )
-    if array.dtype.kind not in "fciub" or array.dtype.name in (
-        "uint16",
-        "uint32",
-        "uint64",
-        "float128",
-        "longdouble",
-    ):
+    if array.dtype.kind not in "fciub" or array.dtype.name in ("float128", "longdouble"):
         raise TypeError(
             f"can't convert np.ndarray of type "
             f"{array.dtype.type.__module__}.{array.dtype.type.__name__}. The only "

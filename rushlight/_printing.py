@@ -199,6 +199,8 @@ def _contents(tensor: Any, shape: Any, dtype: Any, summarize: bool, indent: int)
     if dtype.is_complex:
         strings, width = _complex_strings(flat)
     elif dtype.is_floating_point:
+        if dtype == _C.float8_e8m0fnu:  # which has no 0: it is what 0 becomes
+            flat = [0.0 if value == 2.0**-127 else value for value in flat]
         strings, width = _float_strings(flat)
     else:
         strings = [str(value) for value in flat]

@@ -83,13 +83,6 @@ def is_vulkan_available():
     return False
 
 
-def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
-    """Would be a checksum of the elements in torch.uint64, a dtype without operations here."""
-    raise NotImplementedError(
-        "hash_tensor: its result is of dtype torch.uint64, which has no operations here"
-    )
-
-
 has_lapack, has_spectral, has_openmp, has_mkl = True, True, False, False
 
 

@@ -516,7 +516,7 @@ def _cast_method(name: str, dtype: _C.dtype) -> None:
 for _name, _dtype in {
     "float": _C.float32, "double": _C.float64, "half": _C.float16, "bfloat16": _C.bfloat16, "long": _C.int64,
     "int": _C.int32, "short": _C.int16, "char": _C.int8, "byte": _C.uint8, "bool": _C.bool,
-    "cfloat": _C.complex64, "cdouble": _C.complex128,
+    "cfloat": _C.complex64, "cdouble": _C.complex128, "chalf": _C.complex32,
 }.items():  # fmt: skip
     _cast_method(_name, _dtype)
 

@@ -18,6 +18,7 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
     _C.complex64: "ComplexFloatTensor",
     _C.complex128: "ComplexDoubleTensor",
+    **{dtype: _TYPE_NAMES[dtype] + "Tensor" for dtype in _TYPE_NAMES if dtype not in _DTYPES.values()},
 }
 
 

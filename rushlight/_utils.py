@@ -52,7 +52,8 @@ def _rebuild_tensor_v3(
     metadata: dict | None = None,
 ) -> _C.Tensor:
     """The same on an untyped storage, with the dtype given."""
-    typed = TypedStorage(wrap_storage=storage._untyped_storage, dtype=dtype, _internal=True)
+    untyped = getattr(storage, "_untyped_storage", storage)
+    typed = TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
     return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
 
 
@@ -143,7 +144,7 @@ def is_compiling() -> bool:
 
 def reduce_tensor(tensor: _C.Tensor) -> tuple:
     """What torch's format says about a tensor: one of the functions above and its arguments."""
-    from rushlight.storage import data_of
+    from rushlight.storage import STORAGE_NAMES, data_of
     from rushlight.utils.hooks import warn_if_has_hooks
 
     warn_if_has_hooks(tensor)
@@ -160,7 +161,12 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
         geometry = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
         marks = {name: True for name in ("conj", "neg") if getattr(tensor, f"is_{name}")()}
         marked = (marks,) if marks else ()
-        call = _rebuild_tensor_v2, (data_of(tensor), *geometry, grad, OrderedDict(), *marked)
+        data, hooks = data_of(tensor), OrderedDict()
+        if tensor.dtype in STORAGE_NAMES:
+            call = _rebuild_tensor_v2, (data, *geometry, grad, hooks, *marked)
+        else:
+            untyped = data._untyped_storage
+            call = _rebuild_tensor_v3, (untyped, *geometry, grad, hooks, tensor.dtype, *marked)
     state = dict(tensor.__dict__)
     if type(tensor) is _C.Tensor and not state:
         return call

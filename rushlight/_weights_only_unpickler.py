@@ -37,9 +37,8 @@ _LACKING = {
 _LACKING |= {
     f"torch.{name}": f"tensors of the dtype torch.{name}"
     for name in (
-        "uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-        "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4",
-        "bits4x2", "qint8", "qint32", "quint8", "quint4x2", "quint2x4",
+        "float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2", "qint8", "qint32", "quint8",
+        "quint4x2", "quint2x4",
     )
 }  # fmt: skip
 
@@ -97,6 +96,9 @@ def _table() -> tuple[dict[str, Any], tuple]:
     names: dict[str, Any] = dict(called)
     for dtype in LEGACY.values():
         names[str(dtype.dtype)] = dtype.dtype
+    for name in ("uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e4m3fnuz",
+                 "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"):  # fmt: skip
+        names[f"torch.{name}"] = getattr(_C, name)
     for name in LEGACY:
         names[f"torch.{name}"] = names[f"torch.cuda.{name}"] = StorageType(name)
     names["torch.storage.UntypedStorage"] = UntypedStorage

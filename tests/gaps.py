@@ -37,9 +37,6 @@ def gap(entry: str, forms: str, reason: str, hidden: str = "") -> None:
 NO_SPARSE = "sparse=True: there are no sparse gradients"
 gap("nn.functional.embedding", "", NO_SPARSE, hidden="function")
 
-NO_HALF_COMPLEX = "there is no dtype of two halves (torch.complex32)"
-gap("chalf", "function method", NO_HALF_COMPLEX)
-
 # ---- rounding
 gap("matrix_exp", "function", "torch overflows to NaN in bfloat16")
 gap("linalg.norm.subgradients_at_zero", "gradgrad", "0, where torch gives NaN")

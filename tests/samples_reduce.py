@@ -90,6 +90,8 @@ op(
     ],
     grad="",
 )
+op("hash_tensor", [call(x(3, 4)), call(x(3, 4), 1), call(x(2, 3, 2), (0, 2), keepdim=True)],
+   dtypes="fib", grad="")  # fmt: skip
 for _name in ("var", "std"):
     _spread: dict[str, Any] = {"distinct": True}
     op(

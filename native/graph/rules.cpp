@@ -3,6 +3,7 @@
 #include "../python/forward_mode.h"
 #include "../python/lazy_views.h"
 #include "../python/primitive.h"
+#include "../python/rare_ops.h"
 #include "custom.h"
 #include "dispatching.h"
 #include "errors.h"
@@ -176,7 +177,7 @@ Ref<PyObject> call_rule(Node* node, const Rule& rule, Tensor* const* grads, PyOb
 // Calls a primitive from a rule; without the bookkeeping of `call` where nothing is recorded.
 Ref<PyObject> call_in_rule(Primitive& op, PyObject* const* args) {
   if (modes.grad || modes.forward) return checked(call(op, args));
-  return checked(op.forward(op, args, nullptr));
+  return checked(run_forward(op, args, nullptr));
 }
 
 constexpr int64_t WORTH_LENDING = 4096;  // elements

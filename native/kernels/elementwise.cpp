@@ -1,9 +1,11 @@
 // Chooses the instruction set and joins the families of simd/elementwise_*.cpp into one table. Compiled once.
 #include "elementwise.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 
 #include "simd/families.h"
 
@@ -66,7 +68,7 @@ struct JoinedTable : ElementwiseTable {
   void replace(std::initializer_list<Family> families) {
     for (const Family& family : families) {
       for (int i = 0; i < family.count; i++) {
-        const Elementwise& better = family.entries[i];
+        const FamilyEntry& better = family.entries[i];
         Elementwise* entry = joined;
         while (std::strcmp(entry->name, better.name)) entry++;
         for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -79,9 +81,21 @@ struct JoinedTable : ElementwiseTable {
   void join(const CopyTable& copies, const Loop (&fills)[DTYPE_COUNT],
             std::initializer_list<Family> families) {
     std::memcpy(copy, copies.loops, sizeof copy);
-    std::memcpy(fill, fills, sizeof fill);
+    std::memcpy(fill, fills, sizeof fills);
+    constexpr DType BY_SIZE[] = {DType::u8, DType::u8, DType::i16, DType::i16, DType::i32,
+                                 DType::i32, DType::i32, DType::i32, DType::i64};
+    for (int d = DTYPE_COUNT; d < ALL_DTYPE_COUNT; d++) fill[d] = fills[int(BY_SIZE[dtype_size(DType(d))])];
     for (const Family& family : families) {
-      for (int i = 0; i < family.count; i++) joined[count++] = family.entries[i];
+      for (int i = 0; i < family.count; i++) {
+        const FamilyEntry& e = family.entries[i];
+        joined[count] = {e.name, e.n_inputs, e.n_scalars, e.divides, e.out, e.promote, {}};
+        Loop* loops = std::copy(std::begin(e.loops), std::end(e.loops), joined[count].loops);
+        bool moves = !std::strcmp(e.name, "where");
+        for (int d = DTYPE_COUNT; moves && d < ALL_DTYPE_COUNT; d++) {
+          *loops++ = e.loops[int(BY_SIZE[dtype_size(DType(d))])];
+        }
+        count++;
+      }
     }
   }
 };

@@ -46,14 +46,14 @@ struct Elementwise {
   bool divides;  // params is a DivisionReport*
   OutType out;
   Promote promote;
-  Loop loops[DTYPE_COUNT];  // by compute dtype; null where torch has no such operation
+  Loop loops[ALL_DTYPE_COUNT];  // by compute dtype; null where there is none, so for every rare dtype
 };
 
 struct ElementwiseTable {
   const Elementwise* entries;
   int count;
-  Loop copy[DTYPE_COUNT][DTYPE_COUNT];  // [to][from]
-  Loop fill[DTYPE_COUNT];               // no inputs; params points to one element
+  Loop copy[DTYPE_COUNT][DTYPE_COUNT];  // [to][from]; the rare ones through cast_rare (rare_cast.h)
+  Loop fill[ALL_DTYPE_COUNT];           // no inputs; params points to one element
 };
 
 // The table for AVX2+FMA+F16C if the processor has them, else for the baseline. The environment variable

@@ -75,7 +75,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
     Ref<PyObject> dtype = checked(PyObject_GetAttrString(data, "dtype"));
     Ref<PyObject> name = checked(PyObject_Str(dtype.get()));
     std::string_view text = PyUnicode_AsUTF8(name.get());
-    for (int i = 0; i < DTYPE_COUNT; i++) {
+    for (int i = 0; i < ALL_DTYPE_COUNT; i++) {
       if (text == dtype_name(DType(i))) return join(found, DType(i));
     }
   }
@@ -107,12 +107,22 @@ void store_element(PyObject* o, DType dtype, char* to) {
     }
   }
   Scalar s;
+  if (dtype == DType::u64 && !PyIndex_Check(o) && is_number(o))
+    fail(PyExc_TypeError, "an integer is required");
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (t->numel != 1) {
       failf(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
     }
     s = number_of(t);
+  } else if (dtype == DType::u64 && PyLong_Check(o)) {
+    wide_scalar_from_python(o, s);
+    if (s.kind == Scalar::integer && !s.is_unsigned && s.i < 0)
+      fail(PyExc_OverflowError, "can't convert negative int to unsigned");
+  } else if (is_differentiable(dtype) && PyLong_CheckExact(o)) {
+    s.kind = Scalar::floating;
+    s.d = PyLong_AsDouble(o);
+    if (s.d == -1 && PyErr_Occurred()) throw PythonError{};
   } else if (PyUnicode_Check(o) || !scalar_from_python(o, s)) {
     if (is_list_like(o)) failf(PyExc_TypeError, "not a sequence");
     failf(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
@@ -122,14 +132,8 @@ void store_element(PyObject* o, DType dtype, char* to) {
                                              : "must be real number, not complex");
   }
   if (is_integral(dtype)) {
-    constexpr int64_t low[] = {-255, -128, -32768, INT32_MIN, INT64_MIN};
-    constexpr int64_t high[] = {255, 127, 32767, INT32_MAX, INT64_MAX};
-    int64_t least = low[int(dtype)], most = high[int(dtype)];
-    bool fits = s.kind == Scalar::floating ? s.d > double(least) - 1 && s.d < double(most) + 1
-                                           : s.i >= least && s.i <= most;
-    if (!fits) {
-      constexpr const char* names[] = {"uint8", "int8", "int16", "int32", "int64"};
-      failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", names[int(dtype)]);
+    if (!fits_integer(s, dtype)) {
+      failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", dtype_name(dtype));
     }
   }
   s.store(dtype, to);
@@ -265,7 +269,7 @@ PyObject* py_fill_fresh(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "fill_fresh(tensor, value) expected");
     alignas(16) char element[16];
-    store_checked(scalar_argument(args[1], "full_like", "fill_value"), as_tensor(args[0])->dtype, element);
+    store_checked(scalar_argument(args[1], "full_like", "fill_value", true), as_tensor(args[0])->dtype, element);
     fill(as_tensor(args[0]), element);
     return Py_NewRef(args[0]);
   });
@@ -277,7 +281,7 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 4) fail(PyExc_TypeError, "full(size, value, dtype, device) expected");
     Shape shape;
     read_sizes(args[0], shape, "full", "size");
-    Scalar value = scalar_argument(args[1], "full", "fill_value");
+    Scalar value = scalar_argument(args[1], "full", "fill_value", true);
     DType dtype = dtype_or(args[2], value.dtype());
     alignas(16) char element[16];
     store_checked(value, dtype, element);
@@ -310,6 +314,8 @@ PyObject* py_arange(PyObject*, PyObject* const* args, Py_ssize_t n) {
            step = scalar_argument(args[1], "arange", "step");
     int64_t count = read_int(args[2]);
     DType dtype = dtype_from(args[3]);
+    if (is_rare(dtype))
+      failf(PyExc_NotImplementedError, "\"arange_cpu\" not implemented for '%s'", dtype_class_name(dtype));
     TensorRef t = new_tensor(Sizes(&count, 1), dtype, device_from(args[4]));
     t->storage->written = keep(current_source());
     if (t->is_meta()) return t.release_object();
@@ -338,6 +344,8 @@ PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
     int64_t steps = read_int(args[2]);
     if (steps < 0) fail(PyExc_RuntimeError, "number of steps must be non-negative");
     DType dtype = dtype_from(args[3]);
+    if (is_rare(dtype))
+      failf(PyExc_NotImplementedError, "\"linspace_cpu\" not implemented for '%s'", dtype_class_name(dtype));
     TensorRef t = new_tensor(Sizes(&steps, 1), dtype, device_from(args[4]));
     t->storage->written = keep(current_source());
     if (t->is_meta() || steps == 0) return t.release_object();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "elementwise_ops.h"
-#include "forwards.h"
+#include "rare_ops.h"
 
 namespace rl {
 
@@ -76,7 +76,7 @@ PyObject* forward_mixed(const Primitive& op, PyObject* const* args, Tensor* out)
     shapes.push_back(on_meta(as_tensor(args[i])));
     given[size_t(i)] = shapes.back()->object();
   }
-  return op.forward(op, given.data(), out);
+  return run_forward(op, given.data(), out);
 }
 
 }  // namespace rl

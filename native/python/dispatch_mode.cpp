@@ -7,7 +7,7 @@
 // result; recording goes on around it as ever. The handler is in rushlight/utils/_python_dispatch.py.
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
-#include "forwards.h"
+#include "rare_ops.h"
 #include "lazy_views.h"
 #include "tensor_type.h"
 
@@ -118,7 +118,7 @@ bool any_dispatches(const Primitive& op, PyObject* const* args) {
 }
 
 PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  return timing_now ? timed_forward(op, args, out) : real_forward(op)(op, args, out);
+  return timing_now ? timed_forward(op, args, out) : run_real_forward(op, args, out);
 }
 
 }  // namespace

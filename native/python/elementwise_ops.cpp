@@ -6,6 +6,7 @@
 
 #include "../tensor/iterate.h"
 #include "devices.h"
+#include "rare_ops.h"
 
 namespace rl {
 namespace {
@@ -363,6 +364,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   };
   if (!loop) {
     check_cast();
+    if (is_rare(compute)) return forward_rare(op, args, out);
     fail_dtype(entry.name, compute);
   }
   // Shape and layout of the result.

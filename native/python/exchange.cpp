@@ -28,6 +28,13 @@ int dtype_of_format(const char* format, Py_ssize_t itemsize) {
   if (f == "Zd") return int(DType::c128);
   if (f == "B" || f == "c") return int(DType::u8);
   if (f == "b") return int(DType::i8);
+  if (f.size() == 1 && std::strchr("HILQN", f[0])) {
+    switch (itemsize) {
+      case 2: return int(DType::u16);
+      case 4: return int(DType::u32);
+      case 8: return int(DType::u64);
+    }
+  }
   if (f.size() == 1 && std::strchr("hilqn", f[0])) {
     switch (itemsize) {
       case 2: return int(DType::i16);
@@ -63,7 +70,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
         failf(
             PyExc_TypeError,
             "can't convert an array of format '%s'. The only supported types are: float64, float32, float16, "
-            "complex64, complex128, int64, int32, int16, int8, uint8, and bool.",
+            "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
             view->format ? view->format : "B");
       }
       Shape sizes, strides;
@@ -95,6 +102,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
       view = nullptr;  // the storage's now
       TensorRef t(allocate_tensor());
       t->dtype = DType(dtype);
+      if (is_rare(t->dtype)) rare_dtypes_seen = true;
       t->storage = storage;
       set_geometry(t.get(), sizes, strides);
       t->storage->written = keep(current_source());
@@ -117,7 +125,9 @@ PyTypeObject* BufferType = nullptr;
 const char* format_of(DType dtype) {
   // NumPy's int64 is C's long where that has 64 bits; "q" would be its longlong, which many a table lacks.
   constexpr const char* wide = sizeof(long) == 8 ? "l" : "q";
-  constexpr const char* formats[] = {"B", "b", "h", "i", wide, "e", "f", "d", "Zf", "Zd", "?", nullptr};
+  constexpr const char* wide_unsigned = sizeof(long) == 8 ? "L" : "Q";
+  constexpr const char* formats[ALL_DTYPE_COUNT] = {
+      "B", "b", "h", "i", wide, "e", "f", "d", "Zf", "Zd", "?", nullptr, "H", "I", wide_unsigned};
   return formats[int(dtype)];
 }
 
@@ -211,16 +221,20 @@ struct DLManagedTensorVersioned {
 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6, DL_CPU = 1 };
 
+// e4m3fn, e5m2, e4m3fnuz, e5m2fnuz, e8m0fnu
+constexpr uint8_t DL_FLOAT8[] = {10, 12, 11, 13, 14};
+
 DLDataType dl_dtype(DType t) {
   uint8_t bits = uint8_t(dtype_size(t) * 8);
   if (t == DType::b1) return {DL_BOOL, bits, 1};
-  if (t == DType::u8) return {DL_UINT, bits, 1};
+  if (t == DType::u8 || is_wide_unsigned(t)) return {DL_UINT, bits, 1};
+  if (is_float8(t)) return {DL_FLOAT8[int(t) - int(DType::f8e4m3fn)], bits, 1};
   if (t == DType::bf16) return {DL_BFLOAT, bits, 1};
   if (is_complex(t)) return {DL_COMPLEX, bits, 1};
   return {uint8_t(is_floating(t) ? DL_FLOAT : DL_INT), bits, 1};
 }
 int dtype_of_dl(DLDataType t) {
-  for (int i = 0; i < DTYPE_COUNT; i++) {
+  for (int i = 0; i < ALL_DTYPE_COUNT; i++) {
     DLDataType mine = dl_dtype(DType(i));
     if (t.lanes == 1 && t.code == mine.code && t.bits == mine.bits) return i;
   }
@@ -333,6 +347,7 @@ PyObject* import_dlpack(PyObject* capsule) {
                                           release_managed<Managed>);
   TensorRef t(allocate_tensor());
   t->dtype = DType(dtype);
+  if (is_rare(t->dtype)) rare_dtypes_seen = true;
   t->storage = storage;
   set_geometry(t.get(), sizes, strides);
   t->storage->written = keep(current_source());

@@ -18,6 +18,8 @@
 
 #include <algorithm>
 
+#include "rare_ops.h"
+
 namespace rl {
 
 void check_writable(Tensor* out);
@@ -118,7 +120,7 @@ ModuleInit init([](PyObject* module) {
 }  // namespace
 
 PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (op.options & Primitive::VIEW || only_copies(op)) return op.forward(op, args, out);
+  if (op.options & Primitive::VIEW || only_copies(op)) return run_forward(op, args, out);
   std::vector<Ref<PyObject>> held;
   std::vector<PyObject*> values(args, args + op.args.size());
   TensorRef target;
@@ -139,8 +141,8 @@ PyObject* forward_resolved(const Primitive& op, PyObject* const* args, Tensor* o
       value = list;
     }
   }
-  if (!target) return op.forward(op, values.data(), out);
-  Ref<PyObject> result(op.forward(op, values.data(), target.get()));
+  if (!target) return run_forward(op, values.data(), out);
+  Ref<PyObject> result(run_forward(op, values.data(), target.get()));
   if (!result) return nullptr;
   copy_into(out, target.get());
   return Py_NewRef(out->object());

@@ -148,6 +148,7 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     // Not differentiable, so to autograd it is no view; it shares the memory and its version.
     TensorRef view = new_view(t, sizes, strides, offset);
     view->dtype = dtype;
+    if (is_rare(dtype)) rare_dtypes_seen = true;
     view->extra->differentiable_view = false;
     return view.release_object();
   });

@@ -13,6 +13,7 @@
 #include "forward_mode.h"
 #include "forwards.h"
 #include "lazy_views.h"
+#include "rare_ops.h"
 
 namespace rl {
 
@@ -391,8 +392,9 @@ bool mixes_devices(const Primitive& op, PyObject* const* args) {
 
 Ref<PyObject> compute(const Primitive& op, PyObject* const* args, Tensor* out) {
   try {
+    if (op.forward == elementwise_forward) return checked(elementwise_forward(op, args, out));
     if (mixes_devices(op, args)) return checked(forward_mixed(op, args, out));
-    return checked(op.forward(op, args, out));
+    return checked(run_forward(op, args, out));
   } catch (const Error& error) {
     explain(error, op, args);
   }

@@ -12,7 +12,7 @@
 
 #include "../graph/custom.h"
 #include "../graph/modes.h"
-#include "forwards.h"
+#include "rare_ops.h"
 
 namespace rl {
 
@@ -205,7 +205,7 @@ PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   Measured measured("aten::" + op.name + (out ? "_" : ""), 0, sequence);
   bool shapes = shapes_wanted && measured.index >= 0;
   if (shapes) events[size_t(measured.index)].shapes = shapes_of(args, Py_ssize_t(op.args.size()));
-  PyObject* result = real_forward(op)(op, args, out);
+  PyObject* result = run_real_forward(op, args, out);
   if (shapes && result && is_tensor(result) && size_t(measured.index) < events.size()) {
     events[size_t(measured.index)].result = shape_list(as_tensor(result));
   }

@@ -36,7 +36,11 @@ const char* type_text(DType dtype) {
                                 "c10::complex<float>",
                                 "c10::complex<double>",
                                 "bool",
-                                "c10::BFloat16"};
+                                "c10::BFloat16",
+                                "unsigned short",
+                                "unsigned int",
+                                "unsigned long"};
+  if (is_rare(dtype) && !is_integral(dtype)) return dtype_class_name(dtype);
   return names[int(dtype)];
 }
 

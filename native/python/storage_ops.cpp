@@ -39,6 +39,7 @@ struct Layout {
 
   Layout(PyObject* const* args, Storage* storage) {
     dtype = dtype_from(args[0]);
+    if (is_rare(dtype)) rare_dtypes_seen = true;
     offset = PyLong_AsLongLong(args[1]);
     if (offset == -1 && PyErr_Occurred()) throw PythonError{};
     read_sizes(args[2], sizes, "set_", "size");

@@ -176,6 +176,15 @@ const char* dtype_cpp_name(DType dtype) {
     case DType::f64: return "double";
     case DType::c64: return "c10::complex<float>";
     case DType::c128: return "c10::complex<double>";
+    case DType::u16: return "unsigned short";
+    case DType::u32: return "unsigned int";
+    case DType::u64: return "unsigned long";
+    case DType::c32: return "c10::complex<c10::Half>";
+    case DType::f8e4m3fn: return "c10::Float8_e4m3fn";
+    case DType::f8e5m2: return "c10::Float8_e5m2";
+    case DType::f8e4m3fnuz: return "c10::Float8_e4m3fnuz";
+    case DType::f8e5m2fnuz: return "c10::Float8_e5m2fnuz";
+    case DType::f8e8m0fnu: return "c10::Float8_e8m0fnu";
     default: return "bool";
   }
 }

@@ -14,13 +14,9 @@ struct NamedOnly {
   bool floating, complex, is_signed;
 };
 constexpr NamedOnly NAMED_ONLY[] = {
-    {"uint16", 2, false, false, false},        {"uint32", 4, false, false, false},
-    {"uint64", 8, false, false, false},        {"complex32", 4, false, true, true},
-    {"float8_e4m3fn", 1, true, false, true},   {"float8_e5m2", 1, true, false, true},
-    {"float8_e4m3fnuz", 1, true, false, true}, {"float8_e5m2fnuz", 1, true, false, true},
-    {"float8_e8m0fnu", 1, true, false, false}, {"qint8", 1, false, false, true},
-    {"quint8", 1, false, false, false},        {"qint32", 4, false, false, true},
-    {"quint4x2", 1, false, false, false},      {"quint2x4", 1, false, false, false},
+    {"qint8", 1, false, false, true},     {"quint8", 1, false, false, false},
+    {"qint32", 4, false, false, true},    {"quint4x2", 1, false, false, false},
+    {"quint2x4", 1, false, false, false},
 };
 
 struct DTypeObject {
@@ -34,7 +30,7 @@ struct DeviceObject {
 PyTypeObject* DTypeType = nullptr;
 PyTypeObject* DeviceType_ = nullptr;
 PyTypeObject* SizeType = nullptr;
-PyObject* dtypes[DTYPE_COUNT];
+PyObject* dtypes[ALL_DTYPE_COUNT];
 
 DType dt(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->dtype; }
 const NamedOnly* only(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->named_only; }
@@ -59,7 +55,7 @@ PyObject* dtype_to_real(PyObject* self, PyObject*) {
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     if (only(self)) fail_named_only(self);
-    if (!is_differentiable(dt(self)))
+    if (!is_differentiable(dt(self)) || is_float8(dt(self)))
       failf(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", dtype_class_name(dt(self)));
     return Py_NewRef(dtypes[int(is_complex(dt(self)) ? dt(self) : to_complex(dt(self)))]);
   });
@@ -74,7 +70,9 @@ PyObject* dtype_complex(PyObject* self, void*) {
   return PyBool_FromLong(only(self) ? only(self)->complex : is_complex(dt(self)));
 }
 PyObject* dtype_signed(PyObject* self, void*) {
-  return PyBool_FromLong(only(self) ? only(self)->is_signed : dt(self) != DType::u8 && dt(self) != DType::b1);
+  bool is_signed = dt(self) != DType::u8 && dt(self) != DType::b1 && dt(self) != DType::f8e8m0fnu &&
+                   !is_wide_unsigned(dt(self));
+  return PyBool_FromLong(only(self) ? only(self)->is_signed : is_signed);
 }
 
 PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
@@ -277,7 +275,11 @@ int64_t read_int(PyObject* o) {
   }
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
-    if (t->numel == 1 && is_integral(t->dtype) && !t->is_meta()) return item(t).i;
+    if (t->numel == 1 && is_integral(t->dtype) && !t->is_meta()) {
+      Scalar value = item(t);
+      if (value.is_unsigned) fail(PyExc_ValueError, "Overflow when unpacking long long");
+      return value.i;
+    }
   }
   Ref<PyObject> index = checked(PyNumber_Index(o));
   return read_int(index.get());
@@ -321,7 +323,7 @@ void init_types(PyObject* module) {
   DeviceType_ = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&device_spec)).release());
   PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType));
   PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(DeviceType_));
-  for (int i = 0; i < DTYPE_COUNT; i++) {
+  for (int i = 0; i < ALL_DTYPE_COUNT; i++) {
     auto* o = PyObject_New(DTypeObject, DTypeType);
     if (!o) throw PythonError{};
     o->dtype = DType(i);

@@ -606,7 +606,7 @@ PyObject* view_as_real_forward(const Primitive&, PyObject* const* args, Tensor*)
 
 PyObject* view_as_complex_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
-  if (t->dtype != DType::f32 && t->dtype != DType::f64) {
+  if (t->dtype != DType::f32 && t->dtype != DType::f64 && t->dtype != DType::f16) {
     failf(PyExc_RuntimeError,
           "view_as_complex is only supported for half, float and double tensors, but got a "
           "tensor of scalar type: %s",
@@ -627,6 +627,7 @@ PyObject* view_as_complex_forward(const Primitive&, PyObject* const* args, Tenso
   if (t->offset % 2) fail(PyExc_RuntimeError, "Tensor must have a storage_offset divisible by 2");
   TensorRef view = new_view(t, sizes, strides, t->offset / 2);
   view->dtype = to_complex(t->dtype);
+  if (is_rare(view->dtype)) rare_dtypes_seen = true;
   return view.release_object();
 }
 
@@ -709,7 +710,7 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
             "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     }
     if (!t->is_meta()) number = item(value);
-  } else if (!scalar_from_python(args[1], number)) {
+  } else if (!wide_scalar_from_python(args[1], number)) {
     failf(PyExc_TypeError, "fill_(): argument 'value' must be Number, not %s", Py_TYPE(args[1])->tp_name);
   }
   alignas(16) char element[16];

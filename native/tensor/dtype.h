@@ -3,6 +3,12 @@
 // Read `DType` first, then `visit`: it calls a generic lambda with the C++ type that belongs to a DType,
 // which is how every kernel is instantiated. Half and BFloat16 are storage formats; arithmetic on them
 // happens in float ("compute type") and is rounded once when stored.
+//
+// Note [rare dtypes]
+// The dtypes after bf16 (`is_rare`) exist as in torch, which has few operations for them, but no loop is
+// instantiated for them: `visit` refuses them. What moves elements goes by their size; casts go by way of a
+// dtype that has loops (kernels/rare_cast.cpp); every primitive that is given one is handed to
+// rushlight/_rare_dtypes.py, which knows what torch computes and by way of what (python/rare_ops.cpp).
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -13,8 +19,37 @@
 
 namespace rl {
 
-enum class DType : uint8_t { u8, i8, i16, i32, i64, f16, f32, f64, c64, c128, b1, bf16 };
-constexpr int DTYPE_COUNT = 12;
+enum class DType : uint8_t {
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  f16,
+  f32,
+  f64,
+  c64,
+  c128,
+  b1,
+  bf16,  // the last one with loops
+  u16,
+  u32,
+  u64,
+  c32,
+  f8e4m3fn,
+  f8e5m2,
+  f8e4m3fnuz,
+  f8e5m2fnuz,
+  f8e8m0fnu
+};
+constexpr int DTYPE_COUNT = 12;      // those that loops are instantiated for
+constexpr int ALL_DTYPE_COUNT = 21;  // with the rare ones, see Note [rare dtypes]
+constexpr bool is_rare(DType t) { return t > DType::bf16; }
+// Whether a tensor of a rare dtype was ever made in this process: until then nobody looks for one.
+extern bool rare_dtypes_seen;
+
+[[noreturn]] void fail_rare(DType dtype);            // there is no loop for it
+[[noreturn]] void fail_promotion(DType a, DType b);  // torch does not say what they become
 
 // Everything a kernel file defines sits in an inline namespace of its instruction set, so that the two
 // compilations of one file never merge at link time. Files compiled once see no RL_ISA.
@@ -110,7 +145,8 @@ decltype(auto) visit(DType dtype, F&& f) {
     case DType::c64: return f(TypeTag<std::complex<float>>{});
     case DType::c128: return f(TypeTag<std::complex<double>>{});
     case DType::b1: return f(TypeTag<bool>{});
-    default: return f(TypeTag<BFloat16>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{});
+    default: fail_rare(dtype);
   }
 }
 
@@ -172,35 +208,64 @@ inline To convert(From x) {
 }  // namespace RL_ISA
 
 // Outside the function: a table inside it would be copied to the stack at every call.
-inline constexpr uint8_t DTYPE_SIZES[] = {1, 1, 2, 4, 8, 2, 4, 8, 8, 16, 1, 2};
+inline constexpr uint8_t DTYPE_SIZES[] = {1, 1, 2, 4, 8, 2, 4, 8, 8, 16, 1, 2, 2, 4, 8, 4, 1, 1, 1, 1, 1};
 constexpr int dtype_size(DType t) { return DTYPE_SIZES[int(t)]; }
-constexpr const char* dtype_name(DType t) {
-  constexpr const char* names[] = {"uint8",   "int8",    "int16",     "int32",      "int64", "float16",
-                                   "float32", "float64", "complex64", "complex128", "bool",  "bfloat16"};
-  return names[int(t)];
-}
+inline constexpr const char* DTYPE_NAMES[] = {
+    "uint8",         "int8",          "int16",       "int32",           "int64",
+    "float16",       "float32",       "float64",     "complex64",       "complex128",
+    "bool",          "bfloat16",      "uint16",      "uint32",          "uint64",
+    "complex32",     "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "float8_e8m0fnu"};
+constexpr const char* dtype_name(DType t) { return DTYPE_NAMES[int(t)]; }
 // torch's C++ names, which its error sentences use ("expected scalar type Float but found Double").
-constexpr const char* dtype_class_name(DType t) {
-  constexpr const char* names[] = {"Byte",  "Char",   "Short",        "Int",           "Long", "Half",
-                                   "Float", "Double", "ComplexFloat", "ComplexDouble", "Bool", "BFloat16"};
-  return names[int(t)];
-}
-constexpr bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
+inline constexpr const char* DTYPE_CLASS_NAMES[] = {"Byte",
+                                                    "Char",
+                                                    "Short",
+                                                    "Int",
+                                                    "Long",
+                                                    "Half",
+                                                    "Float",
+                                                    "Double",
+                                                    "ComplexFloat",
+                                                    "ComplexDouble",
+                                                    "Bool",
+                                                    "BFloat16",
+                                                    "UInt16",
+                                                    "UInt32",
+                                                    "UInt64",
+                                                    "ComplexHalf",
+                                                    "Float8_e4m3fn",
+                                                    "Float8_e5m2",
+                                                    "Float8_e4m3fnuz",
+                                                    "Float8_e5m2fnuz",
+                                                    "Float8_e8m0fnu"};
+constexpr const char* dtype_class_name(DType t) { return DTYPE_CLASS_NAMES[int(t)]; }
+constexpr bool is_complex(DType t) { return t == DType::c64 || t == DType::c128 || t == DType::c32; }
+constexpr bool is_float8(DType t) { return t >= DType::f8e4m3fn; }
 constexpr bool is_floating(DType t) {
-  return t == DType::f16 || t == DType::f32 || t == DType::f64 || t == DType::bf16;
+  return t == DType::f16 || t == DType::f32 || t == DType::f64 || t == DType::bf16 || is_float8(t);
 }
-constexpr bool is_integral(DType t) { return t <= DType::i64; }  // without bool
+constexpr bool is_wide_unsigned(DType t) { return t >= DType::u16 && t <= DType::u64; }
+constexpr bool is_integral(DType t) { return t <= DType::i64 || is_wide_unsigned(t); }  // without bool
 constexpr bool is_bool(DType t) { return t == DType::b1; }
 constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
-constexpr DType to_real(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
-constexpr DType to_complex(DType t) { return t == DType::f64 || t == DType::c128 ? DType::c128 : DType::c64; }
+constexpr DType to_real(DType t) {
+  return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t == DType::c32 ? DType::f16 : t;
+}
+constexpr DType to_complex(DType t) {
+  return t == DType::f64 || t == DType::c128  ? DType::c128
+         : t == DType::f16 || t == DType::c32 ? DType::c32
+                                              : DType::c64;
+}
 // 0 bool, 1 integer, 2 floating, 3 complex: torch's "categories", the first thing promotion compares.
 constexpr int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : is_bool(t) ? 0 : 1; }
 
 // The type of a result of two operands of equal standing (both with dimensions, or both without).
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_float8(a) || is_float8(b)) fail_promotion(a, b);
   int ca = category(a), cb = category(b);
+  if ((is_wide_unsigned(a) && cb != 2) || (is_wide_unsigned(b) && ca != 2)) fail_promotion(a, b);
   if (ca < cb) {
     DType t = a;
     a = b;
@@ -211,7 +276,8 @@ constexpr DType promote(DType a, DType b) {
   }  // a has the higher category
   if (ca == 3) {
     if (cb < 2) return a;
-    return a == DType::c128 || b == DType::c128 || b == DType::f64 ? DType::c128 : DType::c64;
+    if (a == DType::c128 || b == DType::c128 || b == DType::f64) return DType::c128;
+    return a == DType::c32 && b == DType::f16 ? DType::c32 : DType::c64;
   }
   if (ca == 2) {
     if (cb < 2) return a;

@@ -1,5 +1,7 @@
 #include "scalar.h"
 
+#include "../kernels/rare_cast.h"
+
 namespace rl {
 namespace {
 
@@ -10,12 +12,27 @@ int combine(int higher, int lower) {
   if (lower < 0) return higher;
   DType h = DType(higher), l = DType(lower);
   if (is_complex(h)) return higher;
-  if (is_floating(h)) return is_complex(l) ? int(to_complex(h)) : higher;
+  if (is_floating(h)) {
+    if (!is_complex(l)) return higher;
+    if (is_float8(h)) failf(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", dtype_class_name(h));
+    return int(to_complex(h));
+  }
+  if (is_wide_unsigned(h) && is_complex(l)) return lower;
   if (is_bool(h) || is_floating(l) || is_complex(l)) return int(promote(h, l));
   return higher;
 }
 
 }  // namespace
+
+void fail_rare(DType dtype) {
+  failf(PyExc_NotImplementedError, "not implemented for '%s'", dtype_class_name(dtype));
+}
+
+void fail_promotion(DType a, DType b) {
+  failf(PyExc_RuntimeError, "Promotion for %s is not supported, attempted to promote %s and %s",
+        is_float8(a) || is_float8(b) ? "Float8 Types" : "uint16, uint32, uint64 types", dtype_class_name(a),
+        dtype_class_name(b));
+}
 
 DType default_dtype() { return default_float; }
 void set_default_dtype(DType dtype) { default_float = dtype; }
@@ -32,6 +49,13 @@ DType Scalar::dtype() const {
 }
 
 void Scalar::store(DType to, void* element) const {
+  if (is_rare(to) || is_unsigned) [[unlikely]] {
+    const std::complex<double> both(d, imag);
+    DType from = kind == complex_ ? DType::c128 : kind == floating ? DType::f64 : DType::i64;
+    if (is_unsigned) from = DType::u64;
+    const void* value = from == DType::c128 ? static_cast<const void*>(&both) : from == DType::f64 ? &d : static_cast<const void*>(&i);
+    return cast_element(to, element, from, value);
+  }
   visit(to, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T value;
@@ -45,7 +69,8 @@ void Scalar::store(DType to, void* element) const {
 PyObject* Scalar::to_python() const {
   switch (kind) {
     case boolean: return PyBool_FromLong(i != 0);
-    case integer: return PyLong_FromLongLong(i);
+    case integer:
+      return is_unsigned ? PyLong_FromUnsignedLongLong(uint64_t(i)) : PyLong_FromLongLong(i);
     case floating: return PyFloat_FromDouble(d);
     default: return PyComplex_FromDoubles(d, imag);
   }
@@ -53,6 +78,14 @@ PyObject* Scalar::to_python() const {
 
 Scalar load(DType dtype, const void* element) {
   Scalar s;
+  if (is_rare(dtype)) [[unlikely]] {
+    alignas(16) char wide[16];
+    DType as = dtype == DType::c32 ? DType::c128 : is_integral(dtype) ? DType::i64 : DType::f64;
+    cast_element(as, wide, dtype, element);
+    s = load(as, wide);
+    s.is_unsigned = dtype == DType::u64 && s.i < 0;
+    return s;
+  }
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T value;
@@ -83,6 +116,21 @@ bool is_number(PyObject* o) {
   if (is_tensor(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PySequence_Check(o)) return false;
   PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
   return number && (number->nb_index || number->nb_float);
+}
+
+bool wide_scalar_from_python(PyObject* o, Scalar& out) {
+  int overflow = 0;
+  if (!PyLong_Check(o) || (PyLong_AsLongLongAndOverflow(o, &overflow), !overflow))
+    return scalar_from_python(o, out);
+  out.kind = Scalar::integer;
+  out.i = int64_t(PyLong_AsUnsignedLongLong(o));
+  out.is_unsigned = true;
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    fail(PyExc_OverflowError,
+         overflow > 0 ? "int too big to convert" : "can't convert negative int to unsigned");
+  }
+  return true;
 }
 
 bool scalar_from_python(PyObject* o, Scalar& out) {
@@ -137,15 +185,37 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
   return true;
 }
 
-Scalar scalar_argument(PyObject* o, const char* function, const char* name) {
+Scalar scalar_argument(PyObject* o, const char* function, const char* name, bool wide) {
   Scalar s;
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (t->numel == 1 && !t->is_meta() && !t->requires_grad()) return item(t);
-  } else if (scalar_from_python(o, s)) {
+  } else if (wide ? wide_scalar_from_python(o, s) : scalar_from_python(o, s)) {
     return s;
   }
   failf(PyExc_TypeError, "%s(): argument '%s' must be Number, not %s", function, name, Py_TYPE(o)->tp_name);
+}
+
+// The bounds of what an integer dtype takes; torch lets uint8 be given the negative of what it holds.
+IntegerRange integer_range(DType t) {
+  switch (t) {
+    case DType::u8: return {-255, 255};
+    case DType::i8: return {-128, 127};
+    case DType::i16: return {-32768, 32767};
+    case DType::i32: return {INT32_MIN, INT32_MAX};
+    case DType::u16: return {-65535, 65535};
+    case DType::u32: return {-int64_t(UINT32_MAX), UINT32_MAX};
+    default: return {INT64_MIN, INT64_MAX};
+  }
+}
+
+bool fits_integer(const Scalar& s, DType to) {
+  auto [low, high] = integer_range(to);
+  if (s.kind == Scalar::boolean || s.kind == Scalar::integer) {
+    return s.is_unsigned ? to == DType::u64 : s.i >= low && s.i <= high;
+  }
+  if (is_wide_unsigned(to)) return s.d >= 0 && s.d <= (to == DType::u64 ? 0x1p64 : double(high));
+  return s.d > double(low) - 1 && s.d < double(high) + 1;
 }
 
 void store_checked(const Scalar& s, DType to, void* element) {
@@ -160,27 +230,30 @@ void store_checked(const Scalar& s, DType to, void* element) {
                                    "c10::complex<float>",
                                    "c10::complex<double>",
                                    "bool",
-                                   "c10::BFloat16"};
+                                   "c10::BFloat16",
+                                   "uint16_t",
+                                   "uint32_t",
+                                   "uint64_t",
+                                   "c10::complex<c10::Half>"};
   auto overflow = [&] {
-    failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", names[int(to)]);
+    failf(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+          is_float8(to) ? "double" : names[int(to)]);
   };
   if (is_integral(to)) {
     if (s.kind == Scalar::complex_ && s.imag != 0) overflow();
-    constexpr int64_t low[] = {-255, -128, -32768, INT32_MIN, INT64_MIN};
-    constexpr int64_t high[] = {255, 127, 32767, INT32_MAX, INT64_MAX};
-    if (s.kind == Scalar::boolean || s.kind == Scalar::integer) {
-      if (s.i < low[int(to)] || s.i > high[int(to)]) overflow();
-    } else if (!(s.d > double(low[int(to)]) - 1 && s.d < double(high[int(to)]) + 1)) {
-      overflow();
-    }
-  } else if (to == DType::f32 || to == DType::f16 || to == DType::bf16) {
-    double limit = to == DType::f16   ? 65504.0
-                   : to == DType::f32 ? 3.4028234663852886e38
-                                      : 3.3895313892515355e38;
+    if (!fits_integer(s, to)) overflow();
+  } else if (is_floating(to)) {
+    double limit = to == DType::f16    ? 65504.0
+                   : to == DType::f32  ? 3.4028234663852886e38
+                   : to == DType::bf16 ? 3.3895313892515355e38
+                                       : 1.7976931348623157e308;
     if (s.kind == Scalar::complex_ && s.imag != 0) overflow();
     if (std::isfinite(s.real_value()) && std::abs(s.real_value()) > limit) overflow();
-  } else if (to == DType::f64) {
-    if (s.kind == Scalar::complex_ && s.imag != 0) overflow();
+  } else if (to == DType::c32 || to == DType::c64) {
+    double limit = to == DType::c32 ? 65504.0 : 3.4028234663852886e38;
+    for (double part : {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0}) {
+      if (std::isfinite(part) && std::abs(part) > limit) overflow();
+    }
   }
   s.store(to, element);
 }

@@ -6,12 +6,15 @@ namespace rl {
 
 struct Scalar {
   enum Kind : uint8_t { boolean, integer, floating, complex_ } kind = integer;
+  bool is_unsigned = false;  // an integer beyond int64: `i` holds the bits of an uint64
   int64_t i = 0;
   double d = 0, imag = 0;
 
   // The dtype a number of this kind has by itself.
   DType dtype() const;
-  double real_value() const { return kind == floating || kind == complex_ ? d : double(i); }
+  double real_value() const {
+    return kind == floating || kind == complex_ ? d : is_unsigned ? double(uint64_t(i)) : double(i);
+  }
   // Writes one element of `to` (16 bytes are always enough); integers wrap as C casts do.
   void store(DType to, void* element) const;
   PyObject* to_python() const;
@@ -20,11 +23,19 @@ struct Scalar {
 // True and filled if `o` is a Python or NumPy number (bool, int, float, complex, anything with __index__ or
 // __float__ that is not a tensor, string or sequence). Integers beyond int64 throw torch's overflow error.
 bool scalar_from_python(PyObject* o, Scalar& out);
+// The same, but integers up to uint64 are taken: for what stores a number and does not compute with it.
+bool wide_scalar_from_python(PyObject* o, Scalar& out);
 bool is_number(PyObject* o);
 // A number or a tensor of one element; throws otherwise.
-Scalar scalar_argument(PyObject* o, const char* function, const char* name);
+Scalar scalar_argument(PyObject* o, const char* function, const char* name, bool wide = false);
 Scalar item(Tensor* t);  // t must have one element and data
 Scalar load(DType dtype, const void* element);
+// Whether the number fits into an integer dtype as torch counts; what the dtype takes.
+bool fits_integer(const Scalar& s, DType to);
+struct IntegerRange {
+  int64_t low, high;
+};
+IntegerRange integer_range(DType t);
 // The same with torch's check: "value cannot be converted to type uint8_t without overflow".
 void store_checked(const Scalar& s, DType to, void* element);
 

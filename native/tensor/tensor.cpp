@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../graph/modes.h"
+#include "../kernels/rare_cast.h"
 #include "iterate.h"
 #include "twins.h"
 
@@ -148,6 +149,7 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   }
   TensorRef t(allocate_tensor());
   t->dtype = dtype;
+  if (is_rare(dtype)) rare_dtypes_seen = true;
   set_geometry(t.get(), sizes, strides);
   t->storage = new_storage(size_t(nbytes), device);
   if (modes.inference) t->flags |= Tensor::INFERENCE;
@@ -272,6 +274,10 @@ void copy_memory(Tensor* to, Tensor* from) {
   Operands operands;
   operands.add(to);
   operands.add_broadcast(from, to->sizes());
+  if (is_rare(to->dtype) || is_rare(from->dtype)) [[unlikely]] {
+    RareCast cast{to->dtype, from->dtype};
+    return run_elementwise(cast_rare, operands, to->sizes(), &cast);
+  }
   run_elementwise(elementwise_table().copy[int(to->dtype)][int(from->dtype)], operands, to->sizes());
 }
 
@@ -280,6 +286,13 @@ void apply_lazy(Tensor* to, Tensor* from, uint16_t bits) {
   for (auto [bit, name] : {std::pair(Tensor::CONJ, "conj"), std::pair(Tensor::NEG, "neg")}) {
     if (!(bits & bit)) continue;
     Loop loop = find_elementwise(name)->loops[int(to->dtype)];
+    if (!loop && to->dtype == DType::c32) {  // through a copy in complex64; what is written there is not lazy
+      TensorRef wide = cast(from, DType::c64);
+      apply_lazy(wide.get(), wide.get(), bit);
+      copy_memory(to, wide.get());
+      from = to;
+      continue;
+    }
     if (!loop) {
       failf(PyExc_NotImplementedError, "\"%s_cpu\" not implemented for '%s'", name,
             dtype_class_name(to->dtype));

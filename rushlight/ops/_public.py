@@ -220,10 +220,13 @@ def _span(t: Tensor) -> tuple[int, int]:
     return t.data_ptr(), t.data_ptr() + length * t.element_size()
 
 
+_FLOAT8 = ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
 _TYPE_NAMES = {
     _C.uint8: "Byte", _C.int8: "Char", _C.int16: "Short", _C.int32: "Int",
     _C.int64: "Long", _C.float16: "Half", _C.float32: "Float", _C.float64: "Double",
     _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble", _C.bool: "Bool", _C.bfloat16: "BFloat16",
+    _C.uint16: "UInt16", _C.uint32: "UInt32", _C.uint64: "UInt64", _C.complex32: "ComplexHalf",
+    **{getattr(_C, "float8_" + form): "Float8_" + form for form in _FLOAT8},
 }  # fmt: skip
 
 
@@ -232,7 +235,9 @@ C_NAMES = {
     _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
     _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
     _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
-    _C.bfloat16: "c10::BFloat16",
+    _C.bfloat16: "c10::BFloat16", _C.uint16: "unsigned short", _C.uint32: "unsigned int",
+    _C.uint64: "unsigned long", _C.complex32: "c10::complex<c10::Half>",
+    **{getattr(_C, "float8_" + form): "c10::Float8_" + form for form in _FLOAT8},
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, attribute, function, method, public
+from rushlight.ops._public import Tensor, attribute, function, method, public, type_name, wrap_dim
 
 
 @public
@@ -118,10 +118,54 @@ def module_load(self, other, assign=False):
     return other.detach() if assign else self.copy_(other).detach()
 
 
-@method
-def chalf(input, *, memory_format=None):
-    """Would be this tensor as torch.complex32, a dtype that Rushlight does not have."""
-    raise NotImplementedError("chalf: Rushlight does not have the dtype torch.complex32; use cfloat()")
+def _positions(dim, ndim):
+    given = [wrap_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    for d in given:
+        if given.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return sorted(given) if ndim else []
+
+
+@public
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """A checksum: the elements as 64-bit floats or integers, joined by exclusive or, as uint64.
+
+    >>> rushlight.hash_tensor(rushlight.tensor([[1, 2], [4, 8]]), 1)
+    tensor([ 3, 12], dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    kind = str(input.dtype)[6:]
+    if input.dtype.is_complex or kind.startswith("float8") or kind in ("uint16", "uint32", "uint64"):
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{type_name(input.dtype)}'")
+    everything = dim in ((), [], None)
+    over = list(range(input.ndim)) if everything else _positions(dim, input.ndim)
+    if input.numel() == 0:
+        if everything:
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                "reduction dim with the 'dim' argument."
+            )
+        for d in over:
+            if input.shape[d] == 0:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    words = _C.detach(input).to(_C.float64 if input.dtype.is_floating_point else _C.int64)
+    words = words.contiguous().view(_C.int64)
+    if input.ndim:
+        rest = [d for d in range(input.ndim) if d not in over]
+        shape = (
+            [1 if d in over else n for d, n in enumerate(input.shape)]
+            if keepdim
+            else [input.shape[d] for d in rest]
+        )
+        words = words.permute(*rest, *over).reshape(*(input.shape[d] for d in rest), -1)
+        while words.shape[-1] > 1:
+            half = words.shape[-1] // 2
+            words, odd = words[..., :half] ^ words[..., half : 2 * half], words[..., 2 * half :]
+            if odd.shape[-1]:
+                words[..., :1] ^= odd
+        words = words.reshape(shape)
+    return words.view(_C.uint64)
 
 
 @method
@@ -268,7 +312,6 @@ for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_c
 _absent("to_mkldnn", "oneDNN's layout")
 _absent("to_padded_tensor", "nested tensors")
 _absent("record_stream", "streams of a GPU")
-_absent("hash_tensor", "operations on torch.uint64")
 
 
 @method

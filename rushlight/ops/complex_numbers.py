@@ -167,8 +167,6 @@ def _check_parts(a, b):
         raise RuntimeError(
             f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
         )
-    if a.dtype == _C.float16:
-        raise NotImplementedError("complex numbers of two halves (torch.complex32) are not implemented")
 
 
 @function
@@ -181,4 +179,6 @@ def polar(abs, angle, *, out=None):
     check_tensor(abs, "polar", "abs", 1)
     check_tensor(angle, "polar", "angle", 2)
     _check_parts(abs, angle)
+    if abs.dtype == _C.float16:
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
     return complex(abs * ops.cos(angle), abs * ops.sin(angle), out=out)

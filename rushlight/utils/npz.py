@@ -27,8 +27,9 @@ def save_npz(filename: Any, tensors: dict[str, Any], compressed: bool = False) -
     arrays = {}
     for name, tensor in tensors.items():
         if isinstance(tensor, rushlight.Tensor):
-            if tensor.dtype == rushlight.bfloat16:
-                raise TypeError(f"NumPy has no bfloat16: save `{name}` as float32, or with rushlight.save")
+            kind = str(tensor.dtype).removeprefix("torch.")
+            if kind in ("bfloat16", "complex32") or kind.startswith("float8"):
+                raise TypeError(f"NumPy has no {kind}: save `{name}` as float32, or with rushlight.save")
             tensor = tensor.detach().cpu().resolve_conj().numpy()
         arrays[name] = numpy.asarray(tensor)
         if arrays[name].dtype.hasobject:

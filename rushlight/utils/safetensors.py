@@ -18,6 +18,8 @@ __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 _DTYPES = {
     "F64": _C.float64, "F32": _C.float32, "F16": _C.float16, "BF16": _C.bfloat16, "I64": _C.int64,
     "I32": _C.int32, "I16": _C.int16, "I8": _C.int8, "U8": _C.uint8, "BOOL": _C.bool, "C64": _C.complex64,
+    "U16": _C.uint16, "U32": _C.uint32, "U64": _C.uint64, "F8_E4M3": _C.float8_e4m3fn,
+    "F8_E5M2": _C.float8_e5m2, "F8_E8M0": _C.float8_e8m0fnu,
 }  # fmt: skip
 
 

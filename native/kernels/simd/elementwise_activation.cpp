@@ -84,7 +84,7 @@ inline X smooth_absolute_backward(X g, X x, X beta) {
   return x <= -beta ? -g : x >= beta ? g : g * slope;
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(relu, REAL, none, same, x < 0 ? decltype(x){} : x),
     UNARY(sigmoid, FLOATING | COMPLEX, int_to_float, same, sigmoid(x)),
     UNARY(log_sigmoid, FLOATING, none, same, -softplus(-x)),

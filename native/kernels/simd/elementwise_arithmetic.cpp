@@ -10,7 +10,7 @@ namespace rl {
 inline namespace RL_ISA {
 
 namespace {
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(neg, NUMBERS, none, same, negate(x)),
     UNARY(abs, NUMBERS, none, real, absolute(x)),
     UNARY(sign, REAL | BOOL, none, same, sign(x)),

@@ -5,7 +5,7 @@ namespace rl {
 inline namespace RL_ISA {
 
 namespace {
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     BINARY(eq, ALL, none, boolean, x == y),
     BINARY(ne, ALL, none, boolean, x != y),
     BINARY(lt, REAL | BOOL, none, boolean, x < y),

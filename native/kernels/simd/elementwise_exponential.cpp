@@ -19,7 +19,7 @@ inline X logaddexp2(X x, X y) {
   return x == y ? x + 1 : larger + log1p(exp2(smaller - larger)) * constant<X>(M_LOG2E);
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(exp, FLOATING | COMPLEX, int_to_float, same, exp(x)),
     UNARY(exp2, FLOATING | COMPLEX, int_to_float, same, exp2(x)),
     UNARY(expm1, FLOATING | COMPLEX, int_to_float, same, expm1(x)),

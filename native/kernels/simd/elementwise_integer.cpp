@@ -47,7 +47,7 @@ inline T lcm(T x, T y) {
   return divisor == 0 ? T(0) : absolute(multiply(T(x / divisor), y));
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(bitwise_not, INTEGERS | BOOL, none, same, bitwise_not(x)),
     BINARY(bitwise_and, INTEGERS | BOOL, none, same, x& y),
     BINARY(bitwise_or, INTEGERS | BOOL, none, same, x | y),

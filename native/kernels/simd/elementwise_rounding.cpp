@@ -42,13 +42,13 @@ void nextafter_in_half(char* const* data, const int64_t* strides, int64_t n, con
     std::memcpy(data[0] + i * strides[0], &bits, 2);
   }
 }
-constexpr Elementwise with_halves(Elementwise e, Loop half, Loop bfloat16) {
+constexpr FamilyEntry with_halves(FamilyEntry e, Loop half, Loop bfloat16) {
   e.loops[int(DType::f16)] = half;
   e.loops[int(DType::bf16)] = bfloat16;
   return e;
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(floor, REAL, none, same, floor(x)),
     UNARY(ceil, REAL, none, same, ceil(x)),
     UNARY(round, REAL, none, same, round_to_even(x)),

@@ -27,7 +27,7 @@ void where(char* const* data, const int64_t* strides, int64_t n, const void*) {
   if (packed) where_contiguous<Word>(data, n, nullptr);
   else run_buffered(where_contiguous<Word>, 4, sizes, data, strides, n, nullptr);
 }
-constexpr Elementwise where_entry = {
+constexpr FamilyEntry where_entry = {
     "where",
     3,
     0,
@@ -49,7 +49,7 @@ inline X lerp(X x, X y, X weight) {
   }
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     where_entry,
     TERNARY_WITH(1, addcmul, NUMBERS, none, same, add_product(x, multiply(a, y), z)),
     TERNARY_WITH(1, addcdiv, FLOATING | COMPLEX, none, same, x + a * y / z),

@@ -206,7 +206,7 @@ double i0_number(double x) {
 
 constexpr unsigned WIDE = dtype_set(DType::f32) | dtype_set(DType::f64);
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(erf, FLOATING, int_to_float, same, erf(x)),
     UNARY(erfc, FLOATING, int_to_float, same, complement(x)),
     UNARY(erfinv, FLOATING, int_to_float, same, erfinv(x)),

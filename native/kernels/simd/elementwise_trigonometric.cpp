@@ -20,7 +20,7 @@ inline X sinc(X x) {
   else return x == 0 ? constant<X>(1) : sin(scaled) / scaled;
 }
 
-constexpr Elementwise entries[] = {
+constexpr FamilyEntry entries[] = {
     UNARY(sin, FLOATING | COMPLEX, int_to_float, same, sin(x)),
     UNARY(cos, FLOATING | COMPLEX, int_to_float, same, cos(x)),
     UNARY(tan, FLOATING | COMPLEX, int_to_float, same, tan(x)),

@@ -6,8 +6,18 @@
 
 namespace rl {
 
+// An Elementwise as these files write it: without room for the rare dtypes.
+struct FamilyEntry {
+  const char* name;
+  int n_inputs, n_scalars;
+  bool divides;
+  OutType out;
+  Promote promote;
+  Loop loops[DTYPE_COUNT];
+};
+
 struct Family {
-  const Elementwise* entries;
+  const FamilyEntry* entries;
   int count;
 };
 

@@ -229,14 +229,14 @@ constexpr unsigned NUMBERS = REAL | COMPLEX;
 constexpr unsigned ALL = NUMBERS | BOOL;
 
 template <int D, int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, class F>
-constexpr void add_loop(Elementwise& e) {
+constexpr void add_loop(FamilyEntry& e) {
   constexpr bool reports = DIVIDES && is_integral(DType(D));
   if constexpr (TYPES & dtype_set(DType(D))) e.loops[D] = loop<F, element_t<D>, N, OUT, SCALARS, reports>;
 }
 
 template <int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, class F>
-constexpr Elementwise entry(const char* name, Promote promote, F) {
-  Elementwise e{name, N, SCALARS, DIVIDES, OUT, promote, {}};
+constexpr FamilyEntry entry(const char* name, Promote promote, F) {
+  FamilyEntry e{name, N, SCALARS, DIVIDES, OUT, promote, {}};
   auto add_loops = [&]<int... D>(std::integer_sequence<int, D...>) {
     (add_loop<D, N, TYPES, OUT, SCALARS, DIVIDES, F>(e), ...);
   };
