@@ -82,7 +82,7 @@ struct JoinedTable : ElementwiseTable {
             std::initializer_list<Family> families) {
     std::memcpy(copy, copies.loops, sizeof copy);
     std::memcpy(fill, fills, sizeof fills);
-    constexpr DType BY_SIZE[] = {DType::u8, DType::u8, DType::i16, DType::i16, DType::i32,
+    constexpr DType BY_SIZE[] = {DType::u8,  DType::u8,  DType::i16, DType::i16, DType::i32,
                                  DType::i32, DType::i32, DType::i32, DType::i64};
     for (int d = DTYPE_COUNT; d < ALL_DTYPE_COUNT; d++) fill[d] = fills[int(BY_SIZE[dtype_size(DType(d))])];
     for (const Family& family : families) {

@@ -269,7 +269,8 @@ PyObject* py_fill_fresh(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "fill_fresh(tensor, value) expected");
     alignas(16) char element[16];
-    store_checked(scalar_argument(args[1], "full_like", "fill_value", true), as_tensor(args[0])->dtype, element);
+    store_checked(scalar_argument(args[1], "full_like", "fill_value", true), as_tensor(args[0])->dtype,
+                  element);
     fill(as_tensor(args[0]), element);
     return Py_NewRef(args[0]);
   });

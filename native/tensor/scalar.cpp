@@ -53,7 +53,9 @@ void Scalar::store(DType to, void* element) const {
     const std::complex<double> both(d, imag);
     DType from = kind == complex_ ? DType::c128 : kind == floating ? DType::f64 : DType::i64;
     if (is_unsigned) from = DType::u64;
-    const void* value = from == DType::c128 ? static_cast<const void*>(&both) : from == DType::f64 ? &d : static_cast<const void*>(&i);
+    const void* value = from == DType::c128  ? static_cast<const void*>(&both)
+                        : from == DType::f64 ? &d
+                                             : static_cast<const void*>(&i);
     return cast_element(to, element, from, value);
   }
   visit(to, [&](auto tag) {
@@ -69,8 +71,7 @@ void Scalar::store(DType to, void* element) const {
 PyObject* Scalar::to_python() const {
   switch (kind) {
     case boolean: return PyBool_FromLong(i != 0);
-    case integer:
-      return is_unsigned ? PyLong_FromUnsignedLongLong(uint64_t(i)) : PyLong_FromLongLong(i);
+    case integer: return is_unsigned ? PyLong_FromUnsignedLongLong(uint64_t(i)) : PyLong_FromLongLong(i);
     case floating: return PyFloat_FromDouble(d);
     default: return PyComplex_FromDoubles(d, imag);
   }
