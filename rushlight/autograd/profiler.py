@@ -114,8 +114,10 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
             fwd_thread=int(scope == 1),
             input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
             sequence_nr=sequence, flops=_flops(name, shapes or [], result) if with_flops else 0,
-            is_user_annotation=scope == 7,
+            is_user_annotation=scope == 7, trace_name=name, concrete_inputs=[], kwinputs={},
         )  # fmt: skip
+        if name.startswith("ProfilerStep#"):  # all steps are one in the averages
+            event.name = "ProfilerStep*"
         events.append(event)
         if parent >= 0:
             event.set_cpu_parent(events[parent])
@@ -281,10 +283,10 @@ class profile:
         return self.function_events.self_cpu_time_total
 
     def __str__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if self._found is None else str(self.function_events)
+        return str(self.function_events)
 
     def __repr__(self) -> str:
-        return "<unfinished torch.autograd.profile>" if self._found is None else repr(self.function_events)
+        return repr(self.function_events)
 
 
 class record_function:

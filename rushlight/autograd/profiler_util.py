@@ -423,21 +423,41 @@ class EventList(list):
                 line += [_format_memory(event.cpu_memory_usage), _format_memory(event.self_cpu_memory_usage)]
             line.append(str(event.count))
             if shapes:
-                line.append(_shortened(str(event.input_shapes), max_shapes_column_width))
+                line.append(str(event.input_shapes)[:max_shapes_column_width])
             if stacks:
                 line.append((event.stack or [""])[0][-max_src_column_width:])
             if self._with_flops:
                 line.append(f"{event.flops / unit:.3f}" if event.flops else "--")
             lines.append(line)
-        widths = [max(len(row[i]) for row in [titles, *lines]) + 2 for i in range(len(titles))]
-        rule = "  ".join("-" * width for width in widths)
+        # Columns of text are as wide as what is in them; those of figures all alike.
+        limits = {
+            "Name": max_name_column_width,
+            "Input Shapes": max_shapes_column_width,
+            "Source Location": max_src_column_width,
+        }
+        words = {
+            "Name": [event.key for event in self],
+            "Input Shapes": [str(event.input_shapes) for event in self],
+            "Source Location": [line[titles.index("Source Location")] for line in lines] if stacks else [],
+        }
+        widths = []
+        for title in titles:
+            width = 12
+            if title in words:
+                width = max(map(len, words[title]), default=0) + 4
+                width = width if limits[title] is None else min(width, limits[title])
+            widths.append(width)
 
         def text(row):
-            return "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            return "".join(cell.rjust(width) + "  " for cell, width in zip(row, widths, strict=True))
 
+        rule = text(["-" * width for width in widths])
         shown = [rule, text(titles), rule, *map(text, lines), rule]
-        if header is not None:
-            shown = ["=" * len(rule), header, *shown]
+        if top_level_events_only:
+            shown = ["This report only display top-level ops statistics", *shown]
+        if header is not None or top_level_events_only:
+            across = "=" * (len(rule) - 2)
+            shown = ([across, header] if header is not None else []) + [across, *shown]
         return "\n".join([*shown, f"Self CPU time total: {time(total)}", ""])
 
     def __str__(self) -> str:
@@ -461,7 +481,8 @@ class EventList(list):
                 written.append({"ph": "s", **flow, "ts": source.time_range.start, "tid": source.thread})
                 written.append({"ph": "f", "bp": "e", **flow, "ts": event.time_range.start})
         with open(path, "w") as file:
-            head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata}
+            head = {"schemaVersion": 1, "deviceProperties": [], **self._metadata, "displayTimeUnit": "ms",
+                    "baseTimeNanoseconds": 0, "traceName": path}  # fmt: skip
             json.dump({**head, "traceEvents": written}, file)
 
     def supported_export_stacks_metrics(self) -> list[str]:
@@ -483,7 +504,7 @@ class EventList(list):
 
 
 def _flops_unit(flops: list[int]) -> tuple[float, str]:
-    most = max(flops, default=0)
+    most = min((f for f in flops if f > 0), default=0)
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
         if most >= unit:
             return unit, name

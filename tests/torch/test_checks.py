@@ -262,6 +262,44 @@ def cases(torch):
         twins.register_full_backward_hook(lambda *_: None)
         return type(twins(torch.ones(2, requires_grad=True))).__name__
 
+    @case("tables of events")
+    def _():
+        from importlib import import_module
+
+        util = import_module(torch.__name__ + ".autograd.profiler_util")
+        names = ["aten::mm", "aten::an_operation_of_a_very_long_name", "aten::mm"]
+        events = util.EventList(
+            [
+                util.FunctionEvent(
+                    i, name, 1, 10.0 * i, 10.0 * i + 7, input_shapes=[[2, 3 * i]], stack=[], flops=2000 * i,
+                    overload_name="",
+                )
+                for i, name in enumerate(names)
+            ],
+            profile_memory=True,
+            with_flops=True,
+        )  # fmt: skip
+        events._build_tree()
+        averages = events.key_averages(group_by_input_shape=True)
+        narrow = {"max_name_column_width": 12, "max_shapes_column_width": 5, "row_limit": 2}
+        return (
+            events.table(sort_by="id"),
+            averages.table(header="Head", **narrow),
+            events.table(top_level_events_only=True, header="Top", **narrow),
+            events.table(top_level_events_only=True),
+        )
+
+    @case("steps of a profile")
+    def _():
+        profiler = torch.profiler
+        plan = profiler.schedule(wait=1, warmup=1, active=2)
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU], schedule=plan) as measured:
+            for _ in range(4):
+                torch.zeros(2)
+                measured.step()
+        averages = {e.key: e.count for e in measured.key_averages()}
+        return averages["ProfilerStep*"], averages["aten::zeros"]
+
     return found
 
 
