@@ -144,6 +144,7 @@ legacy_contiguous_format = contiguous_format
 
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
+    "_logging",
     "_vmap_internals",
     "library",
     "futures",
@@ -303,3 +304,7 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
     raise AttributeError(
         f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
     )
+
+
+if "TORCH_LOGS" in _os.environ:
+    __getattr__("_logging")._init_logs()

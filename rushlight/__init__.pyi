@@ -8,6 +8,7 @@ from typing import Any
 from rushlight import _C as _C
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
+from rushlight import _logging as _logging
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import _vmap_internals as _vmap_internals

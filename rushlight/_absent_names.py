@@ -121,7 +121,6 @@ _higher_order_ops.cond: cond_op
 _lazy: *
 _lazy.metrics: *
 _lazy.ts_backend: *
-_logging: set_logs=compiler.reset
 _logging.scribe: open_source_signpost=_compile.no_signpost
 _native:
 _native.dsl_registry: dsl_registry=_compile.dsl_registry

@@ -8,6 +8,7 @@
 #include "../graph/modes.h"
 #include "forward_mode.h"
 #include "functions.h"
+#include "graph_log.h"
 #include "lazy_views.h"
 #include "tensor_type.h"
 
@@ -73,6 +74,7 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
         captures.push_back({edge, {}, is_tensor(input) ? as_tensor(input) : nullptr});
       }
     }
+    LoggedRun logged(roots);
     run_backward(roots, capturing ? &captures : nullptr, keep, create, accumulate);
     if (!capturing) Py_RETURN_NONE;
     Ref<PyObject> result = checked(PyTuple_New(Py_ssize_t(captures.size())));
@@ -102,6 +104,7 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
     number.d = 1;
     number.store(t->dtype, one->data());
     std::vector<Root> roots{{edge, one.get()}};
+    LoggedRun logged(roots);
     run_backward(roots, nullptr, args[1] == Py_True, false, true);
     Py_RETURN_TRUE;
   });

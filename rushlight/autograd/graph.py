@@ -16,7 +16,8 @@ from rushlight.utils.hooks import RemovableHandle
 __all__ = [
     "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
     "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version",
-    "set_warn_on_accumulate_grad_stream_mismatch", "set_override_stale_capture_stream",
+    "region_activation_memory_budget", "set_warn_on_accumulate_grad_stream_mismatch",
+    "set_override_stale_capture_stream",
 ]  # fmt: skip
 
 Tensor = _C.Tensor
@@ -102,6 +103,26 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     """What to do about stale streams while a CUDA graph is captured. Without CUDA graphs there are none."""
     if not isinstance(enabled, bool):
         raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
+
+
+def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
+    """How much of what a compiled region computes it may keep for backward. Nothing is compiled here."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{name} can only be used inside a torch.compile region; it has no effect in eager mode."
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name != "log":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rushlight.autograd._logged import log
+
+    return log
 
 
 def _get_grad_fn_or_grad_acc(t: Tensor | GradientEdge) -> Node:
