@@ -47,6 +47,7 @@ _functorch.python_key: make_fx pythonkey_decompose
 _functorch.config: functionalize_rng_ops=False fake_tensor_allow_meta=False donated_buffer=False
     activation_memory_budget=1 patch=_compile.patch
 _functorch.aot_autograd: *
+_decomp: *
 _functorch.compilers: *
 _functorch.fx_minifier: minifier
 _functorch.partitioners: *
@@ -105,6 +106,7 @@ _inductor.fx_passes: *
 _inductor.fx_passes.pad_mm: *
 _dynamo.backends: *
 _dynamo.backends.registry: *
+_dynamo.backends.common: *
 _dynamo.test_case: *
 _functorch.deprecated: *
 _dispatch: *
@@ -168,7 +170,7 @@ _jit_internal: BroadcastingList1 BroadcastingList2 BroadcastingList3 Final=jit.F
 _prims_common: alert_not_deterministic is_contiguous_or_false dtype_to_type=_compile.dtype_to_type *
 _subclasses: FakeTensor FakeTensorMode UnsupportedFakeTensorException
 _subclasses.fake_tensor: FakeTensor FakeTensorConverter FakeTensorMode is_fake?
-    _is_tensor_constructor=_dispatching.is_tensor_constructor
+    unset_fake_temporarily=_compile.unset_fake _is_tensor_constructor=_dispatching.is_tensor_constructor
 _subclasses.functional_tensor: FunctionalTensor FunctionalTensorMode mb_unwrap_functional_tensor
 _subclasses.meta_utils: MetaConverter is_sparse_any?
 export: Dim ExportGraphSignature ExportedProgram ShapesCollection UnflattenedModule default_decompositions

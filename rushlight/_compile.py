@@ -12,6 +12,7 @@ from rushlight.compiler import disable as _disable_dynamo
 
 __all__ = ["_disable_dynamo"]
 
+unset_fake = contextlib.nullcontext  # there are no fake tensors
 GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]
 no_range: tuple = ()
 no_settings = SimpleNamespace()

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method
+from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method, whole
 
 Tensor = _C.Tensor
 
@@ -50,6 +50,8 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         )
     if not args:
         return _C.empty((0,), dtype, device)
+    if any(type(arg).__module__ == "numpy" for arg in args):
+        args = tuple(map(whole, args))
     if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
         return _C.empty(args, dtype, device)
     if len(args) > 1:
@@ -74,7 +76,8 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         return _C.empty((0,), dtype, device).set_(data)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
-    if not hasattr(data, "__array__") and (not hasattr(data, "__getitem__") or not hasattr(data, "__len__")):
+    sequence = hasattr(data, "__array__") or (hasattr(data, "__getitem__") and hasattr(data, "__len__"))
+    if not sequence or getattr(data, "ndim", 1) == 0:
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
         return tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused

@@ -109,3 +109,11 @@ def test_cuda_amp_warns_and_does_nothing():
         context = torch.cuda.amp.autocast()
     with context:
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_a_dtype_in_an_annotation():
+    import inspect
+
+    def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor: ...
+
+    assert "dtype: rushlight.dtype" in str(inspect.signature(cast))

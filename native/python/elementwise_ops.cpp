@@ -429,7 +429,8 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   Param params[4];
   DivisionReport report;
   for (int k = 0; k < entry.n_scalars; k++) {
-    if (op.options & CHECKS_SCALARS) {
+    bool unreal = scalars[k].kind == Scalar::complex_ && !is_complex(compute);  // its part would be dropped
+    if (unreal || (op.options & CHECKS_SCALARS)) {
       alignas(16) char element[16];
       store_checked(scalars[k], compute, element);
     }

@@ -335,7 +335,7 @@ PyObject* index_add_forward(const Primitive& op, PyObject* const* args, Tensor* 
   if (alpha.kind == Scalar::complex_ || alpha.real_value() != 1) {
     static Primitive& mul = primitive("mul");
     alignas(16) char element[16];
-    alpha.store(x->dtype, element);
+    store_checked(alpha, x->dtype, element);
     Ref<PyObject> factor(load(x->dtype, element).to_python());
     PyObject* scaled[] = {added->object(), factor.get()};
     added = TensorRef(as_tensor(mul.forward(mul, scaled, nullptr)));

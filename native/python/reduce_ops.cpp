@@ -282,10 +282,14 @@ PyObject* variance_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   }
   Scalar correction;
   correction.i = 1;
-  if (args[2] != Py_None && !scalar_from_python(args[2], correction)) {
+  if (is_tensor(args[2]) && as_tensor(args[2])->ndim == 0) {
+    correction = scalar_argument(args[2], entry.name, "correction");
+  } else if (args[2] != Py_None && !scalar_from_python(args[2], correction)) {
     failf(PyExc_TypeError, "%s(): argument 'correction' must be Number, not %s", entry.name,
           Py_TYPE(args[2])->tp_name);
   }
+  if (correction.kind == Scalar::complex_ && correction.imag != 0)
+    fail(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
   uint64_t dims = dims_argument(entry.name, args[1], x->ndim);
   Reduction reduction(share(x), dims, bool_argument(entry.name, "keepdim", args[3]));
   TensorRef out = reduction.result(to_real(x->dtype));

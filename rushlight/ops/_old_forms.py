@@ -26,6 +26,9 @@ def _old_form(name: str, function: Any) -> Any:
 
     def old_form(*args: Any, **options: Any) -> Any:
         # beta stands in front of the tensor that it scales, unless that is the one whose method is called.
+        leading = len(factors) == 2 and not (isinstance(args[0], _C.Tensor) and args[0].dim())
+        places = ((0, 2) if leading else (1, 2))[: len(args) - count - 1]
+        args = tuple(_number(arg) if i in places else arg for i, arg in enumerate(args))
         tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
         numbers = [arg for arg in args if not isinstance(arg, _C.Tensor)]
         first = 0 if len(factors) == 1 or isinstance(args[0], _C.Tensor) else 1
@@ -46,6 +49,13 @@ def _old_form(name: str, function: Any) -> Any:
         return function(*tensors, **dict(zip(factors, numbers, strict=False)), **options)
 
     return old_form
+
+
+def _number(value: Any) -> Any:
+    """A tensor without dimensions where a factor is expected, as that factor."""
+    if isinstance(value, _C.Tensor) and not value.dim() and not value.requires_grad:
+        return value.item()
+    return value
 
 
 def _warn_once(name: str, factors: tuple[str, ...]) -> None:

@@ -347,6 +347,16 @@ def dims(args: tuple) -> tuple:
     return args
 
 
+def whole(value: Any) -> Any:
+    """The int that NumPy's integers and tensors without dimensions stand for; anything else as it is."""
+    if value.__class__ is int or isinstance(value, bool) or not hasattr(value, "__index__"):
+        return value
+    try:
+        return value.__index__()
+    except TypeError:  # an array or a tensor with dimensions
+        return value
+
+
 def wrap_dim(dim: int, ndim: int) -> int:
     """`dim` counted from the front; torch's IndexError if it is out of range."""
     n = ndim or 1

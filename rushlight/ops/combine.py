@@ -20,6 +20,7 @@ from rushlight.ops._public import (
     method,
     public,
     type_name,
+    whole,
     wrap_dim,
     write_apart,
     write_out,
@@ -412,6 +413,7 @@ def tensor_split(
             )
         indices_or_sections = indices_or_sections.tolist()
     length = input.size(dim)
+    indices_or_sections = whole(indices_or_sections)
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
         if sections <= 0:
@@ -447,6 +449,7 @@ def _split_along(name, input, indices_or_sections, dim, least):
             "Tensor input, int sections",
             "Tensor input, tuple of ints indices",
         )
+    indices_or_sections = whole(indices_or_sections)
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
         if sections <= 0 or input.size(dim) % sections:
@@ -539,6 +542,7 @@ def roll(input, shifts, dims=None):
     >>> rushlight.roll(rushlight.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
+    shifts, dims = whole(shifts), whole(dims)
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     if not shifts:
         raise RuntimeError("`shifts` required")
@@ -610,6 +614,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """
     if repeats is None:  # the positions that the counts in `input` stand for
         return _positions(input, output_size)
+    if not isinstance(repeats, Tensor):
+        repeats = whole(repeats)
     if isinstance(repeats, int) and repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if dim is None:

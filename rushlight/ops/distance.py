@@ -90,11 +90,14 @@ def _euclid(x1, x2):
 
 
 def _check_p(name, p):
+    if not isinstance(p, (int, float)) and hasattr(p, "__float__") and not getattr(p, "ndim", 0):
+        p = float(p)  # NumPy's numbers, a tensor without dimensions
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         place = 3 if name == "cdist" else 2
         raise TypeError(f"{name}(): argument 'p' (position {place}) must be float, not {type(p).__name__}")
     if not p >= 0:
         raise RuntimeError(f"{name} only supports non-negative p values")
+    return p
 
 
 @function
@@ -116,7 +119,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.is_floating_point():
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
-    _check_p("cdist", p)
+    p = _check_p("cdist", p)
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     mode = _MODES[compute_mode]
@@ -144,7 +147,7 @@ def pdist(input, p=2.0):
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
     if not input.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
-    _check_p("pdist", p)
+    p = _check_p("pdist", p)
     n = input.size(0)
     if n < 2 or input.size(1) == 0:
         return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()

@@ -13,6 +13,7 @@ from rushlight.ops._public import (
     public,
     type_name,
     undifferentiable,
+    whole,
     write_out,
 )
 
@@ -207,6 +208,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     needs_values("_histogramdd_bin_edges", input)
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    bins = whole(bins)
     if isinstance(bins, int):
         bins = [bins] * input.size(-1)
     if len(bins) != input.size(-1):

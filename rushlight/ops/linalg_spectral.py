@@ -9,7 +9,7 @@ import sys
 from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, wrap_dim
+from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, whole, wrap_dim
 from rushlight.ops.linalg import check_square, eigh, finish, records, require_tensor, several, svdvals
 from rushlight.ops.reduce import vector_norm
 
@@ -125,6 +125,7 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     require_tensor("linalg_norm", input=input)
     if isinstance(ord, Tensor):
         ord = ord.item()
+    dim = whole(dim)
     if isinstance(dim, int):
         dim = (dim,)
     if dim is not None:

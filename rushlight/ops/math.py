@@ -344,7 +344,7 @@ def add(input, other, *, alpha=1, out=None):
     tensor([11., 12.])
     """
     input = _one_tensor(input, other)
-    result = ops.add(input, other) if alpha == 1 else _scaled(ops.add_alpha, input, other, alpha)
+    result = ops.add(input, other) if alpha is _ONE else _scaled(ops.add_alpha, input, other, alpha)
     if out is None:
         return result
     return write_out(out, result)
@@ -358,13 +358,23 @@ def sub(input, other, *, alpha=1, out=None):
     tensor([1, 2])
     """
     input = _one_tensor(input, other)
-    result = input - other if alpha == 1 else _scaled(ops.sub_alpha, input, other, alpha)
+    result = input - other if alpha is _ONE else _scaled(ops.sub_alpha, input, other, alpha)
     if out is None:
         return result
     return write_out(out, result)
 
 
+_ONE = 1  # the default of alpha; True and 1.0 are equal to it and not for every dtype allowed
+
+
 def _scaled(op, input, other, alpha):
+    _check_alpha(input, other, alpha)
+    return op(input, other, alpha)
+
+
+def _check_alpha(input, other, alpha):
+    if isinstance(alpha, Tensor) and alpha.dim():
+        raise TypeError("add(): argument 'alpha' must be Number, not Tensor")
     whole = not any(
         (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())) or isinstance(x, float)
         for x in (input, other)
@@ -373,13 +383,17 @@ def _scaled(op, input, other, alpha):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, bool) and _C.result_type(input, other) != _C.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    return op(input, other, alpha)
+    if isinstance(alpha, complex) and not _C.result_type(input, other).is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
 @method(aliases=())
 def add_(self, other, *, alpha=1):
     """In-place version of add."""
-    return _C.in_place(ops.add, self, other) if alpha == 1 else _C.in_place(ops.add_alpha, self, other, alpha)
+    if alpha is _ONE:
+        return _C.in_place(ops.add, self, other)
+    _check_alpha(self, other, alpha)
+    return _C.in_place(ops.add_alpha, self, other, alpha)
 
 
 @method(aliases=("subtract_",))
@@ -387,7 +401,10 @@ def sub_(self, other, *, alpha=1):
     """In-place version of sub."""
     if self.dtype == _C.bool or other is True or other is False or getattr(other, "dtype", None) == _C.bool:
         self - other  # raises, saying why
-    return _C.in_place(ops.sub, self, other) if alpha == 1 else _C.in_place(ops.sub_alpha, self, other, alpha)
+    if alpha is _ONE:
+        return _C.in_place(ops.sub, self, other)
+    _check_alpha(self, other, alpha)
+    return _C.in_place(ops.sub_alpha, self, other, alpha)
 
 
 @public
@@ -402,7 +419,10 @@ def rsub(input, other, *, alpha=1):
             "rsub", (input, other), "Tensor input, Tensor other, *, Number alpha = 1",
             "Tensor input, Number other, Number alpha = 1",
         )  # fmt: skip
-    return other - input if alpha == 1 else other - input * alpha
+    if alpha is _ONE:
+        return other - input
+    _check_alpha(input, other, alpha)
+    return other - input * alpha
 
 
 _ROUNDED = {None: ops.div, "floor": ops.div_floor, "trunc": ops.div_trunc}

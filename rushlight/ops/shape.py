@@ -6,8 +6,10 @@ zeros take their place. `expand` needs nothing: the engine sums over broadcast d
 
 from __future__ import annotations
 
+import operator
+
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, check_apart, dims, function, method, public, wrap_dim
+from rushlight.ops._public import FUNCTIONS, check_apart, dims, function, method, public, whole, wrap_dim
 from rushlight.ops._rules import derivative
 from rushlight.ops.layout import (
     arranged,
@@ -332,6 +334,7 @@ def movedim(input, source, destination):
     torch.Size([3, 5, 2])
     """
     n = input.dim()
+    source, destination = whole(source), whole(destination)
     sources = (source,) if isinstance(source, int) else tuple(source)
     destinations = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(sources) != len(destinations):
@@ -528,6 +531,7 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, tensor.dim())
     length = tensor.size(d)
+    split_size_or_sections = whole(split_size_or_sections)
     if isinstance(split_size_or_sections, int):
         size = split_size_or_sections
         if size < 0:
@@ -581,6 +585,7 @@ def chunk(input, chunks, dim=0):
     """
     if input.dim() == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = operator.index(chunks)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = input.size(wrap_dim(dim, input.dim()))

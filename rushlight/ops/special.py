@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, in_place, in_place_of, public, type_name, write_out
+from rushlight.ops._public import Tensor, in_place, in_place_of, public, type_name, whole, write_out
 from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
@@ -110,6 +110,7 @@ in_place("igammac")
 
 
 def _polygamma(n, input):
+    n = whole(n)
     if isinstance(n, bool) or not isinstance(n, int):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if n < 0:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, function
+from rushlight.ops._public import FUNCTIONS, function, whole
 from rushlight.ops.create import _device
 
 ops = _C.ops
 
 
 def _window(name, length, periodic, shape, dtype, device, requires_grad, pin_memory):
+    length = whole(length)
     if isinstance(length, bool) or not isinstance(length, int):
         kind = type(length).__name__
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {kind}")
