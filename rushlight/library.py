@@ -21,7 +21,7 @@ from rushlight._warn import warn
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract",
     "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-    "register_torch_dispatch", "register_vmap",
+    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _KEYS = re.compile(
@@ -176,6 +176,27 @@ def custom_op(
         return op
 
     return make if fn is None else make(fn)
+
+
+def triton_op(
+    name: str,
+    fn: Callable | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """`custom_op` for a function made of torch's operations and of Triton's kernels, which cannot run."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Callable, /) -> Any:
+    """Not implemented: there is no Triton."""
+    raise NotImplementedError("torch.library.wrap_triton is not implemented: there is no Triton")
+
+
+def get_ctx() -> None:
+    """The tracer at work: none."""
 
 
 def _operator(op: Any) -> Operator:

@@ -381,3 +381,15 @@ def test_attributes_are_found_in_tables_before_getattr_is_asked():
     del plain.__dict__["_parameters"]
     with pytest.raises(AttributeError):
         plain.layer
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"])
+def test_layers_call_what_stands_in_the_namespace(monkeypatch, name):
+    """Counters of operations put their own functions into nn.functional."""
+    seen = []
+    before = getattr(F, name)
+    monkeypatch.setattr(F, name, lambda *args: seen.append(name) or before(*args))
+    dims = int(name[-2])
+    layer = getattr(nn, ("ConvTranspose" if "transpose" in name else "Conv") + name[-2:])(2, 2, 1)
+    layer(torch.ones(1, 2, *[3] * dims))
+    assert seen == [name]

@@ -149,7 +149,8 @@ class _ConvNd(Module):
 
 
 def _conv_class(dims):
-    convolve = (F.conv1d, F.conv2d, F.conv3d)[dims - 1]
+    # Looked up at each call: counters of operations put their own functions in its place.
+    name = f"conv{dims}d"
 
     class Conv(_ConvNd):
         def __init__(
@@ -183,6 +184,7 @@ def _conv_class(dims):
             )
 
         def _conv_forward(self, input, weight, bias):
+            convolve = getattr(F, name)
             if self.padding_mode != "zeros":
                 padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
                 return convolve(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
@@ -277,7 +279,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 def _transposed_class(dims):
-    convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[dims - 1]
+    name = f"conv_transpose{dims}d"
 
     class ConvTranspose(_ConvTransposeNd):
         def __init__(
@@ -313,7 +315,7 @@ def _transposed_class(dims):
 
         def forward(self, input, output_size=None):
             extra = self._output_padding(input, output_size, dims)
-            return convolve(
+            return getattr(F, name)(
                 input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
             )
 
