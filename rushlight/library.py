@@ -236,10 +236,14 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = True,
 ) -> Any:
-    """Sets what an operation runs on the meta device."""
+    """Sets what an operation runs on the meta device. One that nobody has defined is passed over: a library
+    whose compiled part cannot be loaded here (torchvision) names those at import, and does without."""
 
     def register(fn: Callable) -> Callable:
-        _operator(op).fake = fn
+        if not isinstance(op, str) or op in OPERATORS or op.startswith("aten::"):
+            _operator(op).fake = fn
+        else:
+            _checked_name(op)
         return fn
 
     return register if func is None else register(func)

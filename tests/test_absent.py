@@ -117,3 +117,11 @@ def test_a_dtype_in_an_annotation():
     def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor: ...
 
     assert "dtype: rushlight.dtype" in str(inspect.signature(cast))
+
+
+def test_a_fake_for_an_operation_of_a_compiled_library_that_is_left_out():
+    @torch.library.register_fake("tests_compiled::nms")
+    def fake(boxes):
+        return boxes
+
+    assert fake(1) == 1 and not hasattr(torch.ops.tests_compiled, "nms")
