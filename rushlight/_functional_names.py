@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.nn import functional as F
-from rushlight.nn.functional.sparse import _bags
+from rushlight.nn.functional.sparse import _bags, _starts
 from rushlight.ops._public import Tensor, public
 
 celu, celu_ = F.celu, F.celu_
@@ -132,7 +132,7 @@ def embedding_bag(
         flat, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights,
         include_last_offset, padding_idx,
     )  # fmt: skip
-    bags, count = _bags(flat, offsets, include_last_offset)
+    bags, count = _bags(_starts(flat, offsets, include_last_offset))
     if mode == 0:
         none = rushlight.zeros(offsets.numel(), dtype=rushlight.int64)
         short = weight.dtype != rushlight.float64 and padding_idx is None

@@ -27,15 +27,15 @@ LINEAR = {
     "repeat", "flip", "roll", "tril", "triu", "gather", "scatter", "scatter_value", "scatter_add", "index",
     "index_put", "index_backward", "index_select", "index_add", "index_copy", "index_fill", "take", "put",
     "masked_fill", "masked_scatter", "masked_select", "masked_select_backward", "embedding",
-    "embedding_backward", "select_backward", "slice_backward", "diagonal_backward", "place", "pick",
-    "replace",
+    "embedding_backward", "bag_sum", "select_backward", "slice_backward", "diagonal_backward", "place",
+    "pick", "replace",
 }  # fmt: skip
 MULTILINEAR = {
     "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_nd_nh",
     "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
 }  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
-WHICH = {"index", "indices", "mask"}
+WHICH = {"index", "indices", "mask", "starts"}
 # Draw anew whatever was there: the old value has no influence.
 RANDOM = {
     "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",

@@ -119,7 +119,26 @@ derivative(
     g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
     node="EmbeddingDenseBackwardBackward0",
 )
+derivative(
+    "bag_sum",
+    weight=lambda g, weight_shape, index, starts, mean, length, scale: ops.embedding_backward(
+        _rows_of_bags(g, starts, mean, length), index, weight_shape[0], -1, scale
+    ),
+    node="EmbeddingBagBackward0",
+)
 no_derivative("nonzero")
+
+
+def _rows_of_bags(g, starts, mean, length):
+    """What bag_sum's rows get of the gradient of their bags; `length` is that of all bags, or -1."""
+    if length >= 0:
+        g = g / length if mean and length else g
+        return g.unsqueeze(1).expand(-1, length, -1).reshape(-1, g.size(1))
+    lengths = starts[1:] - starts[:-1]
+    if mean:
+        g = g / lengths.clamp(min=1).unsqueeze(-1).to(g.dtype)
+    bag = FUNCTIONS["arange"](g.size(0), device="cpu").repeat_interleave(lengths)
+    return ops.index_select(g, bag, 0)
 
 
 def _product(sizes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops.index import one_hot
@@ -73,6 +74,11 @@ def embedding_bag(
         bags = input.size(0) if offsets is None else offsets.size(0) - bool(include_last_offset)
         return weight.new_empty((bags, weight.size(1)))
     flat = input.reshape(-1).long()
+    starts = _starts(input, offsets, include_last_offset)
+    plain = padding_idx is None and per_sample_weights is None and max_norm is None and not sparse
+    if plain and mode != "max":
+        length = input.size(1) if input.dim() == 2 else -1
+        return _C.ops.bag_sum(weight, flat, starts, mode == "mean", length, bool(scale_grad_by_freq))
     rows = weight.size(0)
     outside = (flat < 0) | (flat >= rows)
     if bool(outside.any()):
@@ -86,7 +92,7 @@ def embedding_bag(
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     one_size = input.dim() == 2 and mode != "max" and padding_idx is None
     if not one_size:
-        bag, count = _bags(input, offsets, include_last_offset)
+        bag, count = _bags(starts)
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise RuntimeError(
@@ -158,41 +164,41 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
         )
 
 
-def _bags(input, offsets, include_last_offset):
-    """The number of the bag that every index is in, and how many bags there are."""
+def _starts(input, offsets, include_last_offset):
+    """Where every bag begins among the indices, and where the last one ends."""
+    n = input.numel()
     if input.dim() == 2:
         count, length = input.shape
-        return rushlight.arange(count).repeat_interleave(length), count
-    n = input.numel()
-    starts = offsets.tolist()
-    if starts and starts[0] != 0:
+        return rushlight.arange(count + 1, device="cpu") * length
+    starts = offsets.long()
+    if starts.numel() and int(starts[0]) != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
-            f"0. However, got {starts[0]}"
+            f"0. However, got {int(starts[0])}"
         )
-    if starts and starts[-1] > n:
+    if starts.numel() and int(starts[-1]) > n:
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {starts[-1]}"
+            f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {int(starts[-1])}"
         )
     if include_last_offset:
-        if not starts:
+        if not starts.numel():
             raise RuntimeError("include_last_offset: number of offsets should be at least 1")
-        ends = starts[1:]
-        starts = starts[:-1]
-        n = ends[-1] if ends else 0
     else:
-        ends = [*starts[1:], n]
-    if any(end < start for start, end in zip(starts, ends)):
+        starts = rushlight.cat([starts, starts.new_full((1,), n)])
+    if bool((starts[1:] < starts[:-1]).any()):
         raise RuntimeError("offsets have to be sorted: a bag cannot end before it starts")
-    lengths = rushlight.tensor(
-        [end - start for start, end in zip(starts, ends)], dtype=rushlight.int64, device="cpu"
-    )
-    bag = rushlight.arange(len(starts), device="cpu").repeat_interleave(lengths)
-    if bag.numel() != input.numel():
+    end = int(starts[-1])
+    if end != n or (starts.numel() == 1 and n):
         raise RuntimeError(
-            f"offsets end at {n}, but the input has {input.numel()} elements: every index belongs to a bag"
+            f"offsets end at {end}, but the input has {n} elements: every index belongs to a bag"
         )
-    return bag, len(starts)
+    return starts
+
+
+def _bags(starts):
+    """The number of the bag that every index is in, and how many bags there are."""
+    count = starts.numel() - 1
+    return rushlight.arange(count, device="cpu").repeat_interleave(starts[1:] - starts[:-1]), count
 
 
 def _largest_of_bags(vectors, bag, count):

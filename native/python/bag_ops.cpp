@@ -1,0 +1,88 @@
+// Sums and means of bags of rows of a table, without writing the rows out.
+#include <algorithm>
+
+#include "../kernels/workspace.h"
+#include "../tensor/iterate.h"
+#include "arguments.h"
+
+namespace rl {
+namespace {
+
+constexpr const char* NAME = "embedding_bag";
+constexpr int64_t AHEAD = 4;  // rows asked of memory before they are needed
+
+template <class F>
+void visit_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(TypeTag<float>{});
+    case DType::f64: return f(TypeTag<double>{});
+    case DType::f16: return f(TypeTag<Half>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{});
+    default: fail_not_implemented(NAME, dtype);
+  }
+}
+
+TensorRef integers(Tensor* t) {
+  if (t->dtype != DType::i64 || t->ndim != 1)
+    fail(PyExc_RuntimeError, "embedding_bag: indices and starts are one-dimensional and int64");
+  return contiguous(t);
+}
+
+// bag_sum(weight, index, starts; mean, length, scale): bag b is index[starts[b]] to index[starts[b + 1]], an
+// empty one gives zeros. The last two only matter to the derivative.
+PyObject* bag_sum_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor* weight = tensor_argument(NAME, args[0]);
+  TensorRef index = integers(tensor_argument(NAME, args[1])),
+            starts = integers(tensor_argument(NAME, args[2]));
+  bool mean = bool_argument(NAME, "mean", args[3]);
+  if (weight->ndim != 2) fail(PyExc_RuntimeError, "'weight' must be 2-D");
+  if (starts->numel < 1) fail(PyExc_RuntimeError, "embedding_bag: starts are missing");
+  int64_t bags = starts->numel - 1, width = weight->size(1), rows = weight->size(0), n = index->numel;
+  int64_t sizes[] = {bags, width};
+  TensorRef result = new_tensor(sizes, weight->dtype, weight->device());
+  if (weight->is_meta()) return result.release_object();
+  if (index->is_meta() || starts->is_meta()) fail(PyExc_RuntimeError, "embedding_bag: indices without data");
+  const int64_t *at = index->data_as<int64_t>(), *first = starts->data_as<int64_t>();
+  bool sorted = first[0] >= 0 && first[bags] <= n;
+  for (int64_t b = 0; b < bags; b++) sorted &= first[b] <= first[b + 1];
+  if (!sorted) fail(PyExc_RuntimeError, "offsets have to be sorted: a bag cannot end before it starts");
+  for (int64_t i = 0; i < n; i++)
+    if (at[i] < 0 || at[i] >= rows)
+      failf(PyExc_RuntimeError,
+            "Index %lld of input takes value %lld which is not in the valid range [0, %lld)", (long long)i,
+            (long long)at[i], (long long)rows);
+  TensorRef table = contiguous(weight);
+  MaybeNoGil released(n * width);
+  visit_floating(weight->dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    const T* from = table->data_as<T>();
+    Workspaces spaces(num_threads(), width * int64_t(sizeof(C)));
+    divide(double(n) * double(width), bags, [&](int64_t begin, int64_t end) {
+      Workspaces::Lease lease(spaces);
+      C* sum = lease.as<C>();
+      for (int64_t b = begin; b < end; b++) {
+        std::fill_n(sum, width, C(0));
+        for (int64_t i = first[b]; i < first[b + 1]; i++) {
+          if (i + AHEAD < n) __builtin_prefetch(from + at[i + AHEAD] * width);
+          const T* row = from + at[i] * width;
+          for (int64_t d = 0; d < width; d++) sum[d] += C(row[d]);
+        }
+        T* to = result->data_as<T>() + b * width;
+        C count = C(std::max<int64_t>(first[b + 1] - first[b], 1));
+        if (mean)
+          for (int64_t d = 0; d < width; d++) to[d] = T(sum[d] / count);
+        else
+          for (int64_t d = 0; d < width; d++) to[d] = T(sum[d]);
+      }
+    });
+  });
+  return result.release_object();
+}
+
+ModuleInit init([](PyObject*) {
+  define("bag_sum(weight, index, starts; mean, length, scale)", bag_sum_forward, Primitive::FOLLOWS_FIRST);
+});
+
+}  // namespace
+}  // namespace rl
