@@ -44,7 +44,7 @@ def _several(name, input, s, dim, norm, forward, out):
     x = _core.promoted(input, False)
     dims, lengths = _core.many(name, x, s, dim)
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
-    return _core.finish(name, _core.transform(x, dims, norm, forward), out)
+    return _core.finish(name, _core.transform(x, dims, norm, forward, True), out)
 
 
 def _real(name, input, word="real"):

@@ -98,6 +98,8 @@ Primitive* renamed(Primitive* op, const std::string& name);
 // Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.
 // `kept`: a dict of what torch would save of the call, or null.
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept);
+// A view of what such an operation computed on the way is no view to the user.
+void hide_inner_view(PyObject* result);
 // The edges that lead out of a composed operation; false if the node is none. Borrowed.
 bool outer_edges(const Node* node, std::vector<Edge>& found);
 

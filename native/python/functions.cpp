@@ -320,7 +320,11 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   uint64_t since = next_node_number();
   PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
-  if (!result || next_node_number() == since) return result;
+  if (!result) return result;
+  if (next_node_number() == since) {
+    hide_inner_view(result);
+    return result;
+  }
   Ref<PyObject> owned(result);
   return guarded([&]() -> PyObject* {
     Ref<PyObject> name = share(self_function(self)->node_name);
@@ -339,6 +343,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     }
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     if (text || kept) name_nodes(result, text, since, kept.get());
+    else hide_inner_view(result);
     return owned.release();
   });
 }

@@ -223,6 +223,17 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   if (inner_view) t->extra->differentiable_view = false;
 }
 
+void hide_inner_view(PyObject* result) {
+  if (PyTuple_Check(result)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++) hide_inner_view(PyTuple_GET_ITEM(result, i));
+    return;
+  }
+  if (!is_tensor(result)) return;
+  Tensor* t = as_tensor(result);
+  // What the operation was called with is still referred to by its caller.
+  if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
+}
+
 void name_variant(Node* node, PyObject* const* args, bool in_place) {
   auto found = variants.find(node->op);
   if (found == variants.end()) return;

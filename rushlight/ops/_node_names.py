@@ -370,9 +370,14 @@ COMPOSED: dict[str, Any] = {
     "unsafe_split_with_sizes": "UnsafeSplitWithSizesBackward0",
     "unsqueeze_copy": _keeping("UnsqueezeBackward0_copy", "dim", dim=0),
     "view_copy": "ViewBackward0_copy",
+    **dict.fromkeys(
+        ("histogram", "nanquantile", "quantile", "unique", "unique_consecutive"), lambda *args, **kwargs: None
+    ),
     "zero_": "ZeroBackward0",
     **dict.fromkeys(
-        ("to", "float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf"), "ToCopyBackward0"
+        ("to", "float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf", "bool", "byte", "char", "int",
+         "long", "short"),
+        "ToCopyBackward0",
     ),
     "margin_ranking_loss": _unless_reduced("ClampMinBackward0"),
     "triplet_margin_loss": _unless_reduced("ClampMinBackward0"),

@@ -112,15 +112,15 @@ def finish(name, result, out):
     return write_out(out, result)
 
 
-def transform(x, dims, norm, forward):
+def transform(x, dims, norm, forward, several=False):
     """The complex transform over dims (with their final sizes) of a real or complex x."""
     scale = scale_of(norm, math.prod(x.shape[d] for d in dims), forward)
     if x.dtype.is_complex or not dims:
         return ops.fft_c2c(promoted(x, True), dims, scale, forward)
-    if len(dims) == 1 and not forward:  # as torch has it, a view that reads as the conjugate
+    if not several and not forward:  # as torch has it, a view that reads as the conjugate
         return FUNCTIONS["conj"](ops.fft_r2c(x, dims, scale, True, False))
     result = ops.fft_r2c(x, dims, scale, forward, False)
-    return result if len(dims) == 1 else _C.name_node(result, "FftC2CBackward0")
+    return _C.name_node(result, "FftC2CBackward0") if several else result
 
 
 def half_spectrum(x, dims, norm, forward):
