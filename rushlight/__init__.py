@@ -146,6 +146,8 @@ legacy_contiguous_format = contiguous_format
 _LAZY = {
     "_logging",
     "_vmap_internals",
+    "torch_version",
+    "_refs",
     "library",
     "futures",
     "functional",

@@ -9,6 +9,7 @@ from rushlight import _C as _C
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _logging as _logging
+from rushlight import _refs as _refs
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import _vmap_internals as _vmap_internals
@@ -45,6 +46,7 @@ from rushlight import sparse as sparse
 from rushlight import special as special
 from rushlight import storage as storage
 from rushlight import testing as testing
+from rushlight import torch_version as torch_version
 from rushlight import types as types
 from rushlight import utils as utils
 from rushlight import version as version
@@ -216,6 +218,7 @@ def addmv_(self: Any, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ...) 
 def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: Any = ..., alpha: Any = ..., out: Any = ...) -> Tensor: ...
 def adjoint(input: Tensor) -> Tensor: ...
 def affine_grid_generator(theta: Any, size: Any, align_corners: _bool | None) -> Tensor: ...
+def alert_not_deterministic(name: Any) -> None: ...
 def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def all(input: Tensor, dim: Any = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def allclose(input: Any, other: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> _bool: ...

@@ -98,7 +98,9 @@ def prepare() -> None:
     sys.meta_path.insert(0, TorchFinder())
     rushlight.__name__ = "torch"  # libraries that patch torch check the name
     # ... and ask how new torch is: as new as the one whose behaviour is followed here.
-    rushlight.__version__ = f"2.13.0+rushlight.{rushlight.__version__}"
+    from rushlight.torch_version import TorchVersion
+
+    rushlight.__version__ = TorchVersion(f"2.13.0+rushlight.{rushlight.__version__}")
     show = sys.excepthook
 
     def excepthook(kind, error, traceback):

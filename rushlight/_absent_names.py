@@ -130,13 +130,6 @@ _native.ops:
 _native.ops.topk:
 _native.ops.topk.cutedsl_impl: _RADIX_MIN_N_MULTIPLIER=1 _REGISTER_N_RANGE=_compile.no_range
 _prims: *
-_refs: *
-_refs.fft: *
-_refs.linalg: *
-_refs.nn: *
-_refs.nn.functional: *
-_refs.special: *
-_refs._conversions: *
 _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile.file_path
     get_file_path_2=_compile.file_path log_export_usage
 _C._profiler: gather_traceback=profiler._traceback.gather_traceback

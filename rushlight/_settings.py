@@ -78,6 +78,8 @@ def get_device_module(device: Any = None) -> Any:
     """
     from importlib import import_module
 
+    if not isinstance(device, (_C.device, str, type(None))):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
     kind = get_default_device().type if device is None else _C.device(device).type
     try:
         return import_module(f"rushlight.{kind}")
@@ -90,8 +92,9 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Asks for deterministic algorithms. All of them are; what changes is the answer below, and that memory
-    which nobody has written holds NaN (see torch.utils.deterministic).
+    """Asks for deterministic algorithms. All of them are; what changes is the answer below, that memory which
+    nobody has written holds NaN (see torch.utils.deterministic), and that the functions refuse to run which
+    depend in torch on the order of writes: a program is told the same here.
 
     >>> rushlight.use_deterministic_algorithms(True)
     >>> rushlight.are_deterministic_algorithms_enabled()
@@ -112,6 +115,28 @@ def are_deterministic_algorithms_enabled() -> bool:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether use_deterministic_algorithms was asked to warn only."""
     return _state["warn_only"]
+
+
+def alert_not_deterministic(name: str) -> None:
+    """Refuses, or warns of, an operation that torch calls not deterministic, if that was asked for."""
+    if not _state["deterministic"]:
+        return
+    text = (
+        f"{name} does not have a deterministic implementation, but you set "
+        "'torch.use_deterministic_algorithms(True"
+    )
+    issue = (
+        "file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding "
+        "deterministic support for this operation."
+    )
+    if not _state["warn_only"]:
+        raise RuntimeError(
+            f"{text})'. You can turn off determinism just for this operation, or you can use the "
+            f"'warn_only=True' option, if that's acceptable for your application. You can also {issue}"
+        )
+    from rushlight._warn import warn
+
+    warn(f"{text}, warn_only=True)'. You can {issue}")
 
 
 def get_deterministic_debug_mode() -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._size import Size
 from rushlight._warn import warn
 from rushlight.ops import create
 from rushlight.ops._node_names import name_composed
@@ -27,10 +28,19 @@ def _construct(
     *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **unknown: Any
 ) -> Tensor:
     """Tensor(2, 3) is uninitialised memory of the default dtype, Tensor(data) a copy of data in it."""
+    if len(unknown) == 1 and not args and next(iter(unknown)) in ("size", "other", "storage", "data"):
+        args, unknown = tuple(unknown.values()), {}
+        if isinstance(args[0], (tuple, list)):
+            args = (Size(args[0]),)
     if unknown or dtype is not None or requires_grad:
         named = {**unknown, "dtype": dtype, "requires_grad": requires_grad or None}
         shown = [type(arg).__name__ for arg in args]
-        shown += [f"{name}={type(value).__name__}" for name, value in named.items() if value is not None]
+        kinds = {_C.dtype: "torch.dtype", _C.device: "torch.device"}
+        shown += [
+            f"{name}={kinds.get(type(value), type(value).__name__)}, "
+            for name, value in named.items()
+            if value is not None
+        ]
         raise TypeError(
             f"new() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
             "one of:\n * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"

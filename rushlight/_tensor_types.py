@@ -29,7 +29,11 @@ class tensortype(type):
     is_cuda = False
     is_sparse = False
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *args: Any, device: Any = None, **unknown: Any) -> Tensor:
+        if unknown:
+            from rushlight._tensor import _construct
+
+            _construct(*args, device=device, **unknown, dtype=cls.dtype)  # refuses
         return legacy_tensor(cls.dtype, device, args)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -147,13 +151,13 @@ def set_default_tensor_type(t: Any) -> None:
 
     >>> rushlight.set_default_tensor_type(rushlight.FloatTensor)
     """
+    dtype = type_of(t)
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
         "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
-    dtype = type_of(t)
-    if not dtype.is_floating_point:
-        raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(dtype)
 
 

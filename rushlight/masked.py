@@ -100,6 +100,45 @@ def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The reduced dimensions, in order."""
+    return tuple(sorted(_dims(dim, ndim)))
+
+
+def _where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
+    """The input where the mask is True, else the value."""
+    return rushlight.where(mask, input, fill_value)
+
+
+def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
+    """What stands for masked elements in a reduction or a running one; None for those that count elements."""
+    dtype = input.dtype
+    value: Any
+    if op_name in ("mean", "var", "std"):
+        return None
+    if op_name == "median":
+        return rushlight.tensor(math.nan, dtype=dtype if dtype.is_floating_point else _C.float32)
+    if op_name in ("amax", "amin", "argmax", "argmin", "logsumexp", "logaddexp"):
+        value = _identity("amax" if op_name == "logaddexp" else op_name, dtype) if dtype != _C.bool else None
+    else:
+        value = {"sum": 0, "cumsum": 0, "norm": 0, "prod": 1, "cumprod": 1}.get(op_name)
+    if op_name == "norm" and args and args[0] == -math.inf:
+        if not dtype.is_floating_point:
+            raise AssertionError(f"input must be floating point, got {dtype}")
+        value = math.inf
+    if value is None:
+        raise NotImplementedError(f"identity of {op_name} on {dtype} input")
+    return rushlight.tensor(value, dtype=dtype, device=input.device)
+
+
+def _combine_input_and_mask(op: Any, input: Tensor, mask: Tensor | None, *args: Any) -> Tensor:
+    """The input with the identity of an operation where the mask is False."""
+    if mask is None:
+        return input
+    value = _reduction_identity(op if isinstance(op, str) else op.__name__, input, *args)
+    return _where(_input_mask(input, mask=mask), input, value)  # type: ignore[arg-type]
+
+
 @_function
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum of the unmasked elements.

@@ -208,8 +208,22 @@ def test_settings_of_a_compiler_can_be_read_and_set():
         return config.suppress_errors
 
     assert function() is False
-    with pytest.raises(NotImplementedError, match=r"torch\._refs\.add is not implemented"):
-        rushlight._refs.add(1, 2)
+    with pytest.raises(NotImplementedError, match=r"torch\._prims\.add is not implemented"):
+        rushlight._prims.add(1, 2)
+
+
+def test_references_are_the_operations_themselves():
+    import rushlight._refs.nn.functional
+
+    from rushlight import _refs
+
+    assert _refs.add is rushlight.add and _refs.T(rushlight.ones(2, 3)).shape == (3, 2)
+    assert _refs.fft.fft is rushlight.fft.fft and _refs.nn.functional.relu is rushlight.nn.functional.relu
+    assert _refs._conversions.int(rushlight.ones(1)).dtype == rushlight.int32
+    x = rushlight.zeros(3)
+    assert _refs.exponential(x).all() and not x.any()
+    with pytest.raises(AttributeError, match=r"module 'torch._refs.fft' has no attribute 'zork'"):
+        _refs.fft.zork
 
 
 def test_versions_compare():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._warn import warn, warn_once
+from rushlight.ops import create
 from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
@@ -585,12 +586,21 @@ def put(self, index, source, accumulate=False):
     >>> rushlight.zeros(3).put(rushlight.tensor([1]), rushlight.tensor([5.0]))
     tensor([0., 5., 0.])
     """
+    _alert_put(self, accumulate)
     return ops.put(self, index, source, bool(accumulate))
+
+
+def _alert_put(self, accumulate):
+    if create.deterministic and not accumulate and not self.is_meta:
+        from rushlight._settings import alert_not_deterministic
+
+        alert_not_deterministic("put_")
 
 
 @method
 def put_(self, index, source, accumulate=False):
     """In-place version of :meth:`put`."""
+    _alert_put(self, accumulate)
     return write_in_place(ops.put, self, index, source, bool(accumulate))
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from rushlight import _C
 from rushlight._exchange import from_dlpack
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+
+
+class DLDeviceType(enum.IntEnum):
+    """DLPack's numbers for kinds of devices."""
+
+    kDLCPU, kDLCUDA, kDLCUDAHost = 1, 2, 3
+    kDLOpenCL, kDLVulkan, kDLMetal, kDLVPI, kDLROCM, kDLROCMHost = 4, 7, 8, 9, 10, 11
+    kDLExtDev, kDLCUDAManaged, kDLOneAPI, kDLWebGPU, kDLHexagon, kDLMAIA = 12, 13, 14, 15, 16, 17
 
 
 def to_dlpack(tensor: _C.Tensor) -> Any:

@@ -47,6 +47,10 @@ torch.zeros(3, out=torch.empty(7))
 
 REFUSALS = """
 torch.corrcoef(torch.randn(2, 2, 2))
+torch.Tensor(dtype=torch.int)
+torch.masked._reduction_identity('softmax', torch.ones(2))
+torch.get_device_module(3)
+torch.set_default_tensor_type(torch.IntTensor)
 torch.gradient(torch.arange(10.), spacing=[1., 2.])
 torch.diff(torch.arange(6).reshape(2, 3), prepend=torch.zeros(3, 1))
 torch.zeros(3).index_add_(0, torch.tensor([0, 5]), torch.ones(2))
@@ -95,6 +99,17 @@ torch.empty(0).set_(torch.ones(3).untyped_storage(), 0, (10,), (1,))[:3]
 torch.ones(3).storage().resize_(5)
 torch.ByteStorage.from_buffer(bytearray([1, 2, 3]), 'q').tolist()
 np.greater_equal(torch.arange(3), 1)
+torch.pow(torch.tensor([0j]), torch.tensor([-1 + 0j, -1 + 1j, 1j, 2 - 1j]))
+torch.tensor([0j]) ** -1.5
+torch.Tensor(size=(2, 3)).shape
+torch.Tensor(other=torch.ones(2))
+torch.masked._reduction_identity('norm', torch.ones(2), -float('inf'))
+torch.masked._reduction_identity('mean', torch.ones(2))
+torch.masked._combine_input_and_mask(torch.masked.amax, torch.arange(3.), torch.tensor([True, False, True]))
+torch.masked._canonical_dim((0, -1), 3), torch.masked._canonical_dim((), 2)
+torch.utils.dlpack.DLDeviceType.kDLCPU, torch.utils.dlpack.DLDeviceType.kDLMAIA
+torch.torch_version.TorchVersion('2.13.0+x') > (2, 9), torch.torch_version.TorchVersion('1.10') < '1.9'
+torch.torch_version.TorchVersion('2.0') == '2.0.0', torch.torch_version.TorchVersion('2.0') > 'parrot'
 torch.tensor([1., 2]).__array_wrap__(np.array([True, False]))
 torch.segment_reduce(torch.arange(6.), 'max', lengths=torch.tensor([2, 4]))
 """
@@ -138,5 +153,24 @@ def test_typed_storages_warn_once(action, tmp_path):
             eval(action, names)
             eval(action, names)
         return len(caught)
+
+    assert run(rushlight) == run(torch)
+
+
+@pytest.mark.parametrize("warn_only", [False, True])
+def test_what_is_not_deterministic(warn_only):
+    def run(library):
+        functional = library.nn.functional
+        index, image = library.tensor([0, 1]), library.ones(1, 1, 2, 2)
+        library.use_deterministic_algorithms(True, warn_only=warn_only)
+        try:
+            return [
+                outcome(lambda: library.zeros(4).put_(index, library.ones(2))),
+                outcome(lambda: library.zeros(4).put_(index, library.ones(2), accumulate=True)),
+                outcome(lambda: functional.max_unpool2d(image, library.zeros(1, 1, 2, 2).long(), 2).shape),
+                outcome(lambda: functional.max_unpool1d(image[0], library.zeros(1, 2, 2).long(), 2).shape),
+            ]
+        finally:
+            library.use_deterministic_algorithms(False)
 
     assert run(rushlight) == run(torch)

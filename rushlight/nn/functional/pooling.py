@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._settings import alert_not_deterministic
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.ops import pool
 from rushlight.ops._public import refuse_gradient
@@ -327,7 +328,9 @@ def _unpool(dims, input, indices, kernel_size, stride, padding, output_size):
     require_floating(name, f"max_unpool{max(dims, 2)}d", input)
     if dims == 1:
         # As torch, which unpools lines as columns of an image.
+        alert_not_deterministic("max_unpooling2d_forward_out")
         return ops.max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
+    alert_not_deterministic(f"max_unpooling{len(size)}d_forward_out")
     return ops.max_unpool(input, indices, size)
 
 
