@@ -33,6 +33,13 @@ TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType Di
     per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2
     sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
 
+# Tensors with a mask of their own.
+_modules("""
+masked.maskedtensor: MaskedTensor as_masked_tensor is_masked_tensor? masked_tensor
+masked.maskedtensor.core: MaskedTensor is_masked_tensor?
+masked.maskedtensor.creation: as_masked_tensor masked_tensor
+""")
+
 # Transforms of functions: a later step.
 _modules("""
 func: debug_unwrap functional_call=nn.utils.stateless.func_functional_call functionalize grad grad_and_value

@@ -23,6 +23,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+__path__: list[str] = []  # torch.masked.maskedtensor is a module; see _absent.py
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
+        from importlib import import_module
+
+        return getattr(import_module("rushlight.masked.maskedtensor"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _function(function: Any) -> Any:
     return public(function, method=False, namespace=False)
 

@@ -31,6 +31,17 @@ def test_using_an_absent_name_raises():
     assert not isinstance(torch.ones(2), torch.SymInt)
 
 
+def test_tensors_with_masks_are_named():
+    from rushlight.masked.maskedtensor.core import MaskedTensor
+
+    assert not torch.masked.is_masked_tensor(torch.ones(2))
+    assert not isinstance(torch.ones(2), MaskedTensor)
+    with pytest.raises(NotImplementedError, match="masked_tensor is not implemented"):
+        torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False]))
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        torch.masked.nothing_like_it
+
+
 def test_what_can_be_answered_is():
     assert torch._dynamo.is_compiling() is False
     assert torch.onnx.is_in_onnx_export() is False
