@@ -35,7 +35,7 @@ inline Vec<C> load(const T* p) {
       return (Vec<float>)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
     }
 #endif
-    Vec<C> v;
+    Vec<C> v{};
     for (int l = 0; l < LANES<C>; l++) v[l] = C(float(p[l]));
     return v;
   } else {
