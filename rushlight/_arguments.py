@@ -69,6 +69,8 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
     code = getattr(wrapped, "__code__", None)
     if code is None or function.__name__ in ("tensor", "as_tensor", "asarray"):
         return None
+    if wrapped.__module__ == "rushlight.masked":
+        return None  # written in Python in torch as well
     name = _full_name(function)
     names = code.co_varnames[: code.co_argcount]
     rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None

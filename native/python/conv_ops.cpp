@@ -122,10 +122,11 @@ void check_groups(const Tensor* weight, int64_t groups) {
 int spatial_dims(const Tensor* x, const Tensor* weight) {
   int dims = x->ndim - 2;
   if (dims < 1 || dims > 3 || weight->ndim != x->ndim) {
-    fail(PyExc_RuntimeError,
-         "convolution(): expected input and weight of 3 to 5 dimensions, equally many, but "
-         "got " +
-             sizes_text(x->sizes()) + " and " + sizes_text(weight->sizes()));
+    failf(PyExc_RuntimeError,
+          "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s "
+          "instead",
+          weight->ndim, weight->ndim, sizes_text(weight->sizes()).c_str(), x->ndim,
+          sizes_text(x->sizes()).c_str());
   }
   return dims;
 }
@@ -137,6 +138,16 @@ void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
     s.stride[d] = window.stride[d], s.padding[d] = window.padding[d], s.dilation[d] = window.dilation[d];
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
+}
+
+// Images without points have no convolution, though there may be no images or no channels. torch sees lines
+// as images of one row.
+void check_not_empty(Sizes x, int dims) {
+  if (numel_of(x) || !x[0] || !x[1]) return;
+  std::vector<int64_t> shown(x.begin(), x.end());
+  if (dims == 1) shown.insert(shown.begin() + 2, 1);
+  fail(PyExc_RuntimeError,
+       "Only zero batch or zero channel inputs are supported, but got input shape: " + sizes_text(shown));
 }
 
 // What convolving an input of sizes `x` with weights of sizes `weight` means; `s.out` is computed.
@@ -152,7 +163,7 @@ ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
       fail(PyExc_RuntimeError, "convolution(): sizes are too large");
     padded[d] = s.in[d] + 2 * s.padding[d];
     extent[d] = s.dilation[d] * (s.kernel[d] - 1) + 1;
-    fits &= padded[d] >= extent[d] && (s.kernel[d] > 0) && s.in[d] > 0;
+    fits &= padded[d] >= extent[d] && s.kernel[d] > 0;
     s.out[d] = (padded[d] - extent[d]) / s.stride[d] + 1;
   }
   if (!fits) {
@@ -161,6 +172,7 @@ ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
                                  sizes_between(extent, dims, " x ") +
                                  "). Kernel size can't be greater than actual input size");
   }
+  check_not_empty(x, dims);
   return s;
 }
 
@@ -248,6 +260,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(0), true);
   int64_t channels = weight->size(1) * window.groups;
   check_bias(bias, weight, channels, "transposed=1, ");
+  check_not_empty(x->sizes(), dims);
   ConvShape s;
   fill_window(s, window, weight->sizes().subspan(2), dims);
   s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);

@@ -12,6 +12,14 @@
 namespace rl {
 namespace {
 
+// An element is read as torch reads an int, which says of one that is too large something else than of a
+// number in an expression.
+void check_range(PyObject* o) {
+  int overflow = 0;
+  if (PyLong_Check(o)) PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
+}
+
 bool is_list_like(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 // ---- nested sequences
@@ -80,6 +88,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
     }
   }
   Scalar s;
+  check_range(data);
   if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
     if (PyUnicode_Check(data) || PyBytes_Check(data)) {
       // The shape is taken from first elements: a first one that is text has too many dimensions.
@@ -94,6 +103,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
 }
 
 void store_element(PyObject* o, DType dtype, char* to) {
+  check_range(o);
   if (PyFloat_CheckExact(o)) {
     double d = PyFloat_AS_DOUBLE(o);
     if (dtype == DType::f32) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "forwards.h"
 #include "primitive.h"
 #include "profiler.h"
+#include "signatures.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -22,9 +22,10 @@ struct Function {
   PyObject* wrapped;
   PyObject* dict;
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
-  PyObject* switches;   // Note [switches]: a tuple with the name, or None, of each parameter; or null
-  int first_switch;     // the position of the first one
-  bool is_method;       // takes no `out`, which is for functions
+  const Signatures* signatures;  // Note [signatures]: null if it has none or was not called yet
+  bool looked_up;                // whether they have been asked for
+  bool takes_self;               // a method: the first argument is not in its signatures
+  bool is_method;                // takes no `out`, which is for functions
 };
 
 PyTypeObject* FunctionType = nullptr;
@@ -182,35 +183,48 @@ PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObj
   return PyObject_Vectorcall(old_form, args, nargsf, kwnames);
 }
 
-// Note [switches]: a parameter whose default is True or False takes nothing else in torch, no 1 and no NumPy
-// bool, so that sum(x, 0, 1) is an error. Which those are is seen when a function is made; a call looks only
-// at the arguments that reach them. The sentence is completed by reword_error.
-bool wrong_switch(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  auto wrong = [](PyObject* name, PyObject* value) {
-    if (PyBool_Check(value)) return false;
-    PyErr_Format(PyExc_TypeError, "argument '%U' must be bool, not %s", name, Py_TYPE(value)->tp_name);
-    return true;
-  };
-  Py_ssize_t known = PyTuple_GET_SIZE(f->switches);
-  Py_ssize_t fixed = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(f->wrapped))->co_argcount;
-  for (Py_ssize_t k = f->first_switch; k < positional && k < fixed; k++) {
-    PyObject* name = PyTuple_GET_ITEM(f->switches, k);
-    if (name != Py_None && wrong(name, args[k])) return true;
-  }
-  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
-    if (PyBool_Check(args[positional + i])) continue;
-    for (Py_ssize_t k = f->first_switch; k < known; k++) {
-      PyObject* name = PyTuple_GET_ITEM(f->switches, k);
-      if (name == PyTuple_GET_ITEM(kwnames, i) && wrong(name, args[positional + i])) return true;
-    }
-  }
-  return false;
+// Note [signatures]: what torch parses natively refuses arguments of other types before anything is computed:
+// sum(x, 0, 1) is an error, as is flip(x, 1). The signatures (rushlight/_signatures.txt) are attached at the
+// first call; `fits` lets through what is surely right, and rushlight/_signatures.py decides about the rest.
+// False, with a Python error set, if the call is refused.
+bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  return guarded([&]() -> int {
+           auto* self = reinterpret_cast<PyObject*>(f);
+           if (!f->looked_up) {
+             Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._signatures"));
+             Ref<PyObject> found = checked(PyObject_CallMethod(module.get(), "signatures_of", "O", self));
+             if (found.get() == Py_False) return 1;  // the package is not complete yet
+             if (found.get() != Py_None) {
+               const char* text;
+               int takes_self;
+               if (!PyArg_ParseTuple(found.get(), "sp", &text, &takes_self)) throw PythonError{};
+               f->signatures = read_signatures(text);
+               f->takes_self = takes_self;
+             }
+             f->looked_up = true;
+           }
+           if (!f->signatures) return 1;
+           int skipped = f->takes_self;
+           if (positional >= skipped && (!skipped || is_tensor(args[0])) &&
+               fits(*f->signatures, args + skipped, positional - skipped, args + positional, kwnames))
+             return 1;
+           Ref<PyObject> list = checked(PyTuple_New(positional));
+           for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+           Ref<PyObject> kwargs = checked(PyDict_New());
+           for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+             if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
+               throw PythonError{};
+           }
+           Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._signatures"));
+           checked(PyObject_CallMethod(module.get(), "examine", "OOO", self, list.get(), kwargs.get()));
+           return 1;
+         }) == 1;
 }
 
 // The Python function itself.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (f->switches && (kwnames || PyVectorcall_NARGS(nargsf) > f->first_switch)) {
-    if (wrong_switch(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
+  if (!f->looked_up || f->signatures) {
+    if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
   }
   if (kwnames) {
     Ref<PyObject> names = translated(f->wrapped, kwnames);
@@ -364,43 +378,6 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
-// Functions and parameters that torch reads in Python: whatever is true will do.
-constexpr const char* lenient_functions[] = {"gaussian_nll_loss", "gumbel_softmax", "lu",
-                                             "multi_head_attention_forward",
-                                             "triplet_margin_with_distance_loss"};
-constexpr const char* lenient_parameters[] = {"inplace", "return_indices", "antialias", "center"};
-
-bool is_among(PyObject* name, std::span<const char* const> names) {
-  return std::ranges::any_of(
-      names, [&](const char* one) { return PyUnicode_CompareWithASCIIString(name, one) == 0; });
-}
-
-// The names of the switches at their positions (behind the positional parameters come those by keyword), or
-// null if there are none.
-PyObject* find_switches(PyObject* wrapped, int* first) {
-  if (!PyFunction_Check(wrapped)) return nullptr;
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(wrapped));
-  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(wrapped), "__name__");
-  if (module && PyUnicode_CompareWithASCIIString(module, "rushlight.masked") == 0) return nullptr;
-  if (is_among(code->co_name, lenient_functions)) return nullptr;
-  Ref<PyObject> names(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_varnames"));
-  int positional = code->co_argcount, all = positional + code->co_kwonlyargcount;
-  Ref<PyObject> found(PyTuple_New(all));
-  if (!names || !found) return nullptr;
-  PyObject *defaults = PyFunction_GET_DEFAULTS(wrapped), *by_name = PyFunction_GET_KW_DEFAULTS(wrapped);
-  Py_ssize_t given = defaults ? PyTuple_GET_SIZE(defaults) : 0;
-  *first = all;
-  for (int k = 0; k < all; k++) {
-    PyObject *name = PyTuple_GET_ITEM(names.get(), k), *value = nullptr;
-    if (k >= positional) value = by_name ? PyDict_GetItem(by_name, name) : nullptr;
-    else if (k >= positional - given) value = PyTuple_GET_ITEM(defaults, k - (positional - given));
-    bool is_switch = value && PyBool_Check(value) && !is_among(name, lenient_parameters);
-    if (is_switch && *first == all) *first = k;
-    PyTuple_SET_ITEM(found.get(), k, Py_NewRef(is_switch ? name : Py_None));
-  }
-  return *first == all ? nullptr : found.release();
-}
-
 PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* wrapped;
   int is_method = 0;
@@ -410,11 +387,6 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   f->vectorcall = function_vectorcall;
   f->wrapped = Py_NewRef(wrapped);
   f->is_method = is_method;
-  f->switches = find_switches(wrapped, &f->first_switch);
-  if (!f->switches && PyErr_Occurred()) {
-    Py_DECREF(f);
-    return nullptr;
-  }
   return reinterpret_cast<PyObject*>(f);
 }
 
@@ -423,14 +395,12 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(self_function(self)->wrapped);
   Py_VISIT(self_function(self)->dict);
   Py_VISIT(self_function(self)->node_name);
-  Py_VISIT(self_function(self)->switches);
   return 0;
 }
 int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->wrapped);
   Py_CLEAR(self_function(self)->dict);
   Py_CLEAR(self_function(self)->node_name);
-  Py_CLEAR(self_function(self)->switches);
   return 0;
 }
 void function_dealloc(PyObject* self) {

@@ -24,7 +24,7 @@ namespace {
 }
 
 // The C++ name of an element type, which some of torch's sentences use.
-const char* type_text(DType dtype) {
+const char* cpp_name(DType dtype) {
   static const char* names[] = {"unsigned char",
                                 "signed char",
                                 "short int",
@@ -129,9 +129,9 @@ PyObject* uniform_forward(const Primitive& op, PyObject* const* args, Tensor* ou
                    : real == DType::f16 ? 65504
                                         : 0x1.fep127;
   if (!(low >= -largest && low <= largest))
-    failf(PyExc_RuntimeError, "from is out of bounds for %s", type_text(real));
+    failf(PyExc_RuntimeError, "from is out of bounds for %s", cpp_name(real));
   if (!(high >= -largest && high <= largest))
-    failf(PyExc_RuntimeError, "to is out of bounds for %s", type_text(real));
+    failf(PyExc_RuntimeError, "to is out of bounds for %s", cpp_name(real));
   if (!(low <= high)) {
     failf(PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", low,
           high);
@@ -190,7 +190,7 @@ PyObject* cauchy_forward(const Primitive& op, PyObject* const* args, Tensor* out
           "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
           "you "
           "specified %s",
-          type_text(t->dtype));
+          cpp_name(t->dtype));
   }
   return fill(std::move(t), g,
               [=](Generator& generator, const Span& span) { random_cauchy(generator, span, median, sigma); });
@@ -292,7 +292,7 @@ void check_bound(DType dtype, int64_t value, const char* name) {
   int64_t largest = largest_integer(dtype);
   if (is_floating(dtype)) {
     if (dtype == DType::f16 && (value > 65504 || value < -65504)) {
-      failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, type_text(dtype));
+      failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, cpp_name(dtype));
     }
     if (value >= -largest && value <= largest) return;
     int bits = 63 - __builtin_clzll(uint64_t(largest));
@@ -301,14 +301,14 @@ void check_bound(DType dtype, int64_t value, const char* name) {
             "%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete "
             "uniform distribution only within this range. This warning will become an error in version "
             "1.7 release, please fix the code in advance",
-            name, bits, bits, type_text(dtype)) < 0) {
+            name, bits, bits, cpp_name(dtype)) < 0) {
       throw PythonError{};
     }
     return;
   }
   int64_t smallest = dtype == DType::b1 || dtype == DType::u8 ? 0 : -largest - 1;
   if (value < smallest || value > largest) {
-    failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, type_text(dtype));
+    failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, cpp_name(dtype));
   }
 }
 
@@ -446,7 +446,7 @@ PyObject* bernoulli_tensor_forward(const Primitive& op, PyObject* const* args, T
   TensorRef t = target(op, args, out);
   Tensor* p = tensor_of(op, args, 1);
   if (p->ndim > t->ndim) {
-    fail(PyExc_RuntimeError, "expand(torch." + std::string(dtype_class_name(p->dtype)) + "Tensor{" +
+    fail(PyExc_RuntimeError, "expand(" + type_text(p->dtype) + "{" +
                                  sizes_text(p->sizes()) + "}, size=" + sizes_text(t->sizes()) +
                                  "): the number of sizes provided (" + std::to_string(t->ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +

@@ -264,7 +264,7 @@ TensorRef without_leading_ones(Tensor* value) {
 void check_expands(const Tensor* value, const Tensor* target) {
   int shift = target->ndim - value->ndim;
   if (shift < 0) {
-    fail(PyExc_RuntimeError, "expand(torch." + std::string(dtype_class_name(value->dtype)) + "Tensor{" +
+    fail(PyExc_RuntimeError, "expand(" + type_text(value->dtype) + "{" +
                                  sizes_text(value->sizes()) + "}, size=" + sizes_text(target->sizes()) +
                                  "): the number of sizes provided (" + std::to_string(target->ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +
@@ -288,6 +288,9 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     failf(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
           dtype_class_name(self->dtype));
   }
+  int overflow = 0;
+  if (PyLong_Check(value)) PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
   if (index == Py_False) return;
   if (index == Py_True) index = Py_None;  // all of it, with casts, where a mask would insist on the dtype
   Walker walker(self);

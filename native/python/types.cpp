@@ -249,6 +249,12 @@ Device device_from(PyObject* o) {
   failf(PyExc_TypeError, "device must be a torch.device, str or int, not %s", Py_TYPE(o)->tp_name);
 }
 
+std::string type_text(DType dtype) {
+  bool has_class = is_integral(dtype) || dtype == DType::f16 || dtype == DType::f32 || dtype == DType::f64;
+  std::string name = dtype_class_name(dtype);
+  return has_class && !name.starts_with("UInt") ? "torch." + name + "Tensor" : "CPU" + name + "Type";
+}
+
 PyObject* size_object(Sizes sizes) {
   PyTypeObject* type = SizeType ? SizeType : &PyTuple_Type;
   PyObject* tuple = type->tp_alloc(type, Py_ssize_t(sizes.size()));

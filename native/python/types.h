@@ -14,6 +14,9 @@ PyObject* device_object(Device device);  // new reference
 Device device_from(PyObject* o);         // a device, a string, an int, None: cpu
 bool is_device(PyObject* o);
 
+// As torch shows a type in sentences: "torch.FloatTensor", "CPUBFloat16Type" where there was no such class.
+std::string type_text(DType dtype);
+
 PyObject* size_object(Sizes sizes);  // new reference to a rushlight.Size
 
 // Reads a sequence of ints (a Size, tuple, list; of ints, 0-dim integer tensors or anything with __index__).

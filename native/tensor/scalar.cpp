@@ -149,7 +149,8 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     int overflow;
     out.kind = Scalar::integer;
     out.i = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
+    if (overflow > 0) fail(PyExc_OverflowError, "int too big to convert");
+    if (overflow) fail(PyExc_OverflowError, "can't convert negative int to unsigned");
     return true;
   }
   if (PyComplex_Check(o)) {

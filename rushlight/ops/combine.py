@@ -243,7 +243,9 @@ def broadcast_tensors(*tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tensors[0]
     shape = ()
-    for t in tensors:
+    for i, t in enumerate(tensors):
+        if not isinstance(t, _C.Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
         shape = _common_shape(shape, t.shape)
     return tuple(ops.expand(t, shape) for t in tensors)
 
@@ -308,6 +310,8 @@ def meshgrid(*tensors, indexing=None):
         tensors = tuple(tensors[0])
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if not isinstance(indexing, (str, type(None))):
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type(indexing).__name__}")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
@@ -598,7 +602,7 @@ def repeat(self, *repeats):
 def tile(input, *dims_):
     """Like repeat, but missing leading repeats are 1.
 
-    >>> rushlight.tile(rushlight.tensor([1, 2]), 2)
+    >>> rushlight.tile(rushlight.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
     repeats = dims(dims_)

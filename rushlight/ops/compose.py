@@ -380,19 +380,19 @@ def corrcoef(input):
 
 
 def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
-    name = "nanquantile" if ignore_nan else "quantile"
-    if input.numel() == 0:
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
-    if input.dtype not in (_C.float32, _C.float64):
-        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    name = "quantile"  # of both functions, in sentences
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
         q = _C.full((), q, input.dtype, input.device)
-    if q.dtype != input.dtype:
-        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if input.numel() == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
     if q.dim() > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if input.dtype not in (_C.float32, _C.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if q.dtype != input.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if q.is_cpu and not bool(((q >= 0) & (q <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):

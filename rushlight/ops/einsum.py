@@ -36,6 +36,10 @@ def einsum(*args):
         subscripts, operands = args[0], args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
+    elif not isinstance(args[0], _C.Tensor):
+        raise TypeError(
+            f"einsum(): argument 'equation' (position 1) must be str, not {type(args[0]).__name__}"
+        )
     else:
         operands = args[0::2] if len(args) % 2 == 0 else args[:-1:2]
         lists = tuple(_read_sublist(labels) for labels in args[1::2])

@@ -211,12 +211,10 @@ def native_dropout(input, p, train):
     """
     if input.numel() == 0:
         return ops.clone(input), FUNCTIONS["empty_like"](input)
-    if p == 0 or not (train or train is None):
+    if not (train or train is None):
         return ops.clone(input), FUNCTIONS["ones_like"](input, dtype=_C.bool)
-    if p == 1:
-        return input * 0, FUNCTIONS["zeros_like"](input, dtype=_C.bool)
     mask = FUNCTIONS["empty_like"](input, dtype=input.dtype).bernoulli_(1 - p).bool()
-    return input * mask * (1 / (1 - p)), mask
+    return input * mask * (0 if p == 1 else 1 / (1 - p)), mask
 
 
 @function

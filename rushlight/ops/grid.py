@@ -234,6 +234,11 @@ def _check(input, grid, mode, dims):
 
 def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, dims=0):
     interpolation_mode, padding_mode = operator.index(interpolation_mode), operator.index(padding_mode)
+    # torch returns what happens to be in memory.
+    if interpolation_mode not in (0, 1, 2) or padding_mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"grid_sampler(): no such mode: interpolation {interpolation_mode}, padding {padding_mode}"
+        )
     _check(input, grid, interpolation_mode, dims)
     n, c, *sizes = input.shape
     result_shape = (n, c, *grid.shape[1:-1])

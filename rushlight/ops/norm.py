@@ -370,7 +370,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     """Normalise each channel over the batch, or by the running statistics; then scale and shift it.
 
     >>> x = rushlight.tensor([[0.0], [2.0]])
-    >>> rushlight.batch_norm(x, None, None, None, None, True, 0.1, 1e-12)
+    >>> rushlight.batch_norm(x, None, None, None, None, True, 0.1, 1e-12, True)
     tensor([[-1.],
             [ 1.]])
     """
@@ -409,7 +409,7 @@ def instance_norm(
     """Normalise each channel of each sample by itself, or by the running statistics.
 
     >>> x = rushlight.tensor([[[0.0, 2.0]]])
-    >>> rushlight.instance_norm(x, None, None, None, None, True, 0.1, 1e-12)
+    >>> rushlight.instance_norm(x, None, None, None, None, True, 0.1, 1e-12, True)
     tensor([[[-1.,  1.]]])
     """
     if not use_input_stats and (running_mean is None or running_var is None):
@@ -434,6 +434,7 @@ def instance_norm(
         use_input_stats,
         momentum,
         eps,
+        True,
     )
     if use_input_stats:
         with _no_grad():

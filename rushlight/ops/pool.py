@@ -164,6 +164,8 @@ def numbers(name, what, value, dims, omitted=False):
             return (int(value[0]),) * dims
         if len(value) == dims:
             return tuple(map(int, value))
+        if name.startswith("fractional"):
+            raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {_NUMBER[dims]} Ints")
         omit = "omitted, " if omitted else ""
         raise RuntimeError(
             f"{name}: {what} must either be {omit}a single int, or a tuple of {_NUMBER[dims]} ints"

@@ -51,7 +51,7 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     >>> rushlight.argsort(rushlight.tensor([3, 1, 2]))
     tensor([1, 2, 0])
     """
-    return sort(input, dim, descending, stable=stable)[1]
+    return sort(input, stable=stable, dim=dim, descending=descending)[1]
 
 
 @public

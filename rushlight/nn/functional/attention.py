@@ -450,7 +450,8 @@ def multi_head_attention_forward(
     if attn_mask is not None:
         attn_mask = _shaped_mask(attn_mask, length, key.size(0), batch * num_heads)
     if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k and bias_v must be given together")
+        given, missing = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{given} is set but {missing} is None")
     if bias_k is not None:
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key.")

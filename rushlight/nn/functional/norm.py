@@ -72,7 +72,7 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
 @functional
@@ -101,7 +101,7 @@ def instance_norm(
                 f"Expected more than 1 spatial element when training, got input size {input.size()}"
             )
     return rushlight.instance_norm(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
     )
 
 

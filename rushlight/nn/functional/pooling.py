@@ -293,6 +293,12 @@ def _unpool_size(input, kernel, stride, padding, output_size):
     rest = input.shape[-dims:]
     size = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(rest, kernel, stride, padding, strict=True)]
     if output_size is None:
+        for d, n in enumerate(size):
+            if n < 0:
+                raise ValueError(
+                    "max_unpooling: output_size must contain non-negative spatial dimensions, but got "
+                    f"output_size[{d}]={n}"
+                )
         return size
     if len(output_size) == dims + 2:
         output_size = output_size[2:]

@@ -1,0 +1,308 @@
+"""Whether torch takes a call: its parser of arguments, run on the signatures of `_signatures.txt`.
+
+The quick look at a call is native (native/python/signatures.cpp); `examine` is asked about calls that do not
+surely fit. It returns if torch takes them and raises torch's TypeError if not, before anything is computed.
+
+A line of `_signatures.txt` gives names and their signatures. A name is that of a function of torch
+(`linalg_inv` is linalg.inv), of a method (`.sum`, where it is not that of the function without its first
+parameter and `out`), or of a function of nn.functional (`nn.linear`). A parameter is a letter for its type,
+`?` if it takes None, its name, and `=` if it has a default. What torch has in Python hands its arguments on:
+`im2col@` names the function that complains (`@`: the same name), `/train` the parameter as it is called
+there, `#4` its position there (`#0`: none is said):
+
+    T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
+    L list of Tensors   D list of floats   I list of ints (I2: or one int for all)   S list of numbers
+    l layout   m memory_format   g Generator   c complex   o anything
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+from rushlight import _C
+
+_WORDS = {
+    "T": "Tensor", "n": "Tensor", "N": "Number", "i": "int", "f": "float", "b": "bool", "s": "str",
+    "d": "torch.dtype", "v": "torch.device", "L": "tuple of Tensors", "D": "tuple of floats",
+    "I": "tuple of ints", "S": "tuple of Scalars", "l": "torch.layout", "m": "torch.memory_format",
+    "g": "torch.Generator", "c": "complex",
+}  # fmt: skip
+_NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
+                "dim0": ("axis0",), "dim1": ("axis1",)}  # fmt: skip
+_table: dict[str, str] = {}
+
+
+class _Parameter(NamedTuple):
+    kind: str
+    takes_one: bool
+    takes_none: bool
+    name: str
+    shown: str
+    place: str
+    optional: bool
+    by_keyword: bool
+
+
+def _read() -> dict[str, str]:
+    if not _table:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_signatures.txt")
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                names, _, signatures = line.rstrip("\n").partition(": ")
+                _table.update(dict.fromkeys(names.split(), signatures))
+    return _table
+
+
+def _parse(text: str) -> list[_Parameter]:
+    parameters, by_keyword = [], False
+    for word in text.split(",") if text else ():
+        if word == "*":
+            by_keyword = True
+            continue
+        kind, _, name = word.partition(" ")
+        name, optional = name.rstrip("="), name.endswith("=")
+        name, _, place = name.partition("#")
+        name, _, shown = name.partition("/")
+        one, none = kind.strip("?")[1:].isdigit(), kind.endswith("?")
+        parameters.append(_Parameter(kind[0], one, none, name, shown or name, place, optional, by_keyword))
+    return parameters
+
+
+def _name_of(function: Any) -> tuple[str, str]:
+    """The name of a public function in the table, and in torch's sentences."""
+    from rushlight.ops._public import FUNCTIONS
+
+    name = function.__name__
+    if _C.Tensor.__dict__.get(name) is function:
+        return "." + name, name
+    if FUNCTIONS.get(name) is function:
+        return name, name
+    for space in ("linalg", "fft", "special"):
+        if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
+            return f"{space}_{name}", f"{space}_{name}"
+    if vars(sys.modules.get("rushlight.nn.functional", os)).get(name) is function:
+        return f"nn.{name}", name
+    if function.__wrapped__.__module__ in ("rushlight._functional_names", "rushlight._private"):
+        return name, name
+    return "", name
+
+
+def signatures_of(function: Any) -> Any:
+    """The signatures of a public function and whether they leave out `self`; None if there are none known,
+    False while the package is being imported."""
+    if "_LAZY" not in vars(sys.modules["rushlight"]):
+        return False
+    table, (key, _) = _read(), _name_of(function)
+    found = table.get(key)
+    if found is None and key.startswith(".") and (whole := table.get(key[1:])) is not None:
+        each = [text.split(",") for text in whole.split("|")]
+        if all(words[0].endswith(" input") for words in each):
+            kept = [[word for word in words[1:] if not word.endswith(" out=")] for words in each]
+            found = "|".join(",".join(words[:-1] if words[-1:] == ["*"] else words) for words in kept)
+    return None if found is None or found == "-" else (found.partition("@")[2] or found, key.startswith("."))
+
+
+def examine(function: Any, args: tuple, kwargs: dict) -> None:
+    """Raises torch's TypeError if none of the function's signatures takes the arguments."""
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("rushlight."):
+        return  # our own calls take the liberties that our functions allow
+    texts, takes_self = signatures_of(function)
+    key, name = _name_of(function)
+    said, handed_on, _ = _read().get(key, "").partition("@")
+    name = said if handed_on and said else name
+    if takes_self:
+        if not args or not isinstance(args[0], _C.Tensor):
+            if args:
+                raise TypeError(
+                    f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a "
+                    f"'{type_name(args[0])}' object"
+                )
+            raise TypeError(f"unbound method TensorBase.{name}() needs an argument")
+        args = args[1:]
+        if texts == "" and (args or kwargs):
+            if kwargs:
+                raise TypeError(f"TensorBase.{name}() takes no keyword arguments")
+            raise TypeError(f"TensorBase.{name}() takes no arguments ({len(args)} given)")
+    old_form = getattr(function, "old_form", None)
+    if old_form is not None and len(args) + takes_self > function.__wrapped__.__code__.co_argcount:
+        return
+    problems = []
+    for text in texts.split("|"):
+        parameters = _parse(text)
+        problem = _problem(name, parameters, args, kwargs, bool(handed_on))
+        if problem is None:
+            return
+        required = sum(not p.optional for p in parameters)
+        problems.append((required <= len(args) + len(kwargs) <= len(parameters), problem))
+    likely = problems if len(problems) == 1 else [one for one in problems if one[0]]
+    if len(likely) == 1:
+        raise TypeError(likely[0][1])
+    shown = [type_name(value) for value in args]
+    shown += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
+    listed = ", ".join(shown) + (", " if kwargs and not args else "")
+    expected = "\n".join(f" * ({_shown(text)})" for text in texts.split("|"))
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
+        f"{expected}"
+    )
+
+
+def _shown(text: str) -> str:
+    words, starred = [], False
+    for p in _parse(text):
+        if p.by_keyword and not starred:
+            words.append("*")
+            starred = True
+        words.append(f"{_WORDS.get(p.kind, 'object')} {p.shown}")
+    return ", ".join(words)
+
+
+def _problem(
+    name: str, parameters: list[_Parameter], args: tuple, kwargs: dict, handed_on: bool
+) -> str | None:
+    """What is wrong with the arguments for one signature."""
+    positional = [p for p in parameters if not p.by_keyword]
+    if len(positional) == 1 and positional[0].kind == "I" and args and _is_int(args[0]):
+        args = (args,)  # sizes given one by one
+    if len(args) > len(positional):
+        least, most = sum(not p.optional for p in positional), len(positional)
+        range = f"from {least} to {most}" if least < most else f"{most}"
+        plural = "s" if most > 1 or least < most else ""
+        return f"{name}() takes {range} positional argument{plural} but {len(args)} were given"
+    taken = set()
+    for at, p in enumerate(parameters):
+        if at < len(args):
+            value, place = args[at], f" (position {at + 1})"
+        else:
+            given = next((n for n in (p.name, *_NUMPY_NAMES.get(p.name, ())) if n in kwargs), None)
+            if given is None:
+                if p.optional:
+                    continue
+                missing = [q.name for q in parameters[at:] if not q.optional and q.name not in kwargs]
+                listed = ", ".join(f'"{one}"' for one in missing)
+                plural = "s" if len(missing) == 1 else ""
+                return f"{name}() missing {len(missing)} required positional argument{plural}: {listed}"
+            taken.add(given)
+            value, place = kwargs[given], ""
+        if value is None and p.takes_none:
+            continue
+        said = _refused(p, value)
+        if said is not None:
+            if handed_on:
+                place = "" if p.place == "0" else f" (position {p.place or at + 1})"
+            return f"{name}(): argument '{p.shown}'{place} must be {_WORDS[p.kind]}, {said}"
+        if p.kind == "I" and isinstance(value, (tuple, list)):
+            _check_elements(name, p, value)
+        elif p.kind in "iI" and isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+        elif p.kind == "L":
+            for i, one in enumerate(value):
+                if not isinstance(one, _C.Tensor) and one is not None:
+                    raise TypeError(
+                        f"expected Tensor as element {i} in argument {at}, but got {type_name(one)}"
+                    )
+    for known in kwargs:
+        if known not in taken:
+            if any(known == p.name for p in parameters):
+                return f"{name}() got multiple values for argument '{known}'"
+            return f"{name}() got an unexpected keyword argument '{known}'"
+    return None
+
+
+def _check_elements(name: str, p: _Parameter, value: Any) -> None:
+    """The elements of a list of ints behind the first, which are looked at when they are read."""
+    for i, one in enumerate(value):
+        if isinstance(one, bool) or (_is_int(one) and -(2**63) <= int(one) < 2**63):
+            continue
+        if isinstance(one, _C.Tensor) and one.numel() == 1:
+            continue
+        wrong = "Overflow when unpacking long long" if _is_int(one) else ""
+        wrong = wrong or f"type must be tuple of ints,but got {type_name(one)}"
+        raise TypeError(
+            f"{name}(): argument '{p.shown}' failed to unpack the object at pos {i + 1} with error \"{wrong}"
+            + ('"' if not wrong.startswith("Overflow") else '\n"')
+        )
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return _numpy_kind(value) in "iu"
+
+
+def _numpy_kind(value: Any) -> str:
+    """The kind of a NumPy scalar (b, i, u, f, c), or a blank."""
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "dtype"):
+        return value.dtype.kind if type(value).__name__ != "ndarray" else " "
+    return " "
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex)) or _numpy_kind(value) in "biufc"
+
+
+def _is_value(value: Any) -> bool:
+    """A tensor that stands for a number."""
+    return isinstance(value, _C.Tensor) and value.dim() == 0 and not value.requires_grad
+
+
+def _is_whole(value: Any) -> bool:
+    """An int, or a tensor with a single one."""
+    if isinstance(value, _C.Tensor):
+        return value.numel() == 1 and not value.dtype.is_floating_point and not value.dtype.is_complex
+    return _is_int(value)
+
+
+def _refused(p: _Parameter, value: Any) -> str | None:
+    """None if the parameter takes the value, or the end of the sentence that it must be of another type."""
+    kind, tensor = p.kind, isinstance(value, _C.Tensor)
+    if kind in "Tn":
+        fine = tensor or (
+            kind == "n" and (isinstance(value, (int, float, complex)) or _numpy_kind(value) in "biufc")
+        )
+    elif kind in "Nf":
+        fine = (
+            isinstance(value, (int, float))
+            or (kind == "N" and isinstance(value, complex))
+            or _is_value(value)
+        )
+        fine = fine or _numpy_kind(value) in ("biufc" if kind == "N" else "biuf")
+    elif kind == "i":
+        fine = _is_int(value) or (_is_value(value) and _is_whole(value) and value.dtype != _C.bool)
+    elif kind == "b":
+        fine = isinstance(value, bool)
+    elif kind == "s":
+        fine = isinstance(value, (str, bytes))
+    elif kind == "d":
+        fine = isinstance(value, _C.dtype) or value in (float, int, bool, complex)
+    elif kind == "v":
+        fine = isinstance(value, (_C.device, str)) or _is_int(value)
+    elif kind == "I":
+        if p.takes_one and not isinstance(value, (tuple, list)):
+            fine = _is_whole(value)
+        else:
+            fine = isinstance(value, (tuple, list))
+            if fine and len(value) and not _is_whole(value[0]):
+                return f"but found element of type {type_name(value[0])} at pos 0"
+    elif kind in "LDS":
+        fine = isinstance(value, (tuple, list))
+        if fine and kind == "D" and len(value):
+            fine = isinstance(value[0], (int, float)) or _numpy_kind(value[0]) in "biuf"
+    elif kind == "c":
+        fine = isinstance(value, (int, float, complex))
+    else:
+        fine = kind == "o" or type(value).__name__ == _WORDS[kind].rpartition(".")[2]
+    return None if fine else f"not {type_name(value)}"
+
+
+def type_name(value: Any) -> str:
+    """As C code sees it: with the module if the type was made there."""
+    kind = type(value)
+    if kind is _C.Tensor or issubclass(kind, BaseException):
+        return kind.__name__
+    if kind in (_C.dtype, _C.device) or kind.__name__ in ("Size", "layout", "memory_format"):
+        return f"torch.{kind.__name__}"
+    made_in_c = not kind.__flags__ & 1 << 9 and kind.__module__ != "builtins"
+    return f"{kind.__module__}.{kind.__name__}" if made_in_c else kind.__name__
