@@ -372,11 +372,16 @@ PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
           to[i] = i < steps / 2 ? a + step * k : b - step * k;
         }
       } else {
+        // torch's bits: one rounding for a float or a double, and one after each step of shorter floats.
         using C = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
-        C a = C(start.real_value()), b = C(end.real_value());
-        C step = steps > 1 ? (b - a) / C(steps - 1) : C(0);
+        constexpr bool shorter = is_floating_v<T> && !std::is_same_v<T, C>;
+        auto rounded = [](C x) { return shorter ? C(convert<T>(x)) : x; };
+        C a = rounded(C(start.real_value())), b = rounded(C(end.real_value()));
+        C step = steps > 1 ? rounded(rounded(b - a) / rounded(C(steps - 1))) : C(0);
         for (int64_t i = 0; i < steps; i++) {
-          to[i] = convert<T>(steps == 1 ? a : i < steps / 2 ? a + step * C(i) : b - step * C(steps - 1 - i));
+          bool early = i < steps / 2 || steps == 1;
+          C k = rounded(C(early ? i : steps - 1 - i)), from = early ? a : b, by = early ? step : -step;
+          to[i] = convert<T>(shorter ? from + rounded(by * k) : std::fma(by, k, from));
         }
       }
     });

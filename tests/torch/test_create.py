@@ -240,3 +240,13 @@ def test_numpy_shares_memory_both_ways():
     tensor[1, 2] = 8
     assert tensor.tolist() == view.tolist() == [[0, 7, 0], [0, 0, 8]]
     assert numpy.asarray(tensor).base is not None or numpy.shares_memory(numpy.asarray(tensor), view)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_linspace_to_the_bit(dtype):
+    for start, end in [(-2, 2), (0, 1), (-3.3, 7.7), (0.1, 10), (1, -5)]:
+        for steps in (1, 2, 5, 8, 17, 41, 100, 257, 1000):
+            ours, theirs = (
+                t.linspace(start, end, steps, dtype=getattr(t, dtype)) for t in (rushlight, torch)
+            )
+            assert ours.tolist() == theirs.tolist(), (start, end, steps)
