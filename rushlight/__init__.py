@@ -190,6 +190,7 @@ _LAZY = {
 }
 # Names that live in such a submodule.
 _LAZY_NAMES = {
+    "cond": "_compile",
     "GradScaler": "amp",
     "autocast": "amp",
     "clear_autocast_cache": "amp.autocast_mode",

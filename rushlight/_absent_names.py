@@ -348,10 +348,18 @@ ao.nn.qat:
 ao.nn.qat.modules:
 ao.nn.quantizable:
 ao.nn.quantizable.modules:
-ao.nn.quantized: FloatFunctional MaxPool2d
+ao.nn.quantized: FloatFunctional MaxPool2d *
 ao.nn.quantized.modules:
-ao.nn.quantized.dynamic:
-ao.quantization: DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver
+ao.nn.quantized.dynamic: *
+ao.nn.intrinsic: _FusedModule *
+ao.nn.intrinsic.quantized: *
+ao.nn.intrinsic.quantized.dynamic: *
+ao.ns:
+ao.ns.fx:
+ao.ns.fx.ns_types: NSSingleResultValuesType NSSubgraph *
+ao.quantization.quantization_mappings: *
+jit.mobile: *
+ao.quantization: * DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver
     MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver ObserverBase PerChannelMinMaxObserver
     PlaceholderObserver QConfig QConfigMapping QuantStub QuantType{DYNAMIC,STATIC,QAT,WEIGHT_ONLY}
     QuantWrapper add_quant_dequant convert default_dynamic_qconfig default_observer
@@ -362,7 +370,7 @@ ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase
 ao.quantization.fx:
 ao.quantization.fx._decomposed:
 ao.quantization.observer: ObserverBase
-ao.quantization.quantize_fx: convert_fx fuse_fx prepare_fx prepare_qat_fx
+ao.quantization.quantize_fx: * convert_fx fuse_fx prepare_fx prepare_qat_fx
 nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
 nested._internal:
 nested._internal.nested_tensor: NestedTensor _tensor_symint_registry

@@ -64,3 +64,17 @@ def dtype_to_type(dtype: _C.dtype) -> type:
     if dtype == _C.bool:
         return bool
     return complex if dtype.is_complex else float if dtype.is_floating_point else int
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    """true_fn(*operands) if `pred`, a bool or a tensor with one element, holds, else false_fn(*operands).
+
+    >>> x = rushlight.tensor([1.0])
+    >>> rushlight.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+    tensor([2.])
+    """
+    if not isinstance(pred, (bool, _C.Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, _C.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    return (true_fn if pred else false_fn)(*operands)

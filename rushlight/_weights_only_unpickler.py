@@ -95,7 +95,7 @@ def _table() -> tuple[dict[str, Any], tuple]:
         called[f"torch._utils.{name}"] = getattr(_utils, name)
     names: dict[str, Any] = dict(called)
     for dtype in LEGACY.values():
-        names[str(dtype.dtype)] = dtype.dtype
+        names[str(dtype._dtype)] = dtype._dtype
     for name in ("uint16", "uint32", "uint64", "complex32", "float8_e4m3fn", "float8_e4m3fnuz",
                  "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"):  # fmt: skip
         names[f"torch.{name}"] = getattr(_C, name)

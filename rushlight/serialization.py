@@ -516,7 +516,7 @@ def storage_dtype(kind: Any) -> _C.dtype:
     """The dtype of a storage class of a checkpoint."""
     if kind is UntypedStorage:
         return _C.uint8
-    dtype = getattr(kind, "_dtype", getattr(kind, "dtype", None))
+    dtype = getattr(kind, "_dtype", None) or getattr(kind, "dtype", None)
     if not isinstance(dtype, _C.dtype):
         raise RuntimeError(f"the checkpoint has a storage of an unknown type {kind!r}")
     return dtype

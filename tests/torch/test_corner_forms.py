@@ -138,7 +138,7 @@ def test_a_storage_and_its_tensors_are_copied_together():
 @pytest.mark.parametrize("action", [
     "FloatStorage()", "FloatStorage.dtype", "s.fill_(0)", "s.is_cuda", "s.untyped()", "len(s)", "s[0]",
     "s.size()", "s.clone()", "s.device", "s._size()", "s._untyped_storage", "ones(2).untyped_storage()",
-    "save(ones(2), file)",
+    "save(ones(2), file)", "load(saved, weights_only=False)", "load(saved)",
 ])  # fmt: skip
 def test_typed_storages_warn_once(action, tmp_path):
     """The first use of a typed storage warns; what the library does by itself never does."""
@@ -147,7 +147,9 @@ def test_typed_storages_warn_once(action, tmp_path):
     def run(library):
         library.storage._reset_warn_typed_storage_removal()
         names = {"s": library.ones(3)._typed_storage(), "len": len, "file": tmp_path / "x"}
-        names |= {name: getattr(library, name) for name in ("FloatStorage", "ones", "save")}
+        names |= {name: getattr(library, name) for name in ("FloatStorage", "ones", "save", "load")}
+        names["saved"] = tmp_path / "y"
+        library.save(library.ones(2), names["saved"])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             eval(action, names)
