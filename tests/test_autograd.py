@@ -690,3 +690,21 @@ def test_reused_buffers_are_never_ones_that_somebody_sees():
     with contextlib.suppress(Fails, RuntimeError):
         loss.backward()
     assert x.grad is None
+
+
+def test_a_view_made_without_recording_leads_nowhere():
+    y = torch.ones(2, 2, requires_grad=True) * 2
+    with torch.no_grad():
+        v = y.view(-1)
+    assert torch.autograd.grad(y.sum(), [v], allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        v.backward(torch.ones(4))
+
+
+def test_a_leaf_given_other_memory_is_followed():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = (x**3).sum()
+    x.data = torch.tensor([2.0, 2.0])
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    assert g.tolist() == [12.0, 12.0]
+    assert torch.autograd.grad(g.sum(), x)[0].tolist() == [12.0, 12.0]

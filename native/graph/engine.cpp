@@ -185,6 +185,7 @@ void Run::mark_needed() {
   for (Node* node : order) info(node).needed = false;
   for (size_t c = 0; c < captures->size(); c++) {
     Node* node = (*captures)[c].edge.node;
+    if (!node) continue;  // a view made without recording: it requires grad and nothing leads to it
     bool known = in_nodes ? node->run == number : table.count(node) > 0;
     if (!known) continue;
     RunInfo& state = info(node);

@@ -98,13 +98,14 @@ void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
   if (t->storage->silent_version != saved.silent_version) warn_silent(node, t);
 }
 
-// A saved leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge of the
-// argument it was first: another leaf may share its memory.
+// A saved leaf stands for the leaf itself when the rule is being recorded, and whenever it was given other
+// memory since (`.data = ...`). Looked for behind the edge of the argument it was first: another leaf may
+// share its memory.
 Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
-  if (!modes.grad || !(alias->flags & Tensor::REQUIRES_GRAD)) return share(alias->object());
+  if (!(alias->flags & Tensor::REQUIRES_GRAD)) return share(alias->object());
   auto leaf_behind = [&](uint32_t edge) -> Tensor* {
     Node* next = edge < node->edge_count ? node->edges[edge].node : nullptr;
-    bool found = next && next->kind == Node::accumulate && next->leaf()->storage == alias->storage &&
+    bool found = next && next->kind == Node::accumulate &&
                  (next->leaf()->flags & Tensor::LAZY) == (alias->flags & Tensor::LAZY);
     return found ? next->leaf() : nullptr;
   };
@@ -113,10 +114,14 @@ Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
     for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
       if ((rest & 1) && at-- == 0) break;
     }
-    if (Tensor* leaf = leaf_behind(arg)) return share(leaf->object());
+    Tensor* leaf = leaf_behind(arg);
+    // A Linear saves a view of its weight in torch, and that keeps the old memory.
+    bool follows = leaf && leaf->storage != alias->storage && node->op->name.rfind("linear", 0) != 0;
+    if (leaf && (modes.grad || follows)) return share(leaf->object());
   }
-  for (uint32_t i = 0; i < node->edge_count; i++) {
-    if (Tensor* leaf = leaf_behind(i)) return share(leaf->object());
+  for (uint32_t i = 0; modes.grad && i < node->edge_count; i++) {
+    Tensor* leaf = leaf_behind(i);
+    if (leaf && leaf->storage == alias->storage) return share(leaf->object());
   }
   return share(alias->object());
 }

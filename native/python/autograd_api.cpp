@@ -60,7 +60,11 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
       Edge edge = edge_of(PyTuple_GET_ITEM(tensors, i), "backward");
       held.edges.push_back(edge);
       PyObject* grad = PyTuple_GET_ITEM(gradients, i);
-      if (!edge.node || grad == Py_None) continue;
+      if (!edge.node) {  // a view made without recording requires grad with its base and leads nowhere
+        failf(PyExc_RuntimeError,
+              "element %zd of tensors does not require grad and does not have a grad_fn", i);
+      }
+      if (grad == Py_None) continue;
       roots.push_back({edge, tensor_argument(grad, "backward")});
     }
     std::vector<Capture> captures;
@@ -201,9 +205,7 @@ PyObject* py_source(PyObject*, PyObject*) { return source_as_tuple(current_sourc
 PyObject* py_gradient_edge(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Edge edge = gradient_edge(tensor_argument(o, "get_gradient_edge"));
-    if (!edge.node)
-      fail(PyExc_RuntimeError,
-           "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    if (!edge.node) fail(PyExc_AssertionError, "Expected gradient function to be set");
     expose(edge.node);
     return Py_BuildValue("(NI)", edge.node, edge.nr);
   });

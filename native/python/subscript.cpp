@@ -23,17 +23,18 @@ Ref<PyObject> number(int64_t i) { return checked(PyLong_FromLongLong(i)); }
         Py_TYPE(o)->tp_name);
 }
 
+[[noreturn]] void fail_index_of_number() {
+  fail(PyExc_IndexError,
+       "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+       "a 0-dim tensor to a number");
+}
+
 TensorRef select_at(Tensor* t, int dim, PyObject* index, int named_dim) {
   static Primitive& select = primitive("select");
   int overflow;
   long long i = PyLong_AsLongLongAndOverflow(index, &overflow);
   if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
-  if (t->ndim == 0) {
-    fail(PyExc_IndexError,
-         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-         "convert a "
-         "0-dim tensor to a number");
-  }
+  if (t->ndim == 0) fail_index_of_number();
   if (i < -t->size(dim) || i >= t->size(dim)) {
     fail_with_tensor(PyExc_IndexError,
                      "index " + std::to_string(i) + " is out of bounds for dimension " +
@@ -140,6 +141,10 @@ struct Walker {
   void walk(PyObject* const* items, Py_ssize_t n) {
     int specified = 0;
     for (Py_ssize_t i = 0; i < n; i++) specified += dims_of(items[i]);
+    if (specified > self->ndim && !self->ndim && n == 1) {
+      if (PyLong_Check(items[0])) fail_index_of_number();
+      if (PySlice_Check(items[0])) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
+    }
     if (specified > self->ndim)
       failf(PyExc_IndexError, "too many indices for tensor of dimension %d", self->ndim);
     for (Py_ssize_t i = 0; i < n; i++) take(items[i], self->ndim - specified);

@@ -300,6 +300,52 @@ def cases(torch):
         averages = {e.key: e.count for e in measured.key_averages()}
         return averages["ProfilerStep*"], averages["aten::zeros"]
 
+    for name, action in {
+        "input": lambda y, v: torch.autograd.grad(y.sum(), [v], allow_unused=True),
+        "input of backward": lambda y, v: y.sum().backward(inputs=[v]),
+        "root": lambda y, v: v.backward(torch.ones(4)),
+        "scalar root": lambda y, v: v[0].backward(),
+        "both": lambda y, v: torch.autograd.grad(v, [v], [torch.ones(4)], allow_unused=True),
+        "edge": lambda y, v: torch.autograd.graph.get_gradient_edge(v),
+        "multi": lambda y, v: torch.autograd.graph.register_multi_grad_hook([v], print),
+    }.items():
+
+        @case(f"a view made without recording as {name}")
+        def _(action=action):
+            y = torch.ones(2, 2, requires_grad=True) * 2
+            with torch.no_grad():
+                v = y.view(-1)
+            return v.requires_grad, err(action, y, v)
+
+    for name, function in {
+        "square": lambda x: x**2,
+        "product": lambda x: x * x,
+        "sine": lambda x: x.sin(),
+        "exp": lambda x: x.exp(),
+        "inner": lambda x: (x * 1) ** 2,
+        "dot": lambda x: x @ x,
+    }.items():
+
+        @case(f"memory set between forward and backward of {name}")
+        def _(function=function):
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            y = function(x).sum()
+            x.data = torch.tensor([7.0, 8.0])
+            (g,) = torch.autograd.grad(y, x, create_graph=True)
+            return g, g.requires_grad and torch.autograd.grad(g.sum(), x, allow_unused=True)
+
+    @case("what reshape had to copy is no view")
+    def _():
+        x = torch.arange(6.0).reshape(2, 3).clone()
+        copies = (x.t().reshape(-1), x.t().flatten(), x.expand(2, 2, 3).reshape(4, 3), x.t().reshape(6, 1))
+        views = (x.reshape(-1), x.flatten())
+        return [(y._is_view(), y._base is None) for y in (*copies, *views)]
+
+    @case("writing into a number by index")
+    def _():
+        z = torch.tensor(1.0)
+        return [err(z.__setitem__, i, 1.0) for i in (0, (0, 0), slice(0, 1), torch.tensor(0))]
+
     return found
 
 
