@@ -105,15 +105,7 @@ PyObject* can_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-// as_own(t): a view of memory that nobody else has is no view to anybody.
-PyObject* as_own(PyObject*, PyObject* o) {
-  if (is_tensor(o) && as_tensor(o)->extra && !as_tensor(o)->grad_fn)
-    as_tensor(o)->extra->differentiable_view = false;
-  return Py_NewRef(o);
-}
-
 PyMethodDef view_functions[] = {
-    {"as_own", as_own, METH_O, nullptr},
     {"can_view", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(can_view)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -186,7 +186,7 @@ def reshape(input, *shape):
     shape = dims(shape)
     if input._is_contiguous() or _C.can_view(input, shape):
         return ops.view(input, shape)
-    return _C.as_own(ops.view(ops.contiguous_copy(input), shape))
+    return ops.view(ops.contiguous_copy(input), shape)
 
 
 @method
