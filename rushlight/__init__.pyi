@@ -122,6 +122,7 @@ from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_d
 from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from rushlight._private import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from rushlight._compile import cond as cond
 from rushlight._checks import eig as eig
 from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
