@@ -113,6 +113,6 @@ def test_errors_are_torchs(data):
             library.load(io.BytesIO(data), **options)
         return type(caught.value), str(caught.value)[:120]
 
-    if not data.startswith(b"PK"):
+    if data and not data.startswith(b"PK"):  # of an empty file torch says nothing at all
         assert error(rushlight) == error(torch)
     assert error(rushlight)[0] is error(torch)[0]
