@@ -60,7 +60,7 @@ _VIEWS = {
 
 
 class _Schema:
-    """The name of an overload; what its arguments and results are is not kept."""
+    """The name of an overload of which nothing else is known."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.name, self.overload_name = name, "" if overload == "default" else overload
@@ -82,8 +82,10 @@ class OpOverload:
         self.__module__ = f"torch._ops.{self.namespace}"
 
     @property
-    def _schema(self) -> _Schema:
-        return _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
+    def _schema(self) -> Any:
+        from rushlight._schema import schema_of
+
+        return schema_of(self.name()) or _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
 
     @property
     def is_view(self) -> bool:

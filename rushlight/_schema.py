@@ -7,11 +7,14 @@ arguments of a call into it, with torch's sentences if they do not fit.
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import re
 import types
 import typing
+import zlib
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from rushlight import _C
@@ -57,6 +60,28 @@ class Alias:
         self.after_set = set(after.split("|")) if after else self.before_set
 
 
+class Type(str):
+    """The type of an argument as the type checker names it: "List[int]", "Optional[Tensor]"."""
+
+    @property
+    def annotation_str(self) -> str:
+        """The type as it stands in annotations."""
+        return str(self)
+
+    def kind(self) -> str:
+        """`TensorType`, `ListType`, ..."""
+        outer = self.partition("[")[0]
+        special = {"number": "Number", "str": "String", "Device": "DeviceObj", "Stream": "StreamObj"}
+        return f"{special.get(outer, outer[:1].upper() + outer[1:])}Type"
+
+    def getElementType(self) -> Type:
+        """What a list or an optional value is of."""
+        outer, _, inner = self.partition("[")
+        if outer not in ("List", "Optional"):
+            raise RuntimeError(f"'{self}' has no element type")
+        return Type(inner[:-1])
+
+
 class Argument:
     """One argument or result: `name`, `type`, `default_value`, `kwarg_only`, `alias_info`."""
 
@@ -84,15 +109,27 @@ class Argument:
         self.is_out = bool(kwarg_only and self.alias_info and self.alias_info.is_write)
         self._has_default, self.default_text = bool(has_default), default.strip()
         self.default_value = _read_default(default.strip()) if has_default else None
+        if self.N and isinstance(self.default_value, int):
+            self.default_value = [self.default_value] * self.N
+        if self.is_list and self.alias_info:  # it is the elements that are shared
+            self.alias_info.before_set = self.alias_info.after_set = set()
 
     @property
-    def type(self) -> str:
+    def type(self) -> Type:
         """As the type checker names it: "List[int]", "Optional[Tensor]"."""
-        text = {"SymInt": "int", "Scalar": "number", "ScalarType": "int"}.get(self.word, self.word)
+        plain = {"SymInt": "int", "Scalar": "number", **dict.fromkeys(_INTEGERS, "int")}
+        return self._typed(plain.get(self.word, self.word))
+
+    @property
+    def real_type(self) -> Type:
+        """The same, where a dtype, a layout or a memory format is no number."""
+        return self._typed(self.word) if self.word in _INTEGERS else self.type
+
+    def _typed(self, text: str) -> Type:
         if self.optional_elements:
             text = f"Optional[{text}]"
         text = f"List[{text}]" if self.is_list else text
-        return f"Optional[{text}]" if self.is_optional else text
+        return Type(f"Optional[{text}]" if self.is_optional else text)
 
     def has_default_value(self) -> bool:
         """Whether it may be left out."""
@@ -101,6 +138,9 @@ class Argument:
     def __str__(self) -> str:
         text = re.sub(r"^(-?\d+)\.0$", r"\1.", self.default_text)  # 2.0 is written "2."
         return self.declared + (f"={text}" if self._has_default else "")
+
+
+_INTEGERS = ("ScalarType", "Layout", "MemoryFormat")
 
 
 def _read_default(text: str) -> Any:
@@ -142,6 +182,9 @@ _ACCEPTED: dict[str, Callable[[Any], bool]] = {
     "MemoryFormat": lambda v: True,
     "Generator": lambda v: True,
     "Dimname": lambda v: isinstance(v, str),
+    "QScheme": lambda v: True,
+    "Storage": lambda v: True,
+    "Stream": lambda v: True,
     "Any": lambda v: True,
 }
 
@@ -286,6 +329,20 @@ def _not_a_schema(text: str) -> str:
     if text.count("(") > text.count(")"):
         return f"expected ) but found 'eof' here:\n{text}"
     return f"expected ident but found 'eof' here:\n{text}"
+
+
+@functools.cache
+def _lines() -> dict[str, str]:
+    """The schemas of torch's own operations that there are here, one per line of a compressed file."""
+    packed = Path(__file__).with_name("_schemas.bin").read_bytes()
+    return {line[: line.index("(")]: line for line in zlib.decompress(packed).decode().split("\n")}
+
+
+@functools.cache
+def schema_of(name: str) -> FunctionSchema | None:
+    """The schema of `aten::add.Tensor`, None if it is not known."""
+    space, _, rest = name.partition("::")
+    return FunctionSchema(f"aten::{_lines()[rest]}") if space == "aten" and rest in _lines() else None
 
 
 def parse(text: str) -> FunctionSchema:

@@ -1,0 +1,39 @@
+"""Every signature that is known here, compared with torch's."""
+
+import torch
+
+import rushlight
+from rushlight._schema import _lines
+
+
+def parts(schema):
+    def alias(each):
+        info = each.alias_info
+        return info and (info.is_write, sorted(info.before_set), sorted(info.after_set))
+
+    def one(each):
+        default = repr(each.default_value), each.has_default_value()
+        types = str(each.type), str(each.real_type), each.type.kind(), each.N
+        return each.name, types, default, each.kwarg_only, each.is_out, alias(each)
+
+    return (
+        str(schema),
+        schema.name,
+        schema.overload_name,
+        schema.is_mutable,
+        [one(each) for each in schema.arguments],
+        [(each.name, str(each.type), alias(each)) for each in schema.returns],
+    )
+
+
+def test_all_the_same():
+    different = []
+    for line in _lines():
+        name, _, overload = line.partition(".")
+        ours, theirs = (
+            parts(getattr(getattr(lib.ops.aten, name), overload or "default")._schema)
+            for lib in (rushlight, torch)
+        )
+        if ours != theirs:
+            different.append((ours, theirs))
+    assert len(_lines()) > 2000 and different == []
