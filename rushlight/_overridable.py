@@ -146,6 +146,11 @@ def _dummy(function: Any) -> Any:
         signature = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
     if getattr(function, "__name__", "") == "__get__":
         signature = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    if getattr(function, "__name__", "") in ("gru", "lstm", "rnn_relu", "rnn_tanh"):  # which have two forms
+        names = "input hx params has_biases num_layers dropout train bidirectional batch_first"
+        signature = inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names.split()]
+        )
     override.__signature__ = signature  # type: ignore[attr-defined]
     override.__name__ = override.__qualname__ = getattr(function, "__name__", "override")
     return override

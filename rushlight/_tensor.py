@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 from rushlight import _C
@@ -721,3 +722,28 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__rdiv__ = Tensor.__rtruediv__
 
 name_composed(Tensor.__dict__)
+
+
+# ---- pickles of functions name where a program finds them, not the file that defines them
+
+
+def _named(place: str, name: str) -> Any:
+    import rushlight
+
+    owner: Any = rushlight
+    for part in place.split(".") if place else ():
+        owner = getattr(owner, part)
+    return getattr(owner, name)
+
+
+def _reduce_function(function: Any) -> Any:
+    for place in ("", "Tensor", "nn.functional", "linalg", "fft", "special"):
+        try:
+            if _named(place, function.__name__) is function:
+                return _named, (place, function.__name__)
+        except AttributeError:
+            continue
+    return function.__reduce__()
+
+
+copyreg.pickle(_C.Function, _reduce_function)  # type: ignore[arg-type]

@@ -380,3 +380,15 @@ def test_damage_is_named(tmp_path):
     for length in range(1, len(whole.getvalue())):
         with pytest.raises((EOFError, RuntimeError, pickle.UnpicklingError), match=r"."):
             torch.load(io.BytesIO(whole.getvalue()[:length]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tanh", "einsum", "split", "Tensor.add", "Tensor.sin_", "Tensor.max", "special.erf", "linalg.inv"],
+)
+def test_functions_are_pickled_by_name(name):
+    import copy
+    import operator
+
+    function = operator.attrgetter(name)(torch)
+    assert pickle.loads(pickle.dumps(function)) is function and copy.deepcopy([function])[0] is function

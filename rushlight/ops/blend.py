@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._warn import warn_once
 from rushlight.ops._public import (
     C_NAMES,
     Tensor,
     check_tensor,
     function,
+    invalid_combination,
     method,
     public,
     type_name,
@@ -135,7 +137,19 @@ def _where(condition, input, other):
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
                 f"{type_name(condition.dtype)}"
             )
+        warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+            "future version of PyTorch. Use a boolean condition instead."
+        )
         condition = condition.bool()
+    for value in (input, other):
+        if isinstance(value, (str, type(None))):
+            raise invalid_combination(
+                "where",
+                (condition, input, other),
+                "Tensor condition",
+                "Tensor condition, Tensor input, Tensor other",
+            )
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         kind = _C.result_type(input, other)
         input = _C.full((), input, kind, condition.device)

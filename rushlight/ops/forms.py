@@ -60,7 +60,17 @@ def can_cast(from_, to):
     >>> rushlight.can_cast(rushlight.float32, rushlight.int32)
     False
     """
+    _check_dtypes("can_cast", from_=from_, to=to)
     return _C.can_cast(from_, to)
+
+
+def _check_dtypes(name, **given):
+    for position, (argument, value) in enumerate(given.items(), 1):
+        if not isinstance(value, _C.dtype) and value not in (int, float, bool, complex):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not "
+                f"{type(value).__name__}"
+            )
 
 
 @function
@@ -70,6 +80,7 @@ def promote_types(type1, type2):
     >>> rushlight.promote_types(rushlight.int32, rushlight.float16)
     torch.float16
     """
+    _check_dtypes("promote_types", type1=type1, type2=type2)
     return _C.promote_types(type1, type2)
 
 

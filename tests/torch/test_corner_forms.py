@@ -48,6 +48,9 @@ torch.zeros(3, out=torch.empty(7))
 REFUSALS = """
 torch.corrcoef(torch.randn(2, 2, 2))
 torch.Tensor(dtype=torch.int)
+torch.promote_types('a', torch.int)
+torch.can_cast(1, torch.int)
+torch.where(torch.tensor([True]), 'a', 2)
 torch.masked._reduction_identity('softmax', torch.ones(2))
 torch.get_device_module(3)
 torch.set_default_tensor_type(torch.IntTensor)
@@ -99,6 +102,9 @@ torch.empty(0).set_(torch.ones(3).untyped_storage(), 0, (10,), (1,))[:3]
 torch.ones(3).storage().resize_(5)
 torch.ByteStorage.from_buffer(bytearray([1, 2, 3]), 'q').tolist()
 np.greater_equal(torch.arange(3), 1)
+torch.where(torch.tensor([1, 0], dtype=torch.uint8), 1, 2)
+torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))
+__import__('inspect').getfullargspec(torch.overrides.get_testing_overrides()[torch.gru]).args
 torch.pow(torch.tensor([0j]), torch.tensor([-1 + 0j, -1 + 1j, 1j, 2 - 1j]))
 torch.tensor([0j]) ** -1.5
 torch.Tensor(size=(2, 3)).shape
