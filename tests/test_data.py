@@ -205,3 +205,14 @@ def test_films_are_read_from_a_complete_file(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchaudio", types.SimpleNamespace(load=read))
     assert decoder.videohandler("mp4", b"film") == ("mp4", b"film")
     assert decoder.audiohandler("wav", b"sound") == ("wav", b"sound")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterator_shows_the_settings_of_its_loader(workers):
+    loader = DataLoader(Squares(), batch_size=2, num_workers=workers)
+    batches = iter(loader)
+    next(batches)
+    assert (batches._num_workers, batches._dataset, batches._num_yielded) == (workers, loader.dataset, 1)
+    assert batches._index_sampler is loader.batch_sampler and batches._auto_collation
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        batches.nothing

@@ -255,6 +255,15 @@ class DataLoader(Generic[_T_co]):
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
 
+_SETTINGS = {
+    "_dataset": "dataset", "_num_workers": "num_workers", "_collate_fn": "collate_fn", "_timeout": "timeout",
+    "_drop_last": "drop_last", "_pin_memory": "pin_memory", "_prefetch_factor": "prefetch_factor",
+    "_persistent_workers": "persistent_workers", "_in_order": "in_order", "_worker_init_fn": "worker_init_fn",
+    "_index_sampler": "_index_sampler", "_auto_collation": "_auto_collation",
+    "_IterableDataset_len_called": "_IterableDataset_len_called",
+}  # fmt: skip
+
+
 class _BaseDataLoaderIter:
     """What both iterators share: where the indices come from, the seed, the count of batches."""
 
@@ -276,11 +285,20 @@ class _BaseDataLoaderIter:
             )
         pipe = isinstance(loader.dataset, IterDataPipe)
         self._shared_seed = draw_seed(loader.generator) if pipe else None
-        self._indices = iter(loader._index_sampler)
-        self._yielded = 0
+        self._sampler_iter = iter(loader._index_sampler)
+        self._num_yielded = 0
 
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        # The loader's settings, under the names that iterators have for them in torch.
+        if name in _SETTINGS and "_loader" in self.__dict__:
+            return getattr(self._loader, _SETTINGS[name])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
 
     def _next_data(self) -> Any:
         raise NotImplementedError
@@ -293,12 +311,16 @@ class _BaseDataLoaderIter:
                 data = self._next_data()
         else:
             data = self._next_data()
-        self._yielded += 1
+        self._num_yielded += 1
         expected = self._loader._IterableDataset_len_called
-        if self._dataset_kind == _DatasetKind.Iterable and expected is not None and self._yielded > expected:
+        if (
+            self._dataset_kind == _DatasetKind.Iterable
+            and expected is not None
+            and self._num_yielded > expected
+        ):
             warnings.warn(
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {expected}(when "
-                f"accessing len(dataloader)), but {self._yielded} samples have been fetched. ",
+                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ",
                 stacklevel=2,
             )
         return data
@@ -317,12 +339,12 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if self._shared_seed is not None:
             _utils.worker.seed_pipe(loader.dataset, self._shared_seed, (1, 0))
-        self._fetcher = _utils.fetch.create_fetcher(
+        self._dataset_fetcher = _utils.fetch.create_fetcher(
             self._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
 
     def _next_data(self) -> Any:
-        return self._fetcher.fetch(next(self._indices))
+        return self._dataset_fetcher.fetch(self._next_index())
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -380,7 +402,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not any(self._streaming):
             return
         try:
-            index = next(self._indices)
+            index = self._next_index()
         except StopIteration:
             return
         worker = next(number for number in self._turns if self._streaming[number])
