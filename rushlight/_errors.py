@@ -55,8 +55,9 @@ def explain_no_graph(index: int, tensor: _C.Tensor) -> str:
             "Compute the loss from values, not from positions or decisions: softmax for argmax, say.",
         ),
         "inherited": (
-            "It was computed from a tensor created without requires_grad",
-            "Create that tensor with requires_grad=True, or call requires_grad_() on it before computing.",
+            "It was computed from a tensor that does not require grad, made",
+            "Create that tensor with requires_grad=True, or call requires_grad_() on it before computing: "
+            "a parameter may be frozen.",
         ),
         "created": (
             "It was created without requires_grad",

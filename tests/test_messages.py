@@ -177,3 +177,11 @@ def test_what_has_no_derivative_says_so(call, sentence):
 def test_numbers_that_do_not_fit(call, sentence):
     with pytest.raises(RuntimeError, match=sentence):
         call(torch.ones(3))
+
+
+def test_a_frozen_parameter_is_not_said_to_have_been_created_without_requires_grad():
+    layer = torch.nn.Linear(2, 1).requires_grad_(False)
+    with pytest.raises(RuntimeError, match="does not require grad and does not") as caught:
+        layer(torch.ones(1, 2)).sum().backward()
+    assert "computed from a tensor that does not require grad, made at" in str(caught.value)
+    assert "frozen" in str(caught.value)
