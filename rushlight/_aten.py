@@ -122,6 +122,11 @@ def _padded(mode):
 
 
 FUNCTIONS = {
+    "_safe_softmax": _safe_softmax,
+    "sym_size": lambda self, dim=None: self.size() if dim is None else self.size(dim),
+    "sym_stride": lambda self, dim=None: self.stride() if dim is None else self.stride(dim),
+    "sym_numel": lambda self: self.numel(),
+    "sym_storage_offset": lambda self: self.storage_offset(),
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
     "l1_loss": _loss("l1_loss", "reduction"),

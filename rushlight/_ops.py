@@ -269,8 +269,8 @@ def _packet(space: str, name: str) -> OpOverloadPacket | None:
 
         op = _PROFILER_OPS.get(name)
         return None if op is None else OpOverloadPacket(space, name, op, ["default", "_RecordFunction"])
-    if space == "prim" and name == "device":
-        return OpOverloadPacket(space, name, lambda tensor: tensor.device, ["default"])
+    if space == "prim" and name in ("device", "layout"):
+        return OpOverloadPacket(space, name, lambda tensor: getattr(tensor, name), ["default"])
     if space == "rushlight":
         op = getattr(_C.ops, name, None)
         return None if op is None else OpOverloadPacket(space, name, op, ["default"])

@@ -367,7 +367,6 @@ def _make_subclass(
     device_for_backend_keys=None,
 ):
     """The data of a tensor as an instance of a subclass: a leaf that knows nothing of the tensor."""
-    _refuse_attribute_dispatch(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     before = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
     try:
         plain = _C.detach(data)
@@ -375,6 +374,7 @@ def _make_subclass(
         _C.set_dispatch_mode(before[0])
         _C.set_dispatch_disabled(before[1])
     made = _C.as_subclass(plain, cls)
+    _ask_about(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return _C.requires_grad_(made, True) if require_grad else made
 
 
@@ -401,7 +401,6 @@ def _make_wrapper_subclass(
     asked = getattr(cls, "__torch_dispatch__", None)
     if getattr(asked, "__func__", None) is _disabled_torch_dispatch:
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    _refuse_attribute_dispatch(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     if layout is not None and str(layout) != "torch.strided":
         raise NotImplementedError(f"wrappers of layout {layout} are not implemented: all tensors are strided")
     dtype = dtype or _C.get_default_dtype()
@@ -410,15 +409,15 @@ def _make_wrapper_subclass(
     else:
         meta = _C.empty_strided(tuple(size), tuple(strides), dtype, "meta")
     made = _C.make_wrapper(cls, meta, device, storage_offset or 0)
+    _ask_about(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return _C.requires_grad_(made, True) if requires_grad else made
 
 
-def _refuse_attribute_dispatch(sizes, device, layout):
-    if sizes or device or layout:
-        raise NotImplementedError(
-            "sizes, strides, device and layout are attributes of every tensor here: __torch_dispatch__ is "
-            "not asked about them"
-        )
+def _ask_about(made, policy, device, layout):
+    if policy or device or layout:
+        from rushlight._asked_attributes import mark
+
+        mark(made, policy, device, layout)
 
 
 def _disabled_torch_dispatch(cls, func, types, args=(), kwargs=None):

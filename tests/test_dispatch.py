@@ -76,8 +76,6 @@ def test_a_wrapper_has_sizes_and_no_data():
             getattr(x, name)()
     with pytest.raises(TypeError, match="Tensor must define __torch_dispatch__"):
         torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))
-    with pytest.raises(NotImplementedError, match="not asked about them"):
-        torch.Tensor._make_wrapper_subclass(Pair, (2,), dispatch_device=True)
 
 
 def test_gradients_of_wrappers_are_wrappers():
@@ -300,3 +298,41 @@ def test_gradients_are_assigned_across_wrappers():
     with Seen() as mode:
         torch.ones(2).view(torch.int32)
     assert mode.calls[-1] == ("view.dtype", torch.int32)
+
+
+def test_a_class_is_asked_for_sizes_strides_device_and_layout():
+    asked = []
+
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, data, **options):
+            made = torch.Tensor._make_wrapper_subclass(cls, (1,), dtype=data.dtype, **options)
+            made.inner = data
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            asked.append(str(func))
+            return func(*(a.inner if isinstance(a, Wrapper) else a for a in args), **(kwargs or {}))
+
+    def answers(wrapper, read):
+        asked.clear()
+        return read(wrapper), list(asked)
+
+    data = torch.ones(2, 3)
+    sizes = Wrapper(data, dispatch_sizes_strides_policy="sizes")
+    assert answers(sizes, lambda w: w.shape) == ((2, 3), ["aten.sym_size.default"])
+    assert answers(sizes, lambda w: w.stride()) == ((3, 1), ["aten.sym_stride.default"])
+    assert answers(sizes, lambda w: w.numel()) == (6, ["aten.sym_numel.default"])
+    assert answers(sizes, len) == (2, ["aten.dim.default", "aten.sym_size.default"])
+    assert answers(sizes, lambda w: w.size(-1))[0] == 3
+    strides = Wrapper(data, dispatch_sizes_strides_policy="strides")
+    assert answers(strides, lambda w: w.shape) == ((1,), [])
+    assert answers(strides, lambda w: w.is_contiguous()) == (True, ["aten.is_contiguous.default"])
+    plain = Wrapper(data)
+    assert answers(plain, lambda w: (w.shape, w.stride(), w.device.type)) == (((1,), (1,), "cpu"), [])
+    device = Wrapper(data, dispatch_device=True, dispatch_layout=True)
+    assert answers(device, lambda w: w.device) == (torch.device("cpu"), ["prim.device.default"])
+    assert answers(device, lambda w: w.layout) == (torch.strided, ["prim.layout.default"])
+    with pytest.raises(ValueError, match="Unknown sizes_strides_policy: bad; expected 'strides' or 'sizes'"):
+        Wrapper(data, dispatch_sizes_strides_policy="bad")

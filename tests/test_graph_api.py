@@ -483,8 +483,9 @@ def test_a_dying_tensor_is_not_given_out_by_the_node_that_made_it():
 
 def test_what_a_composed_operation_computed_on_the_way_is_no_base():
     x = torch.ones(2, 3)
-    for y in (torch.kron(x, x), torch.rot90(x), x.t().reshape(6), x.to(torch.float64), x.bool(),
-              torch.quantile(x, 0.5, 0), torch.nn.functional.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)):  # fmt: skip
+    shuffled = torch.nn.functional.pixel_shuffle(torch.ones(1, 4, 2, 2), 2)
+    copies = (torch.kron(x, x), torch.rot90(x), x.t().reshape(6), x.double(), x.bool(), shuffled)
+    for y in (*copies, torch.quantile(x, 0.5, 0)):
         assert not y._is_view() and y._base is None
     for y in (x.reshape(6), torch.ones(6).reshape(2, 3), x.t(), x.as_strided((2,), (1,))):
         assert y._is_view() and y._base is not None

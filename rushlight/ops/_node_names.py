@@ -375,8 +375,8 @@ COMPOSED: dict[str, Any] = {
     ),
     "zero_": "ZeroBackward0",
     **dict.fromkeys(
-        ("to", "float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf", "bool", "byte", "char", "int",
-         "long", "short"),
+        ("to", "float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf", "bool", "byte", "char",
+         "int", "long", "short"),
         "ToCopyBackward0",
     ),
     "margin_ranking_loss": _unless_reduced("ClampMinBackward0"),
