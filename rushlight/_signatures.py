@@ -75,10 +75,10 @@ def _name_of(function: Any) -> tuple[str, str]:
     from rushlight.ops._public import FUNCTIONS
 
     name = function.__name__
-    if _C.Tensor.__dict__.get(name) is function:
-        return "." + name, name
     if FUNCTIONS.get(name) is function:
         return name, name
+    if _C.Tensor.__dict__.get(name) is function:
+        return "." + name, name
     for space in ("linalg", "fft", "special"):
         if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
             return f"{space}_{name}", f"{space}_{name}"
@@ -169,8 +169,8 @@ def _problem(
     if len(args) > len(positional):
         least, most = sum(not p.optional for p in positional), len(positional)
         range = f"from {least} to {most}" if least < most else f"{most}"
-        plural = "s" if most > 1 or least < most else ""
-        return f"{name}() takes {range} positional argument{plural} but {len(args)} were given"
+        plural, were = "" if range == "1" else "s", "was" if len(args) == 1 else "were"
+        return f"{name}() takes {range} positional argument{plural} but {len(args)} {were} given"
     taken = set()
     for at, p in enumerate(parameters):
         if at < len(args):

@@ -87,6 +87,16 @@ def test_numpy_names_of_arguments():
         x.sum(0, axis=1)
 
 
+def test_forms_that_a_signature_must_not_refuse():
+    x, at = rushlight.tensor([0.0, 2.0]), rushlight.tensor([0])
+    assert [t.tolist() for t in rushlight.nonzero(x, as_tuple=True)] == [[1]] == x.nonzero().tolist()
+    assert rushlight.scatter(x, 0, at, 5.0, out=rushlight.empty(2)).tolist() == [5, 2]
+    assert rushlight.cat([x, x], axis=0).tolist() == [0, 2, 0, 2]
+    assert x.sum(rushlight.tensor(0)) == 2
+    with pytest.raises(TypeError, match=r"contiguous\(\) takes 0 positional arguments but 1 was given"):
+        x.contiguous(rushlight.contiguous_format)
+
+
 def test_sizes_and_operands_by_name():
     x = rushlight.ones(2, 3)
     assert (
