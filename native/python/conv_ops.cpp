@@ -138,6 +138,11 @@ void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
     s.stride[d] = window.stride[d], s.padding[d] = window.padding[d], s.dilation[d] = window.dilation[d];
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
+  if (s.kernel[0] > 0 && s.kernel[1] > 0 && s.kernel[2] > 0) return;
+  std::string shown = dims == 3 ? ": " + sizes_between(s.kernel, 3, " x ") + " (TxHxW)"
+                                : " kernel_height: " + std::to_string(s.kernel[1]) +
+                                      " kernel_width: " + std::to_string(s.kernel[2]);
+  fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got" + shown);
 }
 
 // Images without points have no convolution, though there may be no images or no channels. torch sees lines
@@ -163,7 +168,7 @@ ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
       fail(PyExc_RuntimeError, "convolution(): sizes are too large");
     padded[d] = s.in[d] + 2 * s.padding[d];
     extent[d] = s.dilation[d] * (s.kernel[d] - 1) + 1;
-    fits &= padded[d] >= extent[d] && s.kernel[d] > 0;
+    fits &= padded[d] >= extent[d];
     s.out[d] = (padded[d] - extent[d]) / s.stride[d] + 1;
   }
   if (!fits) {

@@ -106,6 +106,10 @@ def uncast(x):
         return (x @ x).dtype, torch.is_autocast_enabled("cpu")
 """
 EXPRESSIONS = """
+F.conv1d(torch.ones(1, 3, 5), torch.ones(4, 3, 0))
+F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(4, 3, 0, 2))
+F.conv3d(torch.ones(1, 3, 5, 5, 5), torch.ones(4, 3, 0, 1, 2))
+F.conv_transpose2d(torch.ones(1, 3, 5, 5), torch.ones(3, 4, 0, 0))
 D.kl_divergence(D.Normal(0.5, 2.0), D.Beta(t([0.5, 2.0]), t([1.5, 3.0])))
 D.kl_divergence(D.Gamma(t([0.5, 2.0]), 1.0), D.ContinuousBernoulli(t([0.2, 0.5, 0.7])))
 D.Normal(0.0, 1.0).sample_n(2).shape
