@@ -122,11 +122,12 @@ void check_groups(const Tensor* weight, int64_t groups) {
 int spatial_dims(const Tensor* x, const Tensor* weight) {
   int dims = x->ndim - 2;
   if (dims < 1 || dims > 3 || weight->ndim != x->ndim) {
-    failf(PyExc_RuntimeError,
-          "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s "
-          "instead",
-          weight->ndim, weight->ndim, sizes_text(weight->sizes()).c_str(), x->ndim,
-          sizes_text(x->sizes()).c_str());
+    failf(
+        PyExc_RuntimeError,
+        "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s "
+        "instead",
+        weight->ndim, weight->ndim, sizes_text(weight->sizes()).c_str(), x->ndim,
+        sizes_text(x->sizes()).c_str());
   }
   return dims;
 }
