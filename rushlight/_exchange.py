@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._warn import warn_once
 from rushlight.ops._public import Tensor, function, method
 
 
@@ -38,7 +38,6 @@ _READ_ONLY = (
     "writable before converting it to a tensor. This type of warning will be suppressed for the rest of "
     "this program."
 )
-_warned = False
 
 
 @function
@@ -51,10 +50,8 @@ def from_numpy(ndarray):
         place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         raise TypeError(f"expected np.ndarray (got {place}{kind.__name__})")
     tensor, writable = _shared(ndarray)
-    global _warned
-    if not writable and not _warned:
-        _warned = True
-        warnings.warn(_READ_ONLY, stacklevel=3)
+    if not writable:
+        warn_once(_READ_ONLY)
     return tensor
 
 
@@ -186,17 +183,14 @@ def frombuffer(buffer, *, dtype=None, count=-1, offset=0, requires_grad=False):
             f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
             f"greater than actual buffer length ({size} bytes)"
         )
-    global _warned
-    if not writable and not _warned:
-        _warned = True
-        warnings.warn(
+    if not writable:
+        warn_once(
             _READ_ONLY.replace("NumPy array", "buffer")
             .replace("array", "buffer")
             .replace(
                 "writing to this tensor will result in undefined behavior",
                 "you can write to the underlying (supposedly non-writable) buffer using the tensor",
-            ),
-            stacklevel=3,
+            )
         )
     part = whole[offset : offset + count * item]
     result = _C.detach(part.clone() if offset % item else part)

@@ -289,6 +289,12 @@ NAMES |= {
     "_dispatch_isTensorSubclassLike": lambda tensor: _C.dispatches(tensor),
     "_get_tracing_state": lambda: None,  # no TorchScript trace is ever being taken
     "_is_tracing": lambda: False,
+    "_get_deterministic_algorithms": lambda: rushlight.are_deterministic_algorithms_enabled(),
+    "_get_deterministic_algorithms_warn_only": (
+        lambda: rushlight.is_deterministic_algorithms_warn_only_enabled()
+    ),
+    "_get_warnAlways": lambda: rushlight.is_warn_always_enabled(),
+    "_set_warnAlways": lambda on: rushlight.set_warn_always(on),
     "has_lapack": True, "has_spectral": True, "has_openmp": False, "has_mkl": False, "has_mkldnn": False,
     "_has_cuda": False, "_has_mps": False, "_has_mkldnn": False, "_has_xpu": False,
     "_cuda_getCompiledVersion": lambda: 0,

@@ -103,6 +103,13 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     from rushlight.ops import create
 
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            place = " (position 1)" if name == "mode" else ""
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not "
+                f"{type(value).__name__}"
+            )
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
     create.deterministic = bool(mode)
 
@@ -192,7 +199,9 @@ def is_warn_always_enabled() -> bool:
 
 def set_warn_always(b: bool) -> None:
     """Whether warnings that torch gives once are given always: Python's own filters decide that here."""
-    _state["warn_always"] = bool(b)
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _state["warn_always"] = b
 
 
 # ---- threads

@@ -18,7 +18,6 @@ _FACTORS: dict[str, tuple[tuple[str, ...], int]] = {
     **dict.fromkeys(("addcmul", "addcdiv"), (("value",), 2)),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), 2)),
 }
-_warned = False
 
 
 def _old_form(name: str, function: Any) -> Any:
@@ -59,13 +58,11 @@ def _number(value: Any) -> Any:
 
 
 def _warn_once(name: str, factors: tuple[str, ...]) -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        from rushlight._warn import warn
+    from rushlight._warn import warn_once
 
-        options = ", ".join(f"{factor}=number" for factor in factors)
-        warn(f"This overload of {name} is deprecated:\nConsider {name}(tensors ..., {options}) instead.")
+    options = ", ".join(f"{factor}=number" for factor in factors)
+    text = f"This overload of {name} is deprecated:\nConsider {name}(tensors ..., {options}) instead."
+    warn_once(text, about="old forms")
 
 
 for _name in _FACTORS:

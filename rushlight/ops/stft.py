@@ -4,25 +4,17 @@ again. Composed of unfold, the transforms of fft.py and unfold's adjoint, so dif
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._warn import warn
+from rushlight._warn import warn, warn_once
 from rushlight.ops import fft
 from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name
 from rushlight.ops.shape import _unfold_backward
 
 ops = _C.ops
-_warned: set[str] = set()
 
 _NO_WINDOW = (
     "A window was not provided. A rectangular window will be applied{}To suppress this warning and use a "
     "rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
 )
-
-
-def _warn_once(text):
-    """As torch's TORCH_WARN_ONCE."""
-    if text not in _warned:
-        _warned.add(text)
-        warn(text)
 
 
 def _given(value):
@@ -80,7 +72,7 @@ def stft(
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if window is None:
-        _warn_once(
+        warn_once(
             _NO_WINDOW.format(
                 ",which is known to cause spectral leakage. Other windows such as torch.hann_window or "
                 "torch.hamming_window are recommended to reduce spectral leakage."
@@ -106,7 +98,7 @@ def stft(
             )
         return_complex = True
     elif not return_complex:
-        _warn_once(
+        warn_once(
             "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
             "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
             "still call torch.view_as_real on the complex output to recover the old return format."
@@ -183,7 +175,7 @@ def istft(
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if window is None:
-        _warn_once(
+        warn_once(
             _NO_WINDOW.format(".Please provide the same window used by stft to make the inversion lossless.")
         )
     if not input.dtype.is_complex:

@@ -48,6 +48,8 @@ torch.zeros(3, out=torch.empty(7))
 REFUSALS = """
 torch.corrcoef(torch.randn(2, 2, 2))
 torch.Tensor(dtype=torch.int)
+torch.set_warn_always(3)
+torch.use_deterministic_algorithms('a')
 torch.promote_types('a', torch.int)
 torch.can_cast(1, torch.int)
 torch.where(torch.tensor([True]), 'a', 2)
@@ -180,5 +182,21 @@ def test_what_is_not_deterministic(warn_only):
             ]
         finally:
             library.use_deterministic_algorithms(False)
+
+    assert run(rushlight) == run(torch)
+
+
+def test_warnings_given_once_are_given_always_if_asked_for():
+    def run(library):
+        fixed = np.ones(2)
+        fixed.flags.writeable = False
+        library.set_warn_always(True)
+        try:
+            told = [outcome(lambda: library.from_numpy(fixed))[1:] for _ in range(2)]
+            told += [outcome(lambda: library.frombuffer(b"1234", dtype=library.uint8))[1:] for _ in range(2)]
+            spectrum = library.ones(3, 5) + 0j
+            return told + [len(outcome(lambda: library.istft(spectrum, 4, length=5))) for _ in range(2)]
+        finally:
+            library.set_warn_always(False)
 
     assert run(rushlight) == run(torch)
