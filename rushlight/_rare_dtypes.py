@@ -35,7 +35,7 @@ _ALIKE = {
 }
 
 _MOVES = _names(
-    "index cat stack block_diag roll repeat embedding circular_pad1d circular_pad2d circular_pad3d pick "
+    "index cat stack block_diag flip roll repeat embedding circular_pad1d circular_pad2d circular_pad3d pick "
     "replace select_backward slice_backward diagonal_backward"
 )
 _BITS = {*_MOVES, *_names("place mul eq ne bitwise_and bitwise_or bitwise_xor")}
@@ -134,9 +134,31 @@ for _ending, _ops in {
     _KERNELS.update({name: name + _ending for name in _names(_ops)})
 
 
+# Of a tensor without dimensions these are what it is, for any dtype.
+_TRIVIAL = _names("cummax cummin cumsum cumprod kthvalue max_dim min_dim aminmax topk mode")
+_SENTENCES = {
+    **dict.fromkeys(("fft_c2c", "fft_c2r"), "MKL FFT doesn't support tensors of type: Half"),
+    **dict.fromkeys(
+        ("random", "random_to"),
+        "check_random_bounds handles only integral, floating-point and boolean types",
+    ),
+}
+
+
 def refuse(op, dtype, args):
     """Says in torch's words that there is no such operation for the dtype."""
     name = op.__name__
+    given = [t for a in args for t in _tensors_in(a) if t.dtype == dtype]
+    if given and (all(t.numel() == 0 for t in given) or (name in _TRIVIAL and given[0].ndim == 0)):
+        result = _run(
+            op, [_each(a, lambda t: _cast(t, _WIDE[dtype]) if t.dtype == dtype else t) for a in args]
+        )
+        if not isinstance(result, tuple):
+            return _cast(result, dtype)
+        values = (
+            len(result) if name == "aminmax" or name.startswith("linalg") else 1
+        )  # the others are positions
+        return tuple(_cast(t, dtype) if i < values else t for i, t in enumerate(result))
     for like, text in _ALIKE["u" if dtype in _UNSIGNED else "c" if dtype == _C.complex32 else "f"]:
         if like == _C.float16 and dtype == _C.complex32 and not name.startswith("linalg"):
             continue
@@ -146,6 +168,8 @@ def refuse(op, dtype, args):
             words = str(error).split("\n")[0]
             if text in words or "complex" in words or "floating point" in words:
                 raise type(error)(words.replace(text, _CLASS[dtype])) from None
+    if dtype == _C.complex32 and name in _SENTENCES:
+        raise RuntimeError(_SENTENCES[name])
     kernel = _KERNELS.get(name, name + "_cpu")
     if dtype in _UNSIGNED:
         kernel = {"fmax": "maximum_cpu", "fmin": "minimum_cpu", "nansum": "sum_cpu"}.get(name, kernel)
@@ -307,6 +331,8 @@ def _float8(op, name, args, dtype, out):
         return out if out is not None else _run(_C.ops.clone, (args[0],))
     if name == "count_nonzero" and args[1] in (None, ()):
         refuse(op, dtype, args)
+    if name in ("addmm", "addbmm"):  # beta and alpha are numbers of the dtype
+        args = [*args[:3], *(_C.item(_number(a, dtype)) for a in args[3:])]
     allowed = name in _FLOATS or (not scale and (name == "abs" or accumulates or name in _PRODUCTS))
     allowed |= name == "isinf" and dtype == _C.float8_e5m2
     allowed |= name == "isfinite" and dtype in (_C.float8_e5m2, _C.float8_e8m0fnu)
@@ -315,12 +341,16 @@ def _float8(op, name, args, dtype, out):
     return refuse(op, dtype, args)
 
 
-def _dtypes_in(value):
+def _tensors_in(value):
     if isinstance(value, _C.Tensor):
-        yield value.dtype
+        yield value
     elif isinstance(value, (tuple, list)):
         for v in value:
-            yield from _dtypes_in(v)
+            yield from _tensors_in(v)
+
+
+def _dtypes_in(value):
+    return (t.dtype for t in _tensors_in(value))
 
 
 def forward(op, args, out):
@@ -334,6 +364,8 @@ def forward(op, args, out):
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):
         dtype = _common(op, args)
         args = [_each(a, lambda t: _cast(t, dtype)) for a in args]
+        if dtype not in _WIDE:
+            return _run(op, args, out)
         if dtype == _C.complex32 or (dtype not in _UNSIGNED and name != "mul"):  # numbers are rounded too
             numbers = range(op.input_count) if op.is_elementwise else ()
             args = [

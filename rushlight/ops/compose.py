@@ -471,7 +471,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
 
 def _check_sortable(input):
-    if input.is_complex():
+    if input.is_complex() or str(input.dtype).startswith("torch.float8"):
         raise NotImplementedError(f"\"unique\" not implemented for '{type_name(input.dtype)}'")
 
 
@@ -506,7 +506,7 @@ def _unique_consecutive(input, return_inverse, return_counts, dim):
         )
         starts = FUNCTIONS["cat"]([_C.full((1,), True, _C.bool, None), changed])
         first = starts.nonzero().reshape(-1)
-        kept = rows.index_select(0, first)
+        kept = rows[first]
         inverse = starts.long().cumsum(0) - 1
         ends = FUNCTIONS["cat"]([first[1:], _C.full((1,), n, _C.int64, None)])
         counts = ends - first
@@ -549,7 +549,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         order = _C.arange(0, 1, rows.size(0), _C.int64, None)
         for column in reversed(range(rows.size(1))):  # least significant column first; each sort is stable
             order = order[rows[:, column][order].argsort(stable=True)]
-        ordered = input.index_select(d, order)
+        ordered = input.movedim(d, 0)[order].movedim(0, d)
     kept, inverse, counts = _unique_consecutive(ordered, True, True, dim)
     result = (kept,)
     if return_inverse:

@@ -194,7 +194,7 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
         return g * ops.sgn(x)
     if math.isinf(ord):
         attained = ops.logical_or(ops.eq(ops.abs(x), out), ops.logical_and(ops.ne(x, x), ops.ne(out, out)))
-        return ops.where(attained, ops.sgn(x) * g / ops.sum_dim(attained, dim, True, None), 0)
+        return ops.where(attained, ops.sgn(x) * (g / ops.sum_dim(attained, dim, True, None)), 0)
     vanishing = ops.eq(out, 0)
     divisor = ops.where(vanishing, 1, out)
     if ord == 2:
