@@ -295,7 +295,7 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Scalar value = scalar_argument(args[1], "full", "fill_value", true);
     DType dtype = dtype_or(args[2], value.dtype());
     alignas(16) char element[16];
-    store_checked(value, dtype, element);
+    store_checked(value, dtype, element, numel_of(shape) == 1);
     TensorRef t;
     {
       PartTiming timing("aten::empty");

@@ -220,7 +220,34 @@ bool fits_integer(const Scalar& s, DType to) {
   return s.d > double(low) - 1 && s.d < double(high) + 1;
 }
 
-void store_checked(const Scalar& s, DType to, void* element) {
+namespace {
+
+// A number that fills many elements: within the range of a float8, or of the complex64 that loops compute in.
+void check_for_many(const Scalar& s, DType to) {
+  constexpr double highest[] = {448, 57344, 240, 57344, 0x1p127};
+  double high = to == DType::c32 ? 3.4028234663852886e38 : highest[int(to) - int(DType::f8e4m3fn)];
+  double low = to == DType::f8e8m0fnu ? 0x1p-127 : -high;
+  // Integers are not held against the smallest number, which is above 0 there.
+  if (to == DType::f8e8m0fnu && s.kind <= Scalar::integer) low = -high;
+  bool infinite_too = to == DType::c32 || to == DType::f8e5m2;
+  double parts[] = {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0};
+  bool fits = to == DType::c32 || parts[1] == 0;
+  for (int i = 0; i < (to == DType::c32 ? 2 : 1); i++) {
+    fits = fits && (std::isnan(parts[i]) || (infinite_too && std::isinf(parts[i])) ||
+                    (parts[i] >= low && parts[i] <= high));
+  }
+  if (fits) return;
+  std::string name = to == DType::c32 ? "complex<float>" : dtype_class_name(to);
+  fail(PyExc_RuntimeError, "value cannot be converted to type c10::" + name + " without overflow");
+}
+
+}  // namespace
+
+void store_checked(const Scalar& s, DType to, void* element, bool single) {
+  if (!single && (is_float8(to) || to == DType::c32)) {
+    check_for_many(s, to);
+    return s.store(to, element);
+  }
   constexpr const char* names[] = {"uint8_t",
                                    "int8_t",
                                    "int16_t",

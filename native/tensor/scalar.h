@@ -37,7 +37,9 @@ struct IntegerRange {
 };
 IntegerRange integer_range(DType t);
 // The same with torch's check: "value cannot be converted to type uint8_t without overflow".
-void store_checked(const Scalar& s, DType to, void* element);
+// How many elements are to be filled with it matters for the rare dtypes: torch checks one element (`single`)
+// as a double or complex half, many as what the loop takes.
+void store_checked(const Scalar& s, DType to, void* element, bool single = true);
 
 DType default_dtype();
 void set_default_dtype(DType dtype);
