@@ -329,7 +329,14 @@ op(
     "grid_sampler",
     [call(IMAGE, POINTS, 0, 0, False)],
     **GRID,
-    covers=("pick_weighted", "spread_weighted", "pick_products"),
+    covers=(
+        "pick_weighted",
+        "spread_weighted",
+        "pick_products",
+        "grid_terms",
+        "grid_gradient",
+        "grid_slopes",
+    ),
 )
 op("grid_sampler_2d", [call(IMAGE, POINTS, 2, 1, False)], **GRID)
 op("grid_sampler_3d", [call(VOLUME, POINTS_3D, 0, 2, True)], **GRID)

@@ -109,6 +109,7 @@ plain(
         call(index(shape=(2, 0)), x(6, 3), mode="sum"),
         call(_FLAT, x(6, 3, distinct=True), _STARTS, padding_idx=2, mode="max"),
     ],
+    covers=("bag_sum",),
     dtypes="f",
     grad="f",
     same_strides=False,

@@ -150,7 +150,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
             if input.shape[d] == 0:
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     words = _C.detach(input).to(_C.float64 if input.dtype.is_floating_point else _C.int64)
-    words = words.contiguous().view(_C.int64)
+    words = words.contiguous().resolve_neg().view(_C.int64)
     if input.ndim:
         rest = [d for d in range(input.ndim) if d not in over]
         shape = (
