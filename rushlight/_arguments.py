@@ -1,9 +1,10 @@
 """Wording what is wrong with the arguments of a public function, once the call has failed.
 
-A public function does not check the types of its arguments: what it calls does, and complains in its own
-terms (a primitive's parameter names, a missing attribute). `reword` is asked after such a failure; it finds
-which of the caller's arguments is meant and says so as torch does, by the name and position it has in the
-call. It costs nothing while calls succeed.
+What torch parses natively is refused beforehand (_signatures.py). Other public functions do not check the
+types of their arguments: what they call does, and complains in its own terms (a primitive's parameter
+names, a missing attribute). `reword` is asked after such a failure; it finds which of the caller's arguments
+is meant and says so as torch does, by the name and position it has in the call. It costs nothing while calls
+succeed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ _KIND = re.compile(
     r"(Tensor|int|Number|float|bool|tuple of ints), "
     r"(?:not (\w+)|but found element of type (\w+) at pos (\d+))"
 )
-_SWITCH = re.compile(r"argument '(\w+)' must be bool, not [\w.]+")
 _NOT_INT = re.compile(r"'(\w+)' object cannot be interpreted as an integer")
 _NOT_NUMBER = re.compile(r"must be real number, not (\w+)")
 _NOT_COMPARED = re.compile(r"'[<>]=?' not supported between instances of '(\w+)' and '(\w+)'")
@@ -38,13 +38,6 @@ _OTHER_NAMES = {("copy_", "src"): "other", ("one_hot", "tensor"): "input", ("ara
 
 def _number(kind: str) -> set[str]:
     return {"int", "float", "bool", "complex"} if kind == "number" else {kind}
-
-
-def _type_name(value: Any) -> str:
-    """As C code sees it: with the module if the type was made there."""
-    kind = type(value)
-    made_in_c = not kind.__flags__ & 1 << 9 and kind.__module__ != "builtins"
-    return f"{kind.__module__}.{kind.__name__}" if made_in_c and kind is not _C.Tensor else kind.__name__
 
 
 def _full_name(function: Any) -> str:
@@ -116,11 +109,6 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
     text = str(error)
     if "(position " in text:
         return None
-    if (match := _SWITCH.fullmatch(text)) and (switch := match.group(1)) in dict(given):
-        if name == "sort":
-            return unfit()
-        shown, value = _OTHER_NAMES.get((name, switch), switch), dict(given)[switch]
-        return f"{name}(): argument '{shown}'{place(switch, value)} must be bool, not {_type_name(value)}"
     if match := _TOO_MANY.fullmatch(text):
         alone = is_method and code.co_argcount == 1
         return f"TensorBase.{name}() takes no arguments ({int(match.group(1)) - 1} given)" if alone else None

@@ -361,7 +361,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     >>> rushlight.take_along_dim(rushlight.tensor([[3, 1]]), rushlight.tensor([[1, 0]]), 1)
     tensor([[1, 3]])
     """
-    if indices.dtype != _C.int64:
+    if indices.dtype != _C.int64 and (dim is not None or indices.dtype != _C.int32):
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
         )
