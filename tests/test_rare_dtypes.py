@@ -72,6 +72,8 @@ def test_unsigned_integers_wrap_and_keep_their_highest_bit():
         assert torch.full((), info.max, dtype=dtype).item() == info.max
         drawn = torch.randint(3, 9, (50,), dtype=dtype)
         assert drawn.dtype == dtype and all(3 <= n < 9 for n in drawn.tolist())
+    assert torch.tensor([2**64, 0], dtype=torch.bool).tolist() == [True, False]
+    assert torch.tensor([2**64], dtype=torch.float64).item() == 2.0**64
     with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
         torch.tensor([-1], dtype=torch.uint64)
     with pytest.raises(RuntimeError, match="value cannot be converted to type uint16 without overflow"):

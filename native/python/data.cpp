@@ -103,7 +103,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
 }
 
 void store_element(PyObject* o, DType dtype, char* to) {
-  check_range(o);
+  if (is_integral(dtype) && dtype != DType::u64) check_range(o);
   if (PyFloat_CheckExact(o)) {
     double d = PyFloat_AS_DOUBLE(o);
     if (dtype == DType::f32) {
@@ -129,6 +129,9 @@ void store_element(PyObject* o, DType dtype, char* to) {
     wide_scalar_from_python(o, s);
     if (s.kind == Scalar::integer && !s.is_unsigned && s.i < 0)
       fail(PyExc_OverflowError, "can't convert negative int to unsigned");
+  } else if (dtype == DType::b1 && PyLong_CheckExact(o)) {
+    s.kind = Scalar::boolean;
+    s.i = PyObject_IsTrue(o);
   } else if (is_differentiable(dtype) && PyLong_CheckExact(o)) {
     s.kind = Scalar::floating;
     s.d = PyLong_AsDouble(o);
