@@ -304,7 +304,7 @@ COMPOSED: dict[str, Any] = {
     "kron": "UnsafeViewBackward0",
     "ldexp": "LdexpBackward0",
     "ldexp_": "LdexpBackward0",
-    "logaddexp": _saving("LogaddexpBackward0", "self other", "self other"),
+    "logaddexp": "LogaddexpBackward0",
     "logit": _keeping("LogitBackward0", "eps", eps=None),
     "logit_": _keeping("LogitBackward0", "eps", eps=None),
     "logsumexp": _logsumexp,
