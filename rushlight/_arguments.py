@@ -58,6 +58,8 @@ def _full_name(function: Any) -> str:
 
 def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> str | None:
     """The sentence for a TypeError in place of `error`, or None to leave it."""
+    if hasattr(error, "worded"):
+        return None
     wrapped = function.__wrapped__
     code = getattr(wrapped, "__code__", None)
     if code is None or function.__name__ in ("tensor", "as_tensor", "asarray"):

@@ -34,6 +34,13 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
 _table: dict[str, str] = {}
 
 
+def _refusal(sentence: str) -> TypeError:
+    """An error that is worded: `reword` of _arguments.py leaves it as it is."""
+    error: Any = TypeError(sentence)
+    error.worded = True
+    return error
+
+
 class _Parameter(NamedTuple):
     kind: str
     takes_one: bool
@@ -115,16 +122,16 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
             if args:
-                raise TypeError(
+                raise _refusal(
                     f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a "
                     f"'{type_name(args[0])}' object"
                 )
-            raise TypeError(f"unbound method TensorBase.{name}() needs an argument")
+            raise _refusal(f"unbound method TensorBase.{name}() needs an argument")
         args = args[1:]
         if texts == "" and (args or kwargs):
             if kwargs:
-                raise TypeError(f"TensorBase.{name}() takes no keyword arguments")
-            raise TypeError(f"TensorBase.{name}() takes no arguments ({len(args)} given)")
+                raise _refusal(f"TensorBase.{name}() takes no keyword arguments")
+            raise _refusal(f"TensorBase.{name}() takes no arguments ({len(args)} given)")
     old_form = getattr(function, "old_form", None)
     if old_form is not None and len(args) + takes_self > function.__wrapped__.__code__.co_argcount:
         return
@@ -138,12 +145,12 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         problems.append((required <= len(args) + len(kwargs) <= len(parameters), problem))
     likely = problems if len(problems) == 1 else [one for one in problems if one[0]]
     if len(likely) == 1:
-        raise TypeError(likely[0][1])
+        raise _refusal(likely[0][1])
     shown = [type_name(value) for value in args]
     shown += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
     listed = ", ".join(shown) + (", " if kwargs and not args else "")
     expected = "\n".join(f" * ({_shown(text)})" for text in texts.split("|"))
-    raise TypeError(
+    raise _refusal(
         f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
         f"{expected}"
     )
@@ -200,7 +207,7 @@ def _problem(
         elif p.kind == "L":
             for i, one in enumerate(value):
                 if not isinstance(one, _C.Tensor) and one is not None:
-                    raise TypeError(
+                    raise _refusal(
                         f"expected Tensor as element {i} in argument {at}, but got {type_name(one)}"
                     )
     for known in kwargs:
@@ -220,7 +227,7 @@ def _check_elements(name: str, p: _Parameter, value: Any) -> None:
             continue
         wrong = "Overflow when unpacking long long" if _is_int(one) else ""
         wrong = wrong or f"type must be tuple of ints,but got {type_name(one)}"
-        raise TypeError(
+        raise _refusal(
             f"{name}(): argument '{p.shown}' failed to unpack the object at pos {i + 1} with error \"{wrong}"
             + ('"' if not wrong.startswith("Overflow") else '\n"')
         )
