@@ -284,6 +284,13 @@ def undifferentiable(name: str, result: Tensor, *inputs: Tensor | None, node: st
     return without_derivative(name, result, *inputs, node=node)
 
 
+def refuse_complex(value: Any, *tensors: Tensor) -> None:
+    """Refuses a complex number as a factor in an operation on real tensors, which would drop half of it."""
+    if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in tensors):
+        kind = C_NAMES[tensors[0].dtype]
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+
+
 def needs_values(name: str, *tensors: Tensor) -> None:
     """Refuses tensors without data for an operation whose result has no shape without them."""
     if any(x.is_meta for x in tensors):

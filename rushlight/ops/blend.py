@@ -12,6 +12,7 @@ from rushlight.ops._public import (
     invalid_combination,
     method,
     public,
+    refuse_complex,
     type_name,
     write_out,
 )
@@ -36,6 +37,7 @@ def lerp(input, end, weight, *, out=None):
 def _check_lerp(input, end, weight):
     check_tensor(input, "lerp", "input", 1)
     check_tensor(end, "lerp", "end", 2)
+    refuse_complex(weight, input)
     if end.dtype == input.dtype and (not isinstance(weight, Tensor) or weight.dtype == input.dtype):
         return
     for name, other in (("end", end), ("weight", weight)):
@@ -62,6 +64,7 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     check_tensor(input, "addcmul", "input", 1)
     check_tensor(tensor1, "addcmul", "tensor1", 2)
     check_tensor(tensor2, "addcmul", "tensor2", 3)
+    refuse_complex(value, input, tensor1, tensor2)
     result = ops.addcmul(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
 
@@ -71,6 +74,7 @@ def addcmul_(self, tensor1, tensor2, *, value=1):
     """In-place version of addcmul."""
     check_tensor(tensor1, "addcmul_", "tensor1", 1)
     check_tensor(tensor2, "addcmul_", "tensor2", 2)
+    refuse_complex(value, self, tensor1, tensor2)
     return _C.in_place(ops.addcmul, self, tensor1, tensor2, value)
 
 
@@ -85,6 +89,7 @@ def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
     check_tensor(tensor1, "addcdiv", "tensor1", 2)
     check_tensor(tensor2, "addcdiv", "tensor2", 3)
     _check_integer_addcdiv(tensor1, tensor2)
+    refuse_complex(value, input, tensor1, tensor2)
     result = ops.addcdiv(input, tensor1, tensor2, value)
     return result if out is None else write_out(out, result)
 
@@ -110,6 +115,7 @@ def addcdiv_(self, tensor1, tensor2, *, value=1):
     check_tensor(tensor1, "addcdiv_", "tensor1", 1)
     check_tensor(tensor2, "addcdiv_", "tensor2", 2)
     _check_integer_addcdiv(tensor1, tensor2)
+    refuse_complex(value, self, tensor1, tensor2)
     return _C.in_place(ops.addcdiv, self, tensor1, tensor2, value)
 
 

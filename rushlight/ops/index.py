@@ -18,6 +18,7 @@ from rushlight.ops._public import (
     method,
     needs_values,
     public,
+    refuse_complex,
     type_name,
     undifferentiable,
     wrap_dim,
@@ -425,6 +426,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     >>> rushlight.zeros(3).index_add(0, rushlight.tensor([0, 0]), rushlight.ones(2))
     tensor([2., 0., 0.])
     """
+    refuse_complex(alpha, input)
     result = ops.index_add(input, index, source, dim, alpha)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
@@ -432,6 +434,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
 @method
 def index_add_(self, dim, index, source, *, alpha=1):
     """In-place version of :meth:`index_add`."""
+    refuse_complex(alpha, self)
     return write_in_place(ops.index_add, self, index, source, dim, alpha)
 
 

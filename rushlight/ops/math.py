@@ -713,6 +713,9 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     >>> rushlight.nan_to_num(rushlight.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
+    for name, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if isinstance(value, complex):
+            raise TypeError(f"nan_to_num(): argument '{name}' must be float, not complex")
     result = _nan_to_num(input, nan, posinf, neginf)
     return (
         result

@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
-from rushlight.ops._public import type_name, write_out
+from rushlight.ops._public import refuse_complex, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -138,6 +138,7 @@ def elu(input, alpha=1.0, inplace=False):
     tensor([-0.6321,  1.0000])
     """
     require_tensor("elu", input)
+    refuse_complex(alpha, input)
     return _elu(input, alpha, 1, 1, inplace)
 
 
@@ -174,6 +175,7 @@ def celu(input, alpha=1.0, inplace=False):
     tensor([-0.7869,  1.0000])
     """
     require_tensor("celu", input)
+    refuse_complex(alpha, input)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _elu(input, alpha, 1, 1 / alpha, inplace)
@@ -194,6 +196,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     tensor([-0.1000,  1.0000])
     """
     require_tensor("leaky_relu", input)
+    refuse_complex(negative_slope, input)
     if inplace:
         result = _in_place(ops.leaky_relu, input, negative_slope)
         return _without_backward(result, "leakyReLu") if negative_slope < 0 else result
@@ -319,6 +322,7 @@ def softplus(input, beta=1.0, threshold=20.0, *, out=None):
     tensor([ 0.6931, 30.0000])
     """
     require_tensor("softplus", input)
+    refuse_complex(beta, input)
     result = ops.softplus(input, beta, threshold)
     return result if out is None else write_out(out, result)
 
