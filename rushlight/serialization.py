@@ -89,6 +89,11 @@ for _class in (SourceChangeWarning, StorageType):
     _class.__module__ = __name__
 
 
+# For annotations; libraries import them.
+FILE_LIKE = FileLike = Any  # a path or a file object
+MAP_LOCATION = Any  # None, a device, a dict of devices, or a function of (storage, location)
+
+
 def __getattr__(name: str) -> Any:
     if name in _serialization_names.FURTHER:
         return getattr(_serialization_names, name)

@@ -136,3 +136,9 @@ def test_a_fake_for_an_operation_of_a_compiled_library_that_is_left_out():
         return boxes
 
     assert fake(1) == 1 and not hasattr(torch.ops.tests_compiled, "nms")
+
+
+def test_names_that_libraries_import_from_serialization():
+    from rushlight.serialization import FILE_LIKE, MAP_LOCATION, FileLike  # pyro, torchsnapshot
+
+    assert FILE_LIKE is FileLike is MAP_LOCATION
