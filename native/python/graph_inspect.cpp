@@ -231,6 +231,8 @@ void hide_inner_view(PyObject* result) {
   if (!is_tensor(result)) return;
   Tensor* t = as_tensor(result);
   // What the operation was called with is still referred to by its caller.
+  // A result of a user's class is a view of a plain one that nobody has.
+  if (!is_plain_tensor(result)) return;
   if (t->base() && Py_REFCNT(t->base()->object()) == 1) t->extra->differentiable_view = false;
 }
 

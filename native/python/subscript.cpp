@@ -317,6 +317,13 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     if (same_sizes(as_tensor(value), walker.view.get())) from = share(as_tensor(value));
     static Primitive& copy = primitive("copy");
     check_expands(from.get(), walker.view.get());
+    if (from->storage == walker.view->storage && !same_sizes(from.get(), walker.view.get())) {
+      // A part of what is written, broadcast: once expanded it may overlap, as in torch.
+      static Primitive& expand = primitive("expand");
+      Ref<PyObject> sizes = checked(size_object(walker.view->sizes()));
+      PyObject* expand_args[] = {from->object(), sizes.get()};
+      from = TensorRef(as_tensor(call(expand, expand_args)));
+    }
     PyObject* args[] = {walker.view->object(), from->object()};
     Py_DECREF(call_in_place(copy, args));
   } else {

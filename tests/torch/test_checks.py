@@ -341,6 +341,25 @@ def cases(torch):
         views = (x.reshape(-1), x.flatten())
         return [(y._is_view(), y._base is None) for y in (*copies, *views)]
 
+    @case("a row written over all rows")
+    def _():
+        x = torch.arange(4.0).reshape(2, 2)
+        x[...] = x[1]
+        y = torch.arange(4.0, requires_grad=True)
+        z = (y * 2).reshape(2, 2)
+        z[:] = z[0]
+        z.sum().backward()
+        return x, z, y.grad, err(x.copy_, x[0])
+
+    @case("results of a class are views")
+    def _():
+        class Own(torch.Tensor):
+            pass
+
+        leaves = torch.ones(2, requires_grad=True).as_subclass(Own), torch.ones(2).as_subclass(Own)
+        results = [y for x in leaves for y in (x / 2, x.softmax(0), x.sum(), nn.functional.gelu(x))]
+        return [(type(y).__name__, y._is_view(), y.grad_fn and y.grad_fn.name()) for y in results]
+
     @case("writing into a number by index")
     def _():
         z = torch.tensor(1.0)
