@@ -7,6 +7,7 @@ Derivatives first: what was put together is taken apart again.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from rushlight import _C
 from rushlight._warn import warn_once
@@ -242,12 +243,22 @@ def broadcast_tensors(*tensors):
     """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tensors[0]
+    _check_tensors(tensors)
     shape = ()
-    for i, t in enumerate(tensors):
-        if not isinstance(t, _C.Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
+    for t in tensors:
         shape = _common_shape(shape, t.shape)
     return tuple(ops.expand(t, shape) for t in tensors)
+
+
+def _check_tensors(tensors):
+    """Refuses what is no tensor among several, as torch does where it takes a list of them."""
+    for i, t in enumerate(tensors):
+        if not isinstance(t, _C.Tensor):
+            error: Any = TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}"
+            )
+            error.worded = True
+            raise error
 
 
 def _common_shape(a, b):
@@ -310,6 +321,7 @@ def meshgrid(*tensors, indexing=None):
         tensors = tuple(tensors[0])
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
+    _check_tensors(tensors)
     if not isinstance(indexing, (str, type(None))):
         raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type(indexing).__name__}")
     if indexing not in (None, "ij", "xy"):
@@ -353,6 +365,7 @@ def cartesian_prod(*tensors):
     >>> rushlight.cartesian_prod(rushlight.tensor([1, 2]), rushlight.tensor([3, 4])).tolist()
     [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
+    _check_tensors(tensors)
     for t in tensors:
         _vector(t)
     if len(tensors) == 1:

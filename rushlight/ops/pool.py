@@ -340,6 +340,8 @@ def avg_pool3d(
 def sizes_like(output_size, input, dims):
     """output_size for each dimension, None meaning that of the input."""
     if not isinstance(output_size, (tuple, list)):
+        if dims > 1 and not isinstance(output_size, int):
+            len(output_size)  # the TypeError that torch gives
         return (output_size,) * dims
     if dims > 1 and input.ndim <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
