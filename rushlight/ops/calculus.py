@@ -42,6 +42,8 @@ def _halved(result):
 
 
 def _only_one(name, x, dx):
+    if isinstance(dx, complex):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     if x is not None and dx is not None:
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, "
