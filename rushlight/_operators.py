@@ -56,7 +56,7 @@ class Operator:
     def forget(self) -> None:
         """Takes it away again."""
         OPERATORS.pop(self.key, None)
-        packet = self.handle._overloadpacket
+        packet: Any = self.handle._overloadpacket
         packet.operators.pop(self.handle._overloadname, None)
         if self.handle._overloadname in packet._overload_names:
             packet._overload_names.remove(self.handle._overloadname)
@@ -217,7 +217,8 @@ class _Overload(OpOverload):
 
     @property
     def _operator(self) -> Operator:
-        return self._overloadpacket.operators[self._overloadname]
+        packet: Any = self._overloadpacket
+        return packet.operators[self._overloadname]
 
     @property
     def _schema(self) -> FunctionSchema:

@@ -482,13 +482,13 @@ def infer_schema(
     return f"{op_name or ''}({', '.join(words)}) -> {returned}"
 
 
-def _return_word(annotation: Any, refuse: Callable) -> str:
+def _return_word(annotation: Any, refuse: Callable[[str], typing.NoReturn]) -> str:
     if annotation in (None, type(None)):
         return "()"
     if typing.get_origin(annotation) is tuple:
         return f"({', '.join(_return_word(each, refuse) for each in typing.get_args(annotation))})"
     word = _word(annotation)
-    if word not in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"):
+    if word is None or word not in ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar"):
         refuse(
             f"Return has unsupported type {annotation}. The valid types are: Tensor, Tensor[], SymInt, "
             "float, bool, Scalar."

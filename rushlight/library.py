@@ -7,6 +7,7 @@ what runs on the meta device. How a call goes is in rushlight/_operators.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -473,11 +474,15 @@ def opcheck(
         )
     if isinstance(op, OpOverloadPacket):
         op = op.default
-    found, results = _operator(op), {}
+    found = _operator(op)
+    results: dict[str, Any] = {}
     for name in chosen:
-        checks = {"test_schema": _check_schema, "test_autograd_registration": _check_autograd_registration,
-                  "test_faketensor": _check_fake}  # fmt: skip
-        check = checks.get(name, lambda *given: _check_twice(*given, atol, rtol))
+        checks: dict[str, Callable] = {
+            "test_schema": _check_schema,
+            "test_autograd_registration": _check_autograd_registration,
+            "test_faketensor": _check_fake,
+        }
+        check = checks.get(name, functools.partial(_check_twice, atol=atol, rtol=rtol))
         try:
             check(found, args, kwargs or {})
         except Exception as error:
