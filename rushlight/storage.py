@@ -522,7 +522,8 @@ class TypedStorage:
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of this type, or this storage with another dtype."""
         if dtype is None:
-            return f"torch.{STORAGE_NAMES[self.dtype]}"
+            name = STORAGE_NAMES.get(self.dtype)
+            return f"torch.{name}" if name else "torch.storage.TypedStorage"
         if isinstance(dtype, str):
             dtype = getattr(rushlight, dtype.removeprefix("torch."))
         wanted = dtype if isinstance(dtype, _C.dtype) else dtype.dtype

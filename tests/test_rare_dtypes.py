@@ -134,6 +134,9 @@ def test_moving_saving_and_showing(dtype):
     assert x.tolist() == [[v.item() for v in row] for row in x]
     assert repr(x).endswith(f"dtype={dtype})") and x.untyped_storage().nbytes() == 6 * dtype.itemsize
     assert torch.empty(2, dtype=dtype, device="meta").to(dtype).dtype == dtype
+    assert x.storage_type() is None
+    with pytest.raises(TypeError):
+        torch.set_default_dtype(dtype)
 
 
 def test_complex_halves():

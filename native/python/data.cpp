@@ -454,6 +454,7 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
     if (!is_floating(t)) {
       failf(PyExc_TypeError, "only floating-point types are supported as the default type");
     }
+    if (is_rare(t)) failf(PyExc_TypeError, "couldn't find storage object %sStorage", dtype_class_name(t));
     set_default_dtype(t);
     Py_RETURN_NONE;
   });

@@ -86,7 +86,7 @@ def storage_type(self):
     """
     from rushlight.storage import LEGACY, STORAGE_NAMES
 
-    return LEGACY[STORAGE_NAMES[self.dtype]]
+    return LEGACY.get(STORAGE_NAMES.get(self.dtype))
 
 
 @function

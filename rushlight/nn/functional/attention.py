@@ -8,26 +8,11 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
 from rushlight.nn.functional.linear import linear
-from rushlight.ops._public import type_name
-
-_C_NAMES = {
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "int64": "long int",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
+from rushlight.ops._public import C_NAMES, type_name
 
 
 def _c_name(tensor):
-    return _C_NAMES[str(tensor.dtype).removeprefix("torch.")]
+    return C_NAMES[tensor.dtype]
 
 
 def _check_attention(query, key, value, attn_mask):
