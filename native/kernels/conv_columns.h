@@ -26,22 +26,30 @@ struct Inside {
 // every segment: output positions [begin, end) of one output row, those of `inside` being within the image.
 template <class F>
 inline void for_segments(const ConvShape& s, int64_t channels, int64_t p0, int64_t p1, F&& body) {
+  if (p0 >= p1) return;
   int64_t width = s.out[2], height = s.out[1], row = 0;
+  // Divisions are as dear as a short segment: none of them inside.
+  int64_t first_line = p0 / width, first_od = first_line / height;
   for (int64_t c = 0; c < channels; c++)
     for (int64_t kd = 0; kd < s.kernel[0]; kd++)
       for (int64_t kh = 0; kh < s.kernel[1]; kh++)
         for (int64_t kw = 0; kw < s.kernel[2]; kw++, row++) {
           int64_t shift = kw * s.dilation[2] - s.padding[2];
+          Inside of_row(0, width, s.stride[2], shift, s.in[2]);
+          int64_t od = first_od, oh = first_line - od * height, begin = p0 - first_line * width;
           for (int64_t p = p0; p < p1;) {
-            int64_t line = p / width, begin = p - line * width, end = std::min(width, begin + (p1 - p));
-            int64_t od = line / height, oh = line - od * height;
+            int64_t end = std::min(width, begin + (p1 - p));
             int64_t z = od * s.stride[0] - s.padding[0] + kd * s.dilation[0];
             int64_t y = oh * s.stride[1] - s.padding[1] + kh * s.dilation[1];
             bool outside = z < 0 || z >= s.in[0] || y < 0 || y >= s.in[1];
-            Inside inside(begin, outside ? begin : end, s.stride[2], shift, s.in[2]);
+            Inside inside = of_row;
+            inside.first = std::clamp(inside.first, begin, end);
+            inside.last = outside ? inside.first : std::clamp(inside.last, inside.first, end);
             int64_t pixel = ((c * s.in[0] + z) * s.in[1] + y) * s.in[2] + shift;
             body(row, p - p0, pixel, inside, begin, end);
             p += end - begin;
+            begin = 0;
+            if (++oh == height) oh = 0, od++;
           }
         }
 }
