@@ -150,7 +150,7 @@ def test_exponentials_of_all_sizes(dtype, size):
     assert close(torch.matrix_exp(torch.diag(d)).diagonal(), d.exp(), tolerance)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 30, 97, 128, 1009])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 30, 97, 128, 256, 512, 1009, 2048])
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_transforms_of_any_length(n, dtype):
     x = random(3, n, dtype=dtype)

@@ -13,6 +13,8 @@
 #define POCKETFFT_CACHE_SIZE 16  // plans of recent lengths are kept
 #include "../../third_party/pocketfft/pocketfft_hdronly.h"
 
+#include "fft_powers.h"
+
 namespace rl {
 inline namespace RL_ISA {
 namespace {
@@ -28,6 +30,10 @@ pocketfft::stride_t strides_of(const Span& span) {
 template <class R>
 void transform(Transform kind, const Span& to, const Span& from, size_t axis, bool forward, R scale) {
   using C = std::complex<R>;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<R, float>)
+    if (powers::transform_lines<R>(kind, to, from, int(axis), forward, scale)) return;
+#endif
   pocketfft::stride_t in = strides_of(from), out = strides_of(to);
   if (kind == Transform::complex) {
     pocketfft::c2c(shape_of(from), in, out, {axis}, forward, static_cast<const C*>(from.data),
