@@ -467,6 +467,8 @@ def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
     if args and isinstance(args[0], Tensor):
         other = args.pop(0)
         dtype, device = other.dtype, other.device
+    elif args and isinstance(args[0], (bool, float, complex)):  # a number is a tensor of its own dtype
+        dtype = {bool: _C.bool, float: _C.float64}.get(type(args.pop(0)), _C.complex128)
     else:
         if args and (
             isinstance(args[0], (str, _C.device))
@@ -479,6 +481,18 @@ def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
             dtype = args.pop(0)
         elif args and args[0] is None:
             args.pop(0)
+    if args and (len(args) == len(given) or not all(isinstance(one, bool) for one in args)):
+        from rushlight._signatures import type_name
+
+        shown = ", ".join(
+            [*map(type_name, given), *(f"{name}={type_name(value)}" for name, value in kwargs.items())]
+        )
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
+            " * (torch.device device, torch.dtype dtype, bool non_blocking, bool copy, *, memory_format)\n"
+            " * (torch.dtype dtype, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
+            " * (Tensor tensor, bool non_blocking, bool copy, *, torch.memory_format memory_format)"
+        )
     non_blocking = args.pop(0) if args else False  # noqa: F841  (accepted: copies here are never asynchronous)
     copy = args.pop(0) if args else False
     if args:

@@ -93,6 +93,11 @@ def test_forms_that_a_signature_must_not_refuse():
     assert rushlight.scatter(x, 0, at, 5.0, out=rushlight.empty(2)).tolist() == [5, 2]
     assert rushlight.cat([x, x], axis=0).tolist() == [0, 2, 0, 2]
     assert x.sum(rushlight.tensor(0)) == 2
+    assert x.to(1.5).dtype == rushlight.float64 and x.to(None, rushlight.int64).dtype == rushlight.int64
+    with pytest.raises(
+        TypeError, match=r"to\(\) received an invalid combination of arguments - got \(slice\)"
+    ):
+        x.to(slice(1))
     with pytest.raises(TypeError, match=r"contiguous\(\) takes 0 positional arguments but 1 was given"):
         x.contiguous(rushlight.contiguous_format)
 
