@@ -80,10 +80,6 @@ struct Padded {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx2,fma")
 
-__mmask16 first_lanes(int64_t n) {
-  return n >= 16 ? __mmask16(0xffff) : n <= 0 ? __mmask16(0) : __mmask16((1u << n) - 1);
-}
-
 // How to read 16 pixels that do not all lie side by side: runs of neighbours, or a gather where they are
 // many.
 struct Lanes {

@@ -16,10 +16,6 @@ namespace {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx2,fma")
 
-__mmask16 first_lanes(int64_t n) {
-  return n >= 16 ? __mmask16(0xffff) : n <= 0 ? __mmask16(0) : __mmask16((1u << n) - 1);
-}
-
 template <int ROWS>
 void tile(int64_t terms, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, int64_t columns,
           const float* bias, bool first) {

@@ -9,6 +9,11 @@ namespace rl {
 constexpr int64_t TILE_WIDTH = 32;  // columns of a tile: two vectors
 constexpr int64_t TILE_ROWS = 14;   // rows of a tile at most: 28 of the 32 registers
 
+// A mask of the first n of 16 lanes.
+inline uint16_t first_lanes(int64_t n) {
+  return n >= 16 ? uint16_t(0xffff) : n <= 0 ? uint16_t(0) : uint16_t((1u << n) - 1);
+}
+
 // How many of `rows` rows each tile takes: of the large tiles the one that leaves the fewest empty at the end.
 inline int64_t rows_of_tile(int64_t rows) {
   int64_t best = std::min(rows, TILE_ROWS), least = INT64_MAX;

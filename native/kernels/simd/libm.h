@@ -25,7 +25,6 @@ RL_LIBM_F64(cosh)
 RL_LIBM_F64(asinh)
 RL_LIBM_F64(acosh)
 RL_LIBM_F64(atanh)
-RL_LIBM_F32(erfc)
 RL_LIBM_F64(erfc)
 
 // lgamma_r, because lgamma writes a global variable.
