@@ -103,7 +103,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     from rushlight.ops import create
 
-    for name, value in (("mode", mode), ("warn_only", warn_only)):
+    given: dict[str, Any] = {"mode": mode, "warn_only": warn_only}
+    for name, value in given.items():
         if not isinstance(value, bool):
             place = " (position 1)" if name == "mode" else ""
             raise TypeError(

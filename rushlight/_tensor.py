@@ -759,4 +759,4 @@ def _reduce_function(function: Any) -> Any:
     return function.__reduce__()
 
 
-copyreg.pickle(_C.Function, _reduce_function)  # type: ignore[arg-type]
+copyreg.pickle(_C.Function, _reduce_function)

@@ -161,7 +161,8 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
         geometry = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
         marks = {name: True for name in ("conj", "neg") if getattr(tensor, f"is_{name}")()}
         marked = (marks,) if marks else ()
-        data, hooks = data_of(tensor), OrderedDict()
+        data = data_of(tensor)
+        hooks: OrderedDict = OrderedDict()
         if tensor.dtype in STORAGE_NAMES:
             call = _rebuild_tensor_v2, (data, *geometry, grad, hooks, *marked)
         else:

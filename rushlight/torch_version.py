@@ -36,7 +36,7 @@ class TorchVersion(str):
 
 for _name in ("__gt__", "__lt__", "__eq__", "__ge__", "__le__"):
     setattr(TorchVersion, _name, lambda self, other, name=_name: self._cmp_wrapper(other, name))
-TorchVersion.__hash__ = str.__hash__  # type: ignore[method-assign]
+TorchVersion.__hash__ = str.__hash__
 
 
 def __getattr__(name: str) -> TorchVersion:

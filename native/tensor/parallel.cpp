@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -64,13 +66,21 @@ struct Pool {
     for (int64_t part; (part = next.fetch_add(1)) < parts;) (*job)(part);
   }
 
-  void run(int threads, int64_t n_parts, const std::function<void(int64_t)>& f) {
-    {
-      std::unique_lock lock(mutex);
-      while (int(workers.size()) < threads - 1) {
+  // Where the system gives no more threads, those that are there do the work.
+  void hire(int wanted) {
+    try {
+      while (int(workers.size()) < wanted) {
         workers.emplace_back([this] { work(); });
         workers.back().detach();
       }
+    } catch (const std::system_error&) {
+    }
+  }
+
+  void run(int threads, int64_t n_parts, const std::function<void(int64_t)>& f) {
+    {
+      std::unique_lock lock(mutex);
+      hire(threads - 1);
       job = &f;
       parts = n_parts;
       next = 0;
@@ -122,15 +132,24 @@ void parallel_run(int64_t n, int64_t grain, const std::function<void(int64_t, in
   int64_t size = (n + parts - 1) / parts;
   if (size >= ALIGNED) size = (size + 15) / 16 * 16;  // ranges start on whole vectors and cache lines
   parts = (n + size - 1) / size;
+  std::exception_ptr
+      error;  // of the first part that failed, for want of memory say; raised when all have ended
+  std::mutex error_use;
   inside = true;
   pool->run(threads, parts, [&](int64_t part) {
     bool was_inside = inside;
     inside = true;
-    f(part * size, std::min(n, (part + 1) * size));
+    try {
+      f(part * size, std::min(n, (part + 1) * size));
+    } catch (...) {
+      std::lock_guard lock(error_use);
+      if (!error) error = std::current_exception();
+    }
     inside = was_inside;
   });
   inside = false;
   pool_use.unlock();
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace rl

@@ -102,7 +102,7 @@ _said: set = set()
 
 def _init_logs() -> None:
     """Does what TORCH_LOGS says: names after commas, + in front for DEBUG, - for ERROR, else INFO."""
-    levels = {}
+    levels: dict[str, Any] = {}
     for setting in filter(None, os.environ.get("TORCH_LOGS", "").replace(" ", "").split(",")):
         sign = {"+": logging.DEBUG, "-": logging.ERROR}.get(setting[0])
         name = setting[1:] if sign else setting

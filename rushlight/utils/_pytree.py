@@ -501,8 +501,9 @@ def _refuse_spec(treespec: Any) -> None:
 
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
     """The nest of the given shape with these leaves."""
-    if not isinstance(treespec, TreeSpec):
-        _refuse_spec(treespec)
+    given: Any = treespec
+    if not isinstance(given, TreeSpec):
+        _refuse_spec(given)
     return treespec.unflatten(leaves)
 
 

@@ -90,8 +90,9 @@ def _check_protocol(protocol: int) -> None:
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """A shape as text; every type in it must have been registered with a name."""
-    if not isinstance(treespec, TreeSpec):
-        _pytree._refuse_spec(treespec)
+    given: Any = treespec
+    if not isinstance(given, TreeSpec):
+        _pytree._refuse_spec(given)
     protocol = DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL if protocol is None else protocol
     _check_protocol(protocol)
     return json.dumps((protocol, _to_json(treespec)), cls=EnumEncoder)
