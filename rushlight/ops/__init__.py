@@ -30,6 +30,7 @@ from rushlight.ops import (
     pool,
     random,
     reduce,
+    replace,
     replay,
     resample,
     rnn,

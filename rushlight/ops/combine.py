@@ -26,7 +26,7 @@ from rushlight.ops._public import (
     write_apart,
     write_out,
 )
-from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._rules import derivative
 from rushlight.ops.create import arange
 
 ops = _C.ops
@@ -71,7 +71,6 @@ derivative("roll", x=lambda g, shifts, dims: ops.roll(g, tuple(-s for s in shift
 derivative("repeat", x=_sum_repeats)
 derivative("tril", x=lambda g, diagonal: ops.tril(g, diagonal))
 derivative("triu", x=lambda g, diagonal: ops.triu(g, diagonal))
-no_derivative("searchsorted")
 
 
 def _tensors(tensors, name):
@@ -755,59 +754,3 @@ def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None
             [0, 1, 1]])
     """
     return _triangle_indices("triu_indices", row, col, offset, dtype, device, ops.triu)
-
-
-# ---- searching sorted sequences
-
-
-@function
-def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
-    """Where each value would go into a sorted sequence (right: after its equals).
-
-    >>> rushlight.searchsorted(rushlight.tensor([1, 3, 5]), rushlight.tensor([0, 3, 6]))
-    tensor([0, 1, 3])
-    """
-    if side not in (None, "left", "right"):
-        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
-    if side == "left" and right:
-        raise RuntimeError(
-            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right "
-            "was True"
-        )
-    if not isinstance(input, Tensor):
-        if sorted_sequence.dim() != 1:
-            raise RuntimeError(
-                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
-                "is 1, but "
-                f"we got boundaries tensor dim({sorted_sequence.dim()}) and input value's dim(0) numel(1)"
-            )
-        input = _C.from_data(input, None, None)
-    for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):
-        if tensor is not None and not tensor.is_contiguous():
-            warn_once(
-                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due "
-                "to extra data copy when converting non-contiguous tensor to contiguous, please use "
-                f"contiguous {what} tensor if possible. This message will only appear once per program."
-            )
-    result = ops.searchsorted(sorted_sequence, input, sorter, bool(right) or side == "right")
-    if out_int32:
-        result = result.to(_C.int32)
-    if out is not None and out.dtype != result.dtype:
-        raise RuntimeError(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
-            f"depending on whether out_int32 flag is True, but we got output tensor's dtype "
-            f"{type_name(out.dtype)} and out_int32 flag is {bool(out_int32)}"
-        )
-    return result if out is None else write_out(out, result)
-
-
-@function
-def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """Which of the intervals between sorted `boundaries` each value falls into.
-
-    >>> rushlight.bucketize(rushlight.tensor([0, 2, 5]), rushlight.tensor([1, 3]))
-    tensor([0, 1, 2])
-    """
-    if boundaries.dim() != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

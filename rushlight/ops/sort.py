@@ -1,4 +1,4 @@
-"""Sorting, and picking elements by rank: topk, kthvalue, median, mode.
+"""Sorting, picking elements by rank (topk, kthvalue, median, mode), and searching what is sorted.
 
 Derivatives first: the gradient of a chosen element goes to where it was taken from.
 """
@@ -6,8 +6,9 @@ Derivatives first: the gradient of a chosen element goes to where it was taken f
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import SAME_DTYPE, check_apart, public, write_out
-from rushlight.ops._rules import derivative
+from rushlight._warn import warn_once
+from rushlight.ops._public import SAME_DTYPE, Tensor, check_apart, function, public, type_name, write_out
+from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.reduce import _at_index, _extreme_all_gradient, _pair
 
 ops = _C.ops
@@ -22,6 +23,7 @@ def _back_one(g_values, indices, x_shape, dim, keepdim):
 
 
 derivative("sort", x=_back)
+no_derivative("searchsorted")
 derivative("topk", x=_back)
 derivative("kthvalue", x=_back_one)
 derivative("mode", x=_back_one)
@@ -123,3 +125,59 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     tensor(2)
     """
     return _pair("mode", ops.mode(input, dim, keepdim), out, input)
+
+
+# ---- searching sorted sequences
+
+
+@function
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where each value would go into a sorted sequence (right: after its equals).
+
+    >>> rushlight.searchsorted(rushlight.tensor([1, 3, 5]), rushlight.tensor([0, 3, 6]))
+    tensor([0, 1, 3])
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right "
+            "was True"
+        )
+    if not isinstance(input, Tensor):
+        if sorted_sequence.dim() != 1:
+            raise RuntimeError(
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
+                "is 1, but "
+                f"we got boundaries tensor dim({sorted_sequence.dim()}) and input value's dim(0) numel(1)"
+            )
+        input = _C.from_data(input, None, None)
+    for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):
+        if tensor is not None and not tensor.is_contiguous():
+            warn_once(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due "
+                "to extra data copy when converting non-contiguous tensor to contiguous, please use "
+                f"contiguous {what} tensor if possible. This message will only appear once per program."
+            )
+    result = ops.searchsorted(sorted_sequence, input, sorter, bool(right) or side == "right")
+    if out_int32:
+        result = result.to(_C.int32)
+    if out is not None and out.dtype != result.dtype:
+        raise RuntimeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+            f"depending on whether out_int32 flag is True, but we got output tensor's dtype "
+            f"{type_name(out.dtype)} and out_int32 flag is {bool(out_int32)}"
+        )
+    return result if out is None else write_out(out, result)
+
+
+@function
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """Which of the intervals between sorted `boundaries` each value falls into.
+
+    >>> rushlight.bucketize(rushlight.tensor([0, 2, 5]), rushlight.tensor([1, 3]))
+    tensor([0, 1, 2])
+    """
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

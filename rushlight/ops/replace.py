@@ -1,0 +1,87 @@
+"""A copy with one view of it replaced: select_scatter, slice_scatter and kin."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, public, write_out
+
+ops = _C.ops
+_in_place = _C.in_place
+
+
+def _same_strides(input):
+    """A copy with the strides of `input`, gaps included; in row-major order if elements share memory."""
+    shares = any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape))
+    if shares or _C.dispatches(input):  # a wrapper's class knows how it lies
+        return ops.clone(input)
+    whole = _C.empty_strided(tuple(input.shape), input.stride(), input.dtype, input.device)
+    return _in_place(ops.copy, whole, input)
+
+
+def _replaced(input, src, view):
+    whole = _same_strides(input)
+    part = view(whole)
+    if part.shape != src.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(part.shape)}"
+        )
+    _in_place(ops.copy, part, src)
+    return whole
+
+
+def _scattered(input, src, view):
+    """_replaced, as one node if it is recorded."""
+    recorded = _C.is_grad_enabled() and (input.requires_grad or src.requires_grad)
+    if not recorded or _C.dispatches(input) or input.dtype != src.dtype or input.device.type == "meta":
+        return _replaced(input, src, view)
+    layout = input.stride()
+    dense = ops.clone(input) if any(stride == 0 for stride in layout) else input
+    part = view(dense.detach())
+    if part.shape != src.shape or FUNCTIONS["empty_like"](dense).stride() != dense.stride():
+        return _replaced(input, src, view)
+    offset = part.storage_offset() - dense.storage_offset()
+    return ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+
+
+@public
+def select_scatter(input, src, dim, index):
+    """A copy of `input` with input.select(dim, index) replaced by `src`.
+
+    >>> rushlight.select_scatter(rushlight.zeros(2, 2), rushlight.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    return _scattered(input, src, lambda x: ops.select(x, dim, index))
+
+
+@public
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
+    """A copy of `input` with input[start:end:step] along `dim` replaced by `src`.
+
+    >>> rushlight.slice_scatter(rushlight.zeros(4), rushlight.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
+    result = _scattered(input, src, lambda x: ops.slice(x, dim, start, end, step))
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+
+
+@public
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of `input` with one of its diagonals replaced by `src`.
+
+    >>> rushlight.diagonal_scatter(rushlight.zeros(2, 2), rushlight.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return _scattered(input, src, lambda x: ops.diagonal(x, offset, dim1, dim2))
+
+
+@public
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of `input` with the elements of an as_strided view replaced by `src`.
+
+    >>> rushlight.as_strided_scatter(rushlight.zeros(4), rushlight.ones(2), (2,), (2,), 1)
+    tensor([0., 1., 0., 1.])
+    """
+    return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset))
