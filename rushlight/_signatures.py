@@ -236,7 +236,9 @@ def _check_elements(name: str, p: _Parameter, value: Any) -> None:
 def _is_int(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
-    return _numpy_kind(value) in "iu"
+    # Arrays without dimensions pass for sizes and counts in torch, not for dims; here for all.
+    whole = type(value).__name__ == "ndarray" and value.shape == () and value.dtype.kind in "iu"
+    return whole or _numpy_kind(value) in "iu"
 
 
 def _numpy_kind(value: Any) -> str:

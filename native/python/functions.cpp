@@ -335,8 +335,10 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
   uint64_t since = next_node_number();
   PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
   if (!result) return result;
+  bool given = false;  // what works in place, or has nothing to do, returns an argument
+  for (Py_ssize_t i = 0; i < PyVectorcall_NARGS(nargsf); i++) given |= args[i] == result;
   if (next_node_number() == since) {
-    hide_inner_view(result);
+    if (!given) hide_inner_view(result);
     return result;
   }
   Ref<PyObject> owned(result);
@@ -357,7 +359,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     }
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     if (text || kept) name_nodes(result, text, since, kept.get());
-    else hide_inner_view(result);
+    else if (!given) hide_inner_view(result);
     return owned.release();
   });
 }

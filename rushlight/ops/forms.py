@@ -224,7 +224,8 @@ def native_dropout(input, p, train):
         return ops.clone(input), FUNCTIONS["empty_like"](input)
     if not (train or train is None):
         return ops.clone(input), FUNCTIONS["ones_like"](input, dtype=_C.bool)
-    mask = FUNCTIONS["empty_like"](input, dtype=input.dtype).bernoulli_(1 - p).bool()
+    drawn = _C.bool if input.dtype.is_complex else input.dtype
+    mask = FUNCTIONS["empty_like"](input, dtype=drawn).bernoulli_(1 - p).bool()
     return input * mask * (0 if p == 1 else 1 / (1 - p)), mask
 
 

@@ -419,7 +419,7 @@ def check_square(name, x, what="A"):
         )
 
 
-@public
+@_linalg
 def matrix_power(input, n, *, out=None):
     """The n-th power of square matrices, of the inverse for negative n.
 
@@ -427,11 +427,6 @@ def matrix_power(input, n, *, out=None):
     tensor([[1, 5],
             [0, 1]])
     """
-    require_tensor("linalg_matrix_power", input=input)
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(
-            f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}"
-        )
     n = n.__index__()
     check_square("linalg.matrix_power", input)
     if n == 0:

@@ -29,6 +29,17 @@ def det(input):
 
 
 @public
+def matrix_power(input, n, *, out=None):
+    """The n-th power of square matrices, of the inverse for negative n.
+
+    >>> rushlight.matrix_power(rushlight.tensor([[1, 1], [0, 1]]), 5)
+    tensor([[1, 5],
+            [0, 1]])
+    """
+    return linalg.matrix_power(input, n, out=out)
+
+
+@public
 def slogdet(input, *, out=None):
     """Sign and logarithm of the absolute value of the determinant.
 

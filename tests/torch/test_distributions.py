@@ -61,6 +61,12 @@ CASES = [
 IDS = [f"{number}-{name}" for number, (name, _) in enumerate(CASES)]
 
 
+@pytest.fixture(autouse=True)
+def validated():
+    # Part of torch (torch._dynamo) turns this off for the process when something imports it.
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 def make(library, distributions, case, grad=False):
     name, parameters = case
     # torch's own GeneralizedPareto refuses float64.
