@@ -8,6 +8,7 @@ torch), and what exists from the package itself.
 """
 
 import functools
+import inspect
 import sys
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def base_name(entry):
 def has_form(name, form):
     if form == "method":
         return exists(f"Tensor.{name}")
+    if form == "inplace" and name.startswith("nn.functional."):
+        return "inplace" in inspect.signature(functools.reduce(getattr, name.split("."), rushlight)).parameters
     if form == "inplace":  # x += y calls what x + y has beside it
         return exists(f"Tensor.{name.removesuffix('_')}_") or name.startswith("__")
     return True
