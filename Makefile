@@ -55,7 +55,7 @@ asan: $(VENV)/.rushlight-tools
 		--config-settings=build-dir=build/asan/cmake \
 		--config-settings=cmake.define.RUSHLIGHT_ASAN=ON \
 		--config-settings=install.strip=false
-	PYTHONPATH=build/asan/site PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	PYTHONPATH=$(abspath build/asan/site) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
 		$(PYTEST) $(TESTS) --ignore=tests/torch -m "not torch" -p no:cacheprovider $(ARGS)
 

@@ -171,7 +171,7 @@ def _problem(
 ) -> str | None:
     """What is wrong with the arguments for one signature."""
     positional = [p for p in parameters if not p.by_keyword]
-    if len(positional) == 1 and positional[0].kind == "I" and args and _is_int(args[0]):
+    if len(positional) == 1 and positional[0].kind == "I" and args and _is_whole(args[0]):
         args = (args,)  # sizes given one by one
     if len(args) > len(positional):
         least, most = sum(not p.optional for p in positional), len(positional)
@@ -237,8 +237,11 @@ def _is_int(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
     # Arrays without dimensions pass for sizes and counts in torch, not for dims; here for all.
-    whole = type(value).__name__ == "ndarray" and value.shape == () and value.dtype.kind in "iu"
-    return whole or _numpy_kind(value) in "iu"
+    if type(value).__name__ == "ndarray":
+        return value.shape == () and value.dtype.kind in "iu"
+    if _numpy_kind(value) != " ":
+        return _numpy_kind(value) in "iu"
+    return hasattr(type(value), "__index__") and not isinstance(value, _C.Tensor)
 
 
 def _numpy_kind(value: Any) -> str:

@@ -11,7 +11,7 @@ from rushlight._size import Size
 from rushlight._warn import warn
 from rushlight.ops import create
 from rushlight.ops._node_names import name_composed
-from rushlight.ops._public import attribute, method, public
+from rushlight.ops._public import as_dtype, attribute, method, public
 from rushlight.ops.layout import (
     arranged,
     channels_last,
@@ -462,7 +462,7 @@ def to(self, *args, **kwargs):
 
 
 def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
-    args = list(given)
+    args = [as_dtype(arg) for arg in given]
     dtype = device = memory_format = None
     if args and isinstance(args[0], Tensor):
         other = args.pop(0)

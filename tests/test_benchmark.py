@@ -1,5 +1,6 @@
 """utils.benchmark: counting instructions with Valgrind."""
 
+import os
 import shutil
 
 import pytest
@@ -15,6 +16,7 @@ def test_without_valgrind(monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="valgrind cannot run AddressSanitizer")
 def test_instructions_are_counted():
     layer = CopyIfCallgrind(rushlight.nn.Linear(3, 2))
     timer = Timer("layer(x)", "x = torch.ones(k, 3)", globals={"layer": layer, "k": CopyIfCallgrind(2)})

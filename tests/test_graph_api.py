@@ -489,3 +489,42 @@ def test_what_a_composed_operation_computed_on_the_way_is_no_base():
         assert not y._is_view() and y._base is None
     for y in (x.reshape(6), torch.ones(6).reshape(2, 3), x.t(), x.as_strided((2,), (1,))):
         assert y._is_view() and y._base is not None
+
+
+def test_a_dying_tensor_of_a_subclass_is_not_given_out_either():
+    class Slotted(torch.Tensor):
+        __slots__ = ("kept",)
+
+    class Asks:
+        def __init__(self, node):
+            self.node = node
+
+        def __del__(self):
+            found.append(self.node._output(0))
+
+    found = []
+    x = torch.ones(3, requires_grad=True)
+    y = (x * 2).as_subclass(Slotted)
+    y.kept = Asks(y.grad_fn)
+    del y
+    for depth in (40, 49, 60, 98):  # Python postpones the end of deep nests
+        y = (x * 2).as_subclass(type("Plain", (torch.Tensor,), {}))
+        nest = (Asks(y.grad_fn), y)
+        del y
+        for _ in range(depth):
+            nest = (nest,)
+        del nest
+    assert found == [None] * 5
+
+
+def test_long_and_wide_composed_operations_are_looked_through():
+    x = torch.ones(1, requires_grad=True)
+    y = z = x
+    for _ in range(100000):
+        y = y + 1
+    for _ in range(40):
+        z = z + z
+    for each in (y, z):
+        torch._C.name_node(each, "Composed", 1)
+        assert len(each.grad_fn.next_functions) == 1
+    assert z.grad_fn._output(2**32) is None

@@ -68,11 +68,12 @@ def test_set_logs():
         torch._logging.set_logs(autograd=True)
 
 
-def test_the_environment_decides_too():
+def test_the_environment_decides_too(tmp_path):
     program = "import rushlight as torch; torch.ones(2, requires_grad=True).sum().backward()"
     run = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "TORCH_LOGS": "+autograd"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,

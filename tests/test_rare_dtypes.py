@@ -2,6 +2,8 @@
 
 import io
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -221,3 +223,18 @@ def test_hash_tensor():
         torch.hash_tensor(x, mode=1)
     with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
         torch.hash_tensor(torch.empty(0, 2), 0)
+
+
+def test_a_rare_dtype_that_is_asked_for_first_is_seen(tmp_path):
+    """Before any tensor of one exists: what sums are written into must have room for them."""
+    program = """
+import rushlight as torch
+for wish in (torch.uint16, torch.uint32, torch.complex32, torch.float8_e5m2):
+    for given in (torch.int32, torch.float32, torch.bool):
+        for name in ("sum", "prod", "nansum", "mean", "cumsum", "cumprod"):
+            try:
+                getattr(torch, name)(torch.ones(2, 70, dtype=given), 0, dtype=wish)
+            except (RuntimeError, NotImplementedError):
+                continue
+"""
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path).returncode == 0

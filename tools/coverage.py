@@ -57,7 +57,9 @@ def has_form(name, form):
     if form == "method":
         return exists(f"Tensor.{name}")
     if form == "inplace" and name.startswith("nn.functional."):
-        return "inplace" in inspect.signature(functools.reduce(getattr, name.split("."), rushlight)).parameters
+        return (
+            "inplace" in inspect.signature(functools.reduce(getattr, name.split("."), rushlight)).parameters
+        )
     if form == "inplace":  # x += y calls what x + y has beside it
         return exists(f"Tensor.{name.removesuffix('_')}_") or name.startswith("__")
     return True

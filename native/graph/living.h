@@ -27,7 +27,9 @@ inline void join_node(Tensor* t) {
 // The tensor that is this output of the node, borrowed; null if it is gone or was written in place.
 inline Tensor* living_output(const Node* node, uint32_t nr) {
   if (nr >= node->output_count || node->outputs[nr].ndim > 4) return nullptr;
-  return reinterpret_cast<Tensor*>(node->outputs[nr].sizes);
+  Tensor* t = reinterpret_cast<Tensor*>(node->outputs[nr].sizes);
+  // One of a subclass may be dying already: Python takes such objects apart before it tells us.
+  return t && Py_REFCNT(t->object()) > 0 ? t : nullptr;
 }
 
 // node.cpp: the tensor that a saved alias is of, or the alias if that tensor is gone.

@@ -374,7 +374,8 @@ PyObject* node_output(PyObject* self, PyObject* number) {
   return guarded([&]() -> PyObject* {
     long nr = PyLong_AsLong(number);
     if (nr == -1 && PyErr_Occurred()) return nullptr;
-    Tensor* living = nr < 0 ? nullptr : living_output(self_node(self), uint32_t(nr));
+    bool exists = nr >= 0 && nr < long(self_node(self)->output_count);
+    Tensor* living = exists ? living_output(self_node(self), uint32_t(nr)) : nullptr;
     return Py_NewRef(living ? living->object() : Py_None);
   });
 }

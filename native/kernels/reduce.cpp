@@ -292,6 +292,7 @@ bool reduce_all(const ReduceKernel* kernel, Span out, Span in, uint64_t dims, Re
 }  // namespace
 
 bool reduce(ReduceOp op, Span out, Span in, uint64_t dims, ReduceParams params, const Span* values) {
+  if (is_rare(in.dtype) || is_rare(out.dtype)) return false;
   // Complex numbers: as pairs of reals where each half is treated alike, as magnitudes or truth otherwise.
   DType dtype = in.dtype;
   Gather gather = nullptr;

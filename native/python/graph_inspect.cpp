@@ -11,6 +11,7 @@
 // names there are.
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "../graph/custom.h"
 #include "../graph/errors.h"
@@ -172,11 +173,19 @@ bool is_inner(const Node* node, uint64_t since) {
   return node && node->kind == Node::operation && node->sequence >= since;
 }
 
+// Depth first, each inner node once; a stack of its own, as there may be any number of them.
 void add_outer(const Node* node, uint64_t since, std::vector<Edge>& found) {
-  for (uint32_t i = 0; i < node->edge_count; i++) {
-    Edge edge = node->edges[i];
+  std::vector<std::pair<const Node*, uint32_t>> path{{node, 0}};
+  std::unordered_set<const Node*> seen;
+  while (!path.empty()) {
+    auto& [at, next] = path.back();
+    if (next == at->edge_count) {
+      path.pop_back();
+      continue;
+    }
+    Edge edge = at->edges[next++];
     if (is_inner(edge.node, since)) {
-      add_outer(edge.node, since, found);
+      if (seen.insert(edge.node).second) path.emplace_back(edge.node, 0);
       continue;
     }
     auto same = [&](Edge e) { return e.node == edge.node && e.nr == edge.nr; };

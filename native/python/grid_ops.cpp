@@ -98,6 +98,7 @@ PyObject* pick_weighted_forward(const Primitive&, PyObject* const* args, Tensor*
   int64_t sizes[] = {p.batch, p.channels, p.points};
   TensorRef result = new_tensor(sizes, x->dtype, x->device()), from = contiguous(x), w = contiguous(weights);
   if (x->is_meta() || result->numel == 0) return result.release_object();
+  if (p.terms == 0) return zeros(sizes, x->dtype).release_object();
   MaybeNoGil released(result->numel);
   visit_floating(x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

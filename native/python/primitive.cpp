@@ -1,5 +1,6 @@
 #include "primitive.h"
 
+#include <algorithm>
 #include <map>
 
 #include "../graph/custom.h"
@@ -730,6 +731,7 @@ Primitive& define(const char* signature, Forward forward, uint8_t options, const
   }
   op->forward = forward;
   op->options = options;
+  if (std::ranges::find(op->args, "dtype") != op->args.end()) op->options |= TAKES_DTYPE;
   op->payload = payload;
   op->rules.resize(size_t(op->input_count));
   numbered().push_back(op);

@@ -19,11 +19,12 @@ bool takes_all_dtypes(const Primitive& op) {
          std::ranges::find(names, op.name) != std::end(names);
 }
 
-bool is_rare_argument(PyObject* o) {
+// Tensors stand in lists, not deeper.
+bool is_rare_argument(PyObject* o, bool within = false) {
   if (is_tensor(o)) return is_rare(as_tensor(o)->dtype);
-  if (PyTuple_Check(o) || PyList_Check(o)) {
+  if (!within && (PyTuple_Check(o) || PyList_Check(o))) {
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
-      if (is_rare_argument(PySequence_Fast_GET_ITEM(o, k))) return true;
+      if (is_rare_argument(PySequence_Fast_GET_ITEM(o, k), true)) return true;
     }
     return false;
   }
@@ -41,6 +42,7 @@ PyObject* py_relabel(PyObject*, PyObject* const* args, Py_ssize_t n) {
       fail(PyExc_RuntimeError, "relabel: elements of the same size expected");
     TensorRef alias = new_alias(t);
     alias->dtype = dtype;
+    if (is_rare(dtype)) rare_dtypes_seen = true;
     return alias.release_object();
   });
 }

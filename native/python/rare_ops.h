@@ -11,16 +11,20 @@ PyObject* forward_rare(const Primitive& op, PyObject* const* args, Tensor* out);
 // it.
 bool needs_rare(const Primitive& op, PyObject* const* args);
 
-// op.forward with that question first; nothing more than a flag is looked at before the first such tensor.
+constexpr uint8_t TAKES_DTYPE = 128;  // in Primitive::options: an attribute is a dtype, which may be rare
+
+inline bool may_be_rare(const Primitive& op) { return rare_dtypes_seen || op.options & TAKES_DTYPE; }
+
+// op.forward with that question first; nothing more than flags is looked at before the first such tensor.
 inline PyObject* run_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (rare_dtypes_seen && op.forward == real_forward(op) && needs_rare(op, args)) {
+  if (may_be_rare(op) && op.forward == real_forward(op) && needs_rare(op, args)) {
     return forward_rare(op, args, out);
   }
   return op.forward(op, args, out);
 }
 // The same for what stands behind the profiler and the dispatch modes.
 inline PyObject* run_real_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (rare_dtypes_seen && needs_rare(op, args)) return forward_rare(op, args, out);
+  if (may_be_rare(op) && needs_rare(op, args)) return forward_rare(op, args, out);
   return real_forward(op)(op, args, out);
 }
 

@@ -73,7 +73,7 @@ struct Pool {
         workers.emplace_back([this] { work(); });
         workers.back().detach();
       }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // no more threads, or no memory for them
     }
   }
 

@@ -33,7 +33,7 @@ from rushlight.nn._call import (  # noqa: F401
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
-from rushlight.ops._public import type_name
+from rushlight.ops._public import as_dtype, type_name
 from rushlight.utils import swap_tensors
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
@@ -703,8 +703,8 @@ def _addindent(text, spaces):
 
 def _parse_to(*args, **kwargs):
     """The overloads of ``to``: (device, dtype, ...), (dtype, ...) and (tensor, ...)."""
-    given = dict(kwargs)
-    rest = list(args)
+    given = {name: as_dtype(value) for name, value in kwargs.items()}
+    rest = [as_dtype(arg) for arg in args]
     if rest and isinstance(rest[0], Tensor):
         given["tensor"] = rest.pop(0)
     elif rest and isinstance(rest[0], rushlight.dtype):

@@ -241,6 +241,14 @@ C_NAMES = {
 }  # fmt: skip
 
 
+_OF_PYTHON = {float: _C.float64, int: _C.int64, bool: _C.bool, complex: _C.complex128}
+
+
+def as_dtype(given: Any) -> Any:
+    """The dtype that a type of Python stands for; all else as it is."""
+    return _OF_PYTHON.get(given, given) if isinstance(given, type) else given
+
+
 def type_name(dtype: _C.dtype) -> str:
     """torch's C++ name of a dtype, as its error sentences use it."""
     return _TYPE_NAMES[dtype]

@@ -622,14 +622,14 @@ def tile(input, *dims_):
 
 
 @public
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(input=None, repeats=None, dim=None, *, output_size=None):
     """A copy with each element (or each slice along `dim`) repeated in place.
 
     >>> rushlight.tensor([1, 2]).repeat_interleave(2)
     tensor([1, 1, 2, 2])
     """
-    if repeats is None:  # the positions that the counts in `input` stand for
-        return _positions(input, output_size)
+    if input is None or repeats is None:  # the positions that counts stand for
+        return _positions(repeats if input is None else input, output_size)
     if not isinstance(repeats, Tensor):
         repeats = whole(repeats)
     if isinstance(repeats, int) and repeats < 0:

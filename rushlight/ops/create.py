@@ -10,6 +10,7 @@ from rushlight._warn import warn
 from rushlight.ops._public import (
     C_NAMES,
     Tensor,
+    as_dtype,
     dims,
     function,
     invalid_combination,
@@ -84,7 +85,7 @@ def mark_unwritten(t):
 
 def _kind(dtype, out):
     """The dtype to make: the one asked for, else that of `out`, else None."""
-    return out.dtype if dtype is None and out is not None else dtype
+    return out.dtype if dtype is None and out is not None else as_dtype(dtype)
 
 
 _FIRST = _C.device("cpu:0")
@@ -341,6 +342,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     tensor([1, 2, 3])
     """
     _checked(layout, pin_memory)
+    dtype = as_dtype(dtype)
     if end is None:
         start, end = 0, start
     elif start is None:

@@ -101,14 +101,14 @@ def _check(log_probs, targets, input_lengths, target_lengths):
 
 
 @function
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """Minus the log likelihood of label sequences over all their alignments with the input.
 
     log_probs is (time, batch, classes) or (time, classes). targets are labels, one row per sequence or all in
     a row; reduction is 0 for none, 1 for the mean (of losses divided by target lengths), 2 for the sum.
 
     >>> probabilities = rushlight.full((2, 1, 2), 0.5)
-    >>> rushlight.ctc_loss(probabilities.log(), rushlight.tensor([[1]]), [2], [1]).exp()
+    >>> rushlight.ctc_loss(probabilities.log(), rushlight.tensor([[1]]), [2], [1], reduction=1).exp()
     tensor(1.3333)
     """
     if not isinstance(log_probs, Tensor):

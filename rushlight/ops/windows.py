@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, function, whole
+from rushlight.ops._public import FUNCTIONS, as_dtype, function, whole
 from rushlight.ops.create import _device
 
 ops = _C.ops
@@ -18,7 +18,7 @@ def _window(name, length, periodic, shape, dtype, device, requires_grad, pin_mem
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {kind}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
-    dtype = dtype or _C.get_default_dtype()
+    dtype = as_dtype(dtype) or _C.get_default_dtype()
     if dtype.is_complex:
         kind = "ComplexFloat" if dtype == _C.complex64 else "ComplexDouble"
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind}'")
