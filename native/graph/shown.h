@@ -1,5 +1,5 @@
-// Which gradients of a node its hooks, its call and `next_functions` show: those that torch has. An index or a
-// mask among the inputs has none, and neither has an output that no rule differentiates (the indices of a
+// Which gradients of a node its hooks, its call and `next_functions` show: those that torch has. An index or
+// a mask among the inputs has none, and neither has an output that no rule differentiates (the indices of a
 // maximum, the statistics that a norm keeps for its derivative).
 #pragma once
 #include <vector>

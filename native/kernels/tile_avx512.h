@@ -14,7 +14,8 @@ inline uint16_t first_lanes(int64_t n) {
   return n >= 16 ? uint16_t(0xffff) : n <= 0 ? uint16_t(0) : uint16_t((1u << n) - 1);
 }
 
-// How many of `rows` rows each tile takes: of the large tiles the one that leaves the fewest empty at the end.
+// How many of `rows` rows each tile takes: of the large tiles the one that leaves the fewest empty at the
+// end.
 inline int64_t rows_of_tile(int64_t rows) {
   int64_t best = std::min(rows, TILE_ROWS), least = INT64_MAX;
   for (int64_t tile = TILE_ROWS; tile > TILE_ROWS - 4; tile--) {

@@ -61,8 +61,8 @@ PyObject* py_run_backward(PyObject*, PyObject* const* args, Py_ssize_t n) {
       held.edges.push_back(edge);
       PyObject* grad = PyTuple_GET_ITEM(gradients, i);
       if (!edge.node) {  // a view made without recording requires grad with its base and leads nowhere
-        failf(PyExc_RuntimeError,
-              "element %zd of tensors does not require grad and does not have a grad_fn", i);
+        failf(PyExc_RuntimeError, "element %zd of tensors does not require grad and does not have a grad_fn",
+              i);
       }
       if (grad == Py_None) continue;
       roots.push_back({edge, tensor_argument(grad, "backward")});

@@ -7,8 +7,8 @@
 // result; recording goes on around it as ever. The handler is in rushlight/utils/_python_dispatch.py.
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
-#include "rare_ops.h"
 #include "lazy_views.h"
+#include "rare_ops.h"
 #include "tensor_type.h"
 
 namespace rl {

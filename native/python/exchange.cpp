@@ -126,8 +126,8 @@ const char* format_of(DType dtype) {
   // NumPy's int64 is C's long where that has 64 bits; "q" would be its longlong, which many a table lacks.
   constexpr const char* wide = sizeof(long) == 8 ? "l" : "q";
   constexpr const char* wide_unsigned = sizeof(long) == 8 ? "L" : "Q";
-  constexpr const char* formats[ALL_DTYPE_COUNT] = {
-      "B", "b", "h", "i", wide, "e", "f", "d", "Zf", "Zd", "?", nullptr, "H", "I", wide_unsigned};
+  constexpr const char* formats[ALL_DTYPE_COUNT] = {"B",  "b",  "h", "i",     wide, "e", "f",          "d",
+                                                    "Zf", "Zd", "?", nullptr, "H",  "I", wide_unsigned};
   return formats[int(dtype)];
 }
 

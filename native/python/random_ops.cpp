@@ -446,9 +446,9 @@ PyObject* bernoulli_tensor_forward(const Primitive& op, PyObject* const* args, T
   TensorRef t = target(op, args, out);
   Tensor* p = tensor_of(op, args, 1);
   if (p->ndim > t->ndim) {
-    fail(PyExc_RuntimeError, "expand(" + type_text(p->dtype) + "{" +
-                                 sizes_text(p->sizes()) + "}, size=" + sizes_text(t->sizes()) +
-                                 "): the number of sizes provided (" + std::to_string(t->ndim) +
+    fail(PyExc_RuntimeError, "expand(" + type_text(p->dtype) + "{" + sizes_text(p->sizes()) +
+                                 "}, size=" + sizes_text(t->sizes()) + "): the number of sizes provided (" +
+                                 std::to_string(t->ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +
                                  std::to_string(p->ndim) + ")");
   }

@@ -25,7 +25,8 @@ Ref<PyObject> number(int64_t i) { return checked(PyLong_FromLongLong(i)); }
 
 [[noreturn]] void fail_index_of_number() {
   fail(PyExc_IndexError,
-       "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+       "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+       "convert "
        "a 0-dim tensor to a number");
 }
 
@@ -116,12 +117,13 @@ bool stands_for_tuple(PyObject* o) {
     PyObject* p = item.get();
     any = is_tensor(p) || PySequence_Check(p) || PySlice_Check(p) || p == Py_Ellipsis || p == Py_None;
   }
-  if (any && PyErr_WarnEx(
-                 PyExc_UserWarning,
-                 "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
-                 "in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
-                 "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result",
-                 1) < 0) {
+  if (any &&
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
+          "in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+          "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result",
+          1) < 0) {
     throw PythonError{};
   }
   return any;
@@ -269,8 +271,8 @@ TensorRef without_leading_ones(Tensor* value) {
 void check_expands(const Tensor* value, const Tensor* target) {
   int shift = target->ndim - value->ndim;
   if (shift < 0) {
-    fail(PyExc_RuntimeError, "expand(" + type_text(value->dtype) + "{" +
-                                 sizes_text(value->sizes()) + "}, size=" + sizes_text(target->sizes()) +
+    fail(PyExc_RuntimeError, "expand(" + type_text(value->dtype) + "{" + sizes_text(value->sizes()) +
+                                 "}, size=" + sizes_text(target->sizes()) +
                                  "): the number of sizes provided (" + std::to_string(target->ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +
                                  std::to_string(value->ndim) + ")");

@@ -130,9 +130,9 @@ PyObject* expand_forward(const Primitive&, PyObject* const* args, Tensor*) {
   read_sizes(args[1], shape, "expand", "size");
   int shift = shape.ndim - t->ndim;
   if (shift < 0) {
-    fail(PyExc_RuntimeError, "expand(" + type_text(t->dtype) + "{" +
-                                 sizes_text(t->sizes()) + "}, size=" + sizes_text(shape) +
-                                 "): the number of sizes provided (" + std::to_string(shape.ndim) +
+    fail(PyExc_RuntimeError, "expand(" + type_text(t->dtype) + "{" + sizes_text(t->sizes()) +
+                                 "}, size=" + sizes_text(shape) + "): the number of sizes provided (" +
+                                 std::to_string(shape.ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +
                                  std::to_string(t->ndim) + ")");
   }

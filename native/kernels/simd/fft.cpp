@@ -12,7 +12,6 @@
 #endif
 #define POCKETFFT_CACHE_SIZE 16  // plans of recent lengths are kept
 #include "../../third_party/pocketfft/pocketfft_hdronly.h"
-
 #include "fft_powers.h"
 
 namespace rl {
