@@ -23,7 +23,9 @@ def test_instructions_are_counted():
     one, two = timer.collect_callgrind(10, repeats=2, retain_out_file=True)
     assert abs(one.counts() - two.counts()) < 0.05 * one.counts()
     assert 0 < one.baseline_exclusive_stats.sum() < one.counts() / 5
-    assert any("rl::" in function for _, function in one.stats())
+    assert any(
+        "_C." in function for _, function in one.stats()
+    )  # by its file: an installed one has no symbols
     # Callgrind's own sum, and the function around all others.
     assert f"totals: {one.counts()}\n" in one.stmt_callgrind_out
     assert one.stats(inclusive=True)[0].count >= 0.95 * one.counts()
