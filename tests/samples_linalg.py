@@ -169,7 +169,12 @@ op(
 )
 matrices("lu", [call(x(3, 3)), call(x(3, 2), get_infos=True)])
 matrices(
-    "linalg.ldl_factor", [call(x(3, 3)), call(x(2, 2, 2))], hermitian, grad="", covers=("linalg_ldl_factor",)
+    "linalg.ldl_factor",
+    [call(x(3, 3)), call(x(2, 2, 2))],
+    hermitian,
+    grad="",
+    covers=("linalg_ldl_factor",),
+    layouts=UNIQUE,
 )
 matrices("linalg.ldl_factor_ex", [call(x(3, 3)), call(x(3, 3), hermitian=True)], hermitian, grad="")
 op(
@@ -285,6 +290,7 @@ matrices(
     "svd",
     [call(x(3, 2)), call(x(2, 3), some=False)],
     after=lambda lib, result: singular(lib, (result[0], result[1], result[2].mH)),
+    layouts=UNIQUE,
     same_strides=False,
 )
 op(

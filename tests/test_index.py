@@ -214,3 +214,13 @@ def test_steps_that_are_never_taken_may_be_absurd():
     assert x.as_strided((1, 2), (2**62, 1)).exp().shape == (1, 2)
     with pytest.raises(RuntimeError, match="out of bounds for storage"):
         x.as_strided((2, 2), (1, 2), 2**63 - 1)
+
+
+@pytest.mark.parametrize("value", [300, 1e10, float("nan"), 1 + 2j])
+@pytest.mark.parametrize("mask", [[True, False], [False, False]])
+def test_a_value_under_a_mask_must_fit(value, mask):
+    x = rl.zeros(2, dtype=rl.int8)
+    for single in (rl.tensor(value), rl.tensor([value])):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+            x[rl.tensor(mask)] = single
+    assert x.tolist() == [0, 0] and x._version == 0

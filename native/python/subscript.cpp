@@ -305,7 +305,8 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
   if (from && from->ndim == 0 && from->dtype != self->dtype && is_tensor(index) &&
       as_tensor(index)->dtype == DType::b1) {
-    // Under a mask a single value is cast, as for masked_fill; other indices insist on the dtype.
+    // Under a mask a single value is cast if it fits, as for masked_fill; other indices insist on the dtype.
+    if (alignas(16) char fits[16]; !from->is_meta()) store_checked(item(from.get()), self->dtype, fits);
     static Primitive& to_dtype = primitive("to_dtype");
     PyObject* args[] = {from->object(), dtype_object(self->dtype)};
     from = TensorRef(as_tensor(call(to_dtype, args)));

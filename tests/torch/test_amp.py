@@ -61,7 +61,13 @@ def dtype(lib, function, given):
 @pytest.mark.parametrize("given", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_dtypes(name, given):
-    assert dtype(rushlight, FUNCTIONS[name], given) == dtype(torch, FUNCTIONS[name], given)
+    try:
+        expected = dtype(torch, FUNCTIONS[name], given)
+    except RuntimeError as error:
+        if "could not create a primitive" not in str(error):
+            raise
+        pytest.skip("torch has no such kernel for this processor")
+    assert dtype(rushlight, FUNCTIONS[name], given) == expected
 
 
 def scaled(lib, overflows, unscale):
