@@ -239,3 +239,34 @@ def test_single_precision_agrees_with_double(size, weight, options, threads):
         torch.set_num_threads(before)
     for a, e in zip([got, *(t.grad for t in single)], [exact, *(t.grad for t in double)], strict=True):
         assert (a - e).abs().max() < 2e-6 * e.abs().max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "stride, padding, dilation", [(1, 1, 1), (2, 3, 1), (3, 0, 2), ((1, 2), (8, 1), (2, 1))]
+)
+@pytest.mark.parametrize("size", [(9, 28), (14, 7), (5, 33)])
+def test_depthwise_is_dense_with_zeros_between_channels(dtype, stride, padding, dilation, size):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *size, dtype=getattr(torch, dtype), requires_grad=True)
+    w = torch.randn(3, 1, 3, 3, dtype=x.dtype, requires_grad=True)
+    bias = torch.randn(3, dtype=x.dtype)
+    places = {"stride": stride, "padding": padding, "dilation": dilation}
+    ours = F.conv2d(x, w, bias, groups=3, **places)
+    dense = F.conv2d(x, w * torch.eye(3, dtype=x.dtype)[:, :, None, None], bias, **places)
+    g = torch.randn_like(ours)
+    for a, b in zip(
+        (ours, *torch.autograd.grad(ours, (x, w), g)),
+        (dense, *torch.autograd.grad(dense, (x, w), g)),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_what_no_weight_meets_stays_out_of_its_gradient():
+    """A line of the image may go on where the last vector of a line of outputs does not."""
+    x, w = torch.ones(1, 2, 4, 12), torch.ones(2, 1, 1, 3, requires_grad=True)
+    x[..., 11] = float("inf")
+    y = F.conv2d(x, w, groups=2)
+    (gradient,) = torch.autograd.grad(y, w, torch.ones_like(y))
+    assert gradient[:, 0, 0, :2].isfinite().all() and gradient[:, 0, 0, 2].isinf().all()

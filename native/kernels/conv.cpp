@@ -3,12 +3,14 @@
 // The patches under the kernel are copied into the columns of a matrix, a range of output pixels at a time so
 // that it stays in the cache, and multiplied with the weights. A kernel of one pixel needs no copy. Images
 // and groups are divided over threads; the weights' gradient is summed per thread and then over threads.
+// Depthwise convolutions have nothing to multiply with and go their own way (depthwise.h).
 #include "conv.h"
 
 #include <memory>
 
 #include "conv_avx512.h"
 #include "conv_columns.h"
+#include "depthwise.h"
 #include "matmul.h"
 #include "workspace.h"
 
@@ -110,6 +112,7 @@ void forward(const Operands& of, const ConvShape& s, char* y, const char* x, con
   bool direct = s.pointwise();
   if (of.dtype == DType::f32 && !direct && s.work() > TINY && conv_has_avx512(s))
     return conv_forward_avx512(s, floats(y), floats(x), floats(w), floats(bias));
+  if (depthwise_fits(of.dtype, s)) return depthwise_forward(of.dtype, s, y, x, w, bias);
   int64_t width = direct && s.batch * s.groups >= num_threads() ? pixels : of.pixels_at_a_time(s);
   int64_t parts = (pixels + width - 1) / std::max<int64_t>(1, width);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
@@ -172,6 +175,7 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
     ConvShape other = turned_round(s);
     if (of.dtype == DType::f32 && s.work() > TINY && conv_has_avx512(other))
       return conv_forward_avx512(other, floats(gx), floats(gy), floats(w), floats(bias), true);
+    if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
     Workspaces room(1, s.out_channels * terms * item);
     Workspaces::Lease turned(room);
     visit_words(of.dtype, [&](auto tag) {
@@ -183,6 +187,7 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
   if (of.dtype == DType::f32 && s.work() > TINY &&
       depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
     return;
+  if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
   bool direct = s.pointwise();
   int64_t width = direct ? pixels : of.pixels_at_a_time(s);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
@@ -221,6 +226,7 @@ void weight_gradient(const Operands& of, const ConvShape& s, char* gw, const cha
   if (s.batch == 0 || pixels == 0) return std::memset(gw, 0, size_t(weights * item)), void();
   if (of.dtype == DType::f32 && !direct && s.work() > TINY && conv_has_avx512(s))
     return conv_weight_gradient_avx512(s, floats(gw), floats(gy), floats(x));
+  if (depthwise_fits(of.dtype, s)) return depthwise_weight_gradient(of.dtype, s, gw, gy, x);
   Workspaces sums(1, (ranges - 1) * weights * item);
   Workspaces::Lease others(sums);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);
