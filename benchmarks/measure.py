@@ -23,7 +23,12 @@ def seconds_per_call(work: Work, calls: int) -> float:
 
 
 def calls_for(work: Work, seconds: float) -> int:
-    """How many calls fill a round, found by doubling (which is the warm-up too)."""
+    """How many calls fill a round, found by doubling (which is the warm-up too).
+
+    Not counting the first call: it may open OpenBLAS, and a round of that length would be a single call, made
+    while the caches still hold the other side's work.
+    """
+    work()
     calls = 1
     while (each := seconds_per_call(work, calls)) * calls < seconds / 2:
         calls *= 2
