@@ -95,11 +95,18 @@ def test_first_and_second_derivatives(name):
     gradgradcheck(torch, function, [x], tolerance=10)
 
 
-def test_norm_at_zero_has_finite_second_derivative():
+@pytest.mark.parametrize("order", [0.5, 1.5, 2])
+def test_norm_at_zero_has_no_second_derivative(order):
     x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    (g,) = torch.autograd.grad(x.norm(), x, create_graph=True)
+    (g,) = torch.autograd.grad(x.norm(order), x, create_graph=True)
+    assert g.tolist() == [0.0, 0.0, 0.0]
     (h,) = torch.autograd.grad(g.sum(), x)
-    assert h.tolist() == [0.0, 0.0, 0.0]
+    assert h.isnan().all()
+
+
+def test_norm_with_a_zero_has_second_derivatives_above_order_two():
+    x = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64)
+    gradgradcheck(torch, lambda x: x.norm(3.5), [x], tolerance=10)
 
 
 NODES = {

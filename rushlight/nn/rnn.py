@@ -456,4 +456,8 @@ class LSTMCell(RNNCellBase):
             shape = (*input.shape[:-1], self.hidden_size)
             zeros = rushlight.zeros(shape, dtype=input.dtype, device=input.device)
             hx = (zeros, zeros)
-        return rushlight.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        batched = input.dim() == 2
+        if not batched:
+            input, hx = input.unsqueeze(0), tuple(state.unsqueeze(0) for state in hx)
+        result = rushlight.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result if batched else tuple(state.squeeze(0) for state in result)

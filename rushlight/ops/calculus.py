@@ -181,7 +181,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
                 "torch.gradient expected each tensor to be on the same device, but got devices "
                 f"{input.device} and {step.device}!"
             )
-        if isinstance(step, Tensor) and step.dim():
+        if isinstance(step, Tensor) and (step.dim() or isinstance(spacing, (tuple, list))):
             if step.dim() != 1:
                 raise RuntimeError(
                     "torch.gradient expected each element of spacing to have one dimension, but got an "

@@ -150,7 +150,8 @@ def _check_shapes(name, dims, input, weight, numbers, same=False):
                 )
         raise RuntimeError(
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
-            f"{list(weight.shape)}, but got {dims + 2}-dimensional input instead"
+            f"{list(weight.shape)}, but got {dims + 2}-dimensional input of size "
+            f"{list(input.shape) if input.ndim == dims + 2 else [1, *input.shape]} instead"
         )
 
 

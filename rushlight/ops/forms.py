@@ -239,7 +239,7 @@ def native_dropout_backward(grad_output, mask, scale):
     """
     if mask.dtype != _C.bool:
         raise RuntimeError(f"Mask should be Bool Scalar Type{mask.dtype}")
-    return grad_output * (mask.to(grad_output.dtype) * scale)
+    return grad_output * (mask.to(grad_output.dtype) * float(scale))
 
 
 @function

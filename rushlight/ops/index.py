@@ -161,7 +161,18 @@ def _embedding_rows(table, index, padding_idx, scale):
     return rows
 
 
-def _reduced(g, x, index, src, out, dim, reduce, include_self):
+def _only_once(gradient, function, argument):
+    """The gradient of a product with several zeros: it is zero, its own derivatives need not be."""
+    from rushlight.autograd.function import _DelayedError
+
+    return _DelayedError(
+        f"{function}(): Double backward is unsupported for {argument} when >1 zeros in {argument} are "
+        "scattered to the same position in self",
+        1,
+    )(gradient)
+
+
+def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
     """Gradients of scatter_reduce. Where include_self is False, elements of x that were hit do not matter."""
 
     def read(t):
@@ -173,7 +184,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self):
     if index.shape != src.shape:  # only the leading part of src takes part
         for d in range(src.dim()):
             src = ops.slice(src, d, 0, index.size(d), 1)
-        full = _reduced(g, x, index, src, out, dim, reduce, include_self)
+        full = _reduced(g, x, index, src, out, dim, reduce, include_self, of)
         return full[0], full[1]
     if reduce == "sum":
         return kept(g), read(g)
@@ -185,9 +196,12 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self):
         others = ops.scatter_reduce(ops.fill(x.detach(), 1), index, src, dim, "prod", True)
         is_zero = src == 0
         zeros = ops.scatter_add(x.detach().new_zeros(x.shape), index, is_zero.to(x.dtype), dim)
+        several = zeros > 1
         single = is_zero & (read(zeros) == 1)
         without = ops.scatter_reduce(x, index, ops.masked_fill(src, single, 1), dim, "prod", include_self)
         of_src = ops.where(single, read(g * without), read(g * out) / ops.masked_fill(src, is_zero, 1))
+        if _C.is_grad_enabled() and not several.is_meta and bool(several.any()):
+            of_src = _only_once(of_src, *of)
         return kept(g * others), of_src
     # amax, amin: equal elements share the gradient
     from_x, from_src = kept((x == out).to(g.dtype)), (src == read(out)).to(g.dtype)
@@ -196,7 +210,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self):
 
 
 def _scatter_reduce_rule(g, x, index, src, out, dim, reduce, include_self):
-    of_x, of_src = _reduced(g, x, index, src, out, dim, reduce, include_self)
+    of_x, of_src = _reduced(g, x, index, src, out, dim, reduce, include_self, ("scatter_reduce", "src"))
     return of_x, None, _padded(of_src, src.shape)
 
 
@@ -209,7 +223,9 @@ def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
     sizes = [1] * source.dim()
     sizes[dim] = index.numel()
     index = ops.expand(index.reshape(sizes), source.shape)
-    of_x, of_source = _reduced(g, x, index, source, out, dim, reduce, include_self)
+    of_x, of_source = _reduced(
+        g, x, index, source, out, dim, reduce, include_self, ("index_reduce", "source")
+    )
     return of_x, None, of_source
 
 

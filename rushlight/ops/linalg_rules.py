@@ -323,6 +323,10 @@ def _differences(values):
     return gaps + eye_like(values, values.shape[-1])
 
 
+def _skew(x):
+    return x - _mh(x)
+
+
 def _eigh(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
     V = eigenvectors
     if g_eigenvalues is None and g_eigenvectors is None:
@@ -337,7 +341,8 @@ def _eigh(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
                 f"linalg_eigh_backward: The eigenvectors in the complex case {_PHASE} quantity, so it is "
                 "ill-defined."
             )
-    inner = inner / _differences(eigenvalues)
+    # Only Hermitian changes of A count; the gradient is one of them.
+    inner = _skew(inner) / (2 * _differences(eigenvalues))
     inner = inner - _embed(_diag(inner))
     if g_eigenvalues is not None:
         inner = inner + _embed(g_eigenvalues)
@@ -371,10 +376,6 @@ def _eig(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors, A_shape):
 
 
 derivative("linalg_eig", A=_eig, undefined=True)
-
-
-def _skew(x):
-    return x - _mh(x)
 
 
 def _svd(g_U, g_S, g_Vh, A_shape, U, S, Vh, full_matrices, vectors):

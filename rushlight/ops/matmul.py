@@ -291,6 +291,12 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     return finish(ops.addmv(input, mat, vec, _number(beta), _number(alpha)), out)
 
 
+def _check_boolean(input, vec1, vec2, beta, alpha):
+    if not all(t.dtype == _C.bool for t in (input, vec1, vec2)):
+        name = "beta" if isinstance(beta, bool) else "alpha"
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+
+
 @public
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``, input being broadcast.
@@ -301,6 +307,8 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
         tensor([[1., 1.],
                 [2., 2.]])
     """
+    if beta.__class__ is bool or alpha.__class__ is bool:
+        _check_boolean(input, vec1, vec2, beta, alpha)
     result = ops.addr(input, vec1, vec2, _number(beta), _number(alpha))
     return result if out is None else write_out(out, result)
 
@@ -344,6 +352,8 @@ def addmv_(self, mat, vec, *, beta=1, alpha=1):
 @public(namespace=False)
 def addr_(self, vec1, vec2, *, beta=1, alpha=1):
     """In-place version of addr."""
+    if beta.__class__ is bool or alpha.__class__ is bool:
+        _check_boolean(self, vec1, vec2, beta, alpha)
     return _C.in_place(ops.addr, self, vec1, vec2, _number(beta), _number(alpha))
 
 

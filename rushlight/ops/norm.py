@@ -301,6 +301,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     >>> rushlight.group_norm(rushlight.tensor([[0.0, 2.0, 5.0, 5.0]]), 2, eps=1e-12)
     tensor([[-1.,  1.,  0.,  0.]])
     """
+    if isinstance(input, Tensor) and input.dim() < 2:
+        input.size(1)  # torch's IndexError
     return ops.native_group_norm(input, weight, bias, num_groups, eps)[0]
 
 

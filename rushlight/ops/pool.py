@@ -337,18 +337,52 @@ def avg_pool3d(
 # ---- adaptive pooling
 
 
-def sizes_like(output_size, input, dims):
+def sizes_like(output_size, input, dims, kind="avg"):
     """output_size for each dimension, None meaning that of the input."""
+    name = f"adaptive_{kind}_pool{dims}d"
+    if isinstance(output_size, Tensor) and output_size.dim():
+        if dims > 1 and input.ndim <= len(output_size):
+            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+        output_size = list(output_size)
     if not isinstance(output_size, (tuple, list)):
+        if isinstance(output_size, bool):
+            raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not bool")
         if dims > 1 and not isinstance(output_size, int):
             len(output_size)  # the TypeError that torch gives
         return (output_size,) * dims
     if dims > 1 and input.ndim <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     rest = input.shape[-dims:]
-    return tuple(
+    sizes = tuple(
         own if wanted is None else wanted for wanted, own in zip(output_size, rest, strict=False)
     ) + tuple(output_size[len(rest) :])
+    for at, size in enumerate(sizes):
+        if size.__class__ is not int or not -(2**63) <= size < 2**63:
+            _check_size(name, size, at)
+    return sizes
+
+
+def _check_size(name, size, at):
+    """torch looks at the first element beforehand and unpacks the others."""
+    if isinstance(size, Tensor):
+        fine = size.numel() == 1 and not (size.is_floating_point() or size.is_complex())
+    else:
+        fine = hasattr(size, "__index__") and not (isinstance(size, bool) and not at)
+    large = fine and not isinstance(size, Tensor) and not -(2**63) <= size < 2**63
+    if fine and not large:
+        return
+    if at or large:
+        wrong = "Overflow when unpacking long long\n"
+        if not large:
+            wrong = f"type must be tuple of ints,but got {type(size).__name__}"
+        raise TypeError(
+            f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
+            f'"{wrong}"'
+        )
+    raise TypeError(
+        f"{name}(): argument 'output_size' (position 2) must be tuple of ints, but found element of type "
+        f"{type(size).__name__} at pos 0"
+    )
 
 
 def _adaptive_avg_pool(dims, input, output_size):
@@ -362,6 +396,8 @@ def _adaptive_avg_pool(dims, input, output_size):
                 f"adaptive_avg_pool1d() argument 'output_size' should contain one int (got {len(size)})"
             )
         raise RuntimeError(f"{name}: output_size must be {dims}")
+    if dims == 2 and size == (1, 1):  # torch averages whatever it has, then
+        return input.mean((-1, -2), keepdim=True)
     if input.ndim not in (dims + 1, dims + 2):
         if dims == 1:
             _check_dims(name, dims, input)
@@ -378,7 +414,7 @@ def _adaptive_avg_pool(dims, input, output_size):
         )
     if all(n == 1 for n in size):
         return input.mean(tuple(range(-dims, 0)), keepdim=True)
-    for d in range(input.ndim - dims, input.ndim):
+    for d in range(input.ndim - dims - (dims == 3), input.ndim):
         if input.shape[d] == 0:
             shape = list(input.shape)
             if dims == 1:

@@ -147,9 +147,9 @@ def _var_gradient(g, x, dim, correction, keepdim):
     freedom = _count(x.shape, dim) - (1 if correction is None else correction)
     g = ops.restore(g, x.shape, dim, keepdim)
     mean = ops.mean_dim(x, dim, True, None)
-    if freedom <= 0:
+    if freedom <= 0 and dim is None:  # as torch does: over all elements it does not look at the sign
         return g * ops.where(ops.eq(x, mean), math.nan, math.inf)
-    return (2 / freedom) * g * (x - mean)
+    return (2 / freedom if freedom else math.inf) * g * (x - mean)
 
 
 def _std_gradient(g, x, out, dim, correction, keepdim):
@@ -185,7 +185,8 @@ derivative("std_mean", x=_std_mean_gradient, undefined=True)
 def _norm_gradient(g, x, out, ord, dim, keepdim):
     """Zero where the norm has a kink: at an element of zero, and everywhere if the norm itself is zero.
 
-    Divisors and bases are made harmless before they are used: else the second derivative is 0 * inf.
+    There is no second derivative at such a kink, and none is made up: 0 / 0 makes it NaN. Above an order of
+    two there is one where elements are zero, so their powers are made of harmless bases.
     """
     if ord == 0:
         return None
@@ -196,12 +197,12 @@ def _norm_gradient(g, x, out, ord, dim, keepdim):
         attained = ops.logical_or(ops.eq(ops.abs(x), out), ops.logical_and(ops.ne(x, x), ops.ne(out, out)))
         return ops.where(attained, ops.sgn(x) * (g / ops.sum_dim(attained, dim, True, None)), 0)
     vanishing = ops.eq(out, 0)
-    divisor = ops.where(vanishing, 1, out)
     if ord == 2:
-        return x * ops.where(vanishing, 0, g / divisor)
+        return g * ops.where(vanishing, 0, x / out)
     zero = ops.eq(x, 0)
-    power = ops.where(zero, 0, ops.sgn(x) * ops.where(zero, 1, ops.abs(x)) ** (ord - 1))
-    return power * ops.where(vanishing, 0, g * divisor ** (1 - ord))
+    base = ops.abs(x) if ord < 2 else ops.where(zero, 1, ops.abs(x))
+    power = ops.where(zero, 0, ops.sgn(x) * base ** (ord - 1))
+    return power * ops.where(vanishing, 0, g * out ** (1 - ord))
 
 
 derivative("vector_norm", x=_norm_gradient, node="LinalgVectorNormBackward0")

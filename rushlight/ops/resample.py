@@ -88,6 +88,8 @@ def pad(input, pad, mode="constant", value=None):
             f"{len(pad)} and input of dimension {input.ndim}"
         )
     if mode == "constant":
+        if value is not None and value < 0 and input.dtype == _C.uint8:
+            raise RuntimeError("value cannot be converted to type uint8_t without overflow")
         return ops.constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
@@ -187,8 +189,9 @@ def interpolate(
             )
     elif align_corners is None:
         align_corners = False
-    dims = input.ndim - 2
-    size, scales = _target(input, size, scale_factor, dims, recompute_scale_factor)
+    dims, given = input.ndim - 2, (size, scale_factor)
+    sizes_first = mode == "area" or bool(recompute_scale_factor)
+    size, scales = _target(input, size, scale_factor, dims, recompute_scale_factor, sizes_first)
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
@@ -210,25 +213,73 @@ def interpolate(
         from . import pool
 
         return pool._adaptive_avg_pool(dims, input, size)
-    _check_sizes(input, size, dims)
-    if mode in ("nearest", "nearest-exact"):
-        name = f"upsample_{mode.replace('-', '_')}{dims}d"
-        return getattr(ops, name)(input, size, (mode, scales), False)
+    nearest = mode in ("nearest", "nearest-exact")
     kind = {"bicubic": "cubic", "lanczos": "lanczos"}.get(mode, "linear")
     name = _LINEAR.get(mode, f"upsample_{mode}2d")
+    if nearest:
+        name = f"upsample_{mode.replace('-', '_')}{dims}d"
     if antialias:
         name, kind = f"{name}_aa", f"{kind}_aa"
+    if scales is not None or not sizes_first:
+        said = f"_{name}" if antialias or mode == "nearest-exact" else name
+        size, scales = _check_call(said, *given, () if nearest else (align_corners,), size, scales, input)
+    _check_sizes(input, size, dims)
+    if nearest:
+        return getattr(ops, name)(input, size, (mode, scales), False)
     return getattr(ops, name)(input, size, (kind, align_corners, scales), False)
 
 
-def _target(input, size, scale_factor, dims, recompute):
+def _check_call(name, size, scale_factor, align, sizes, scales, input):
+    """What torch's native function says of the types that it is given; the sizes and factors as numbers."""
+    shown = size if isinstance(size, (tuple, list)) or size is None else [size]
+    factors = (
+        scale_factor if isinstance(scale_factor, (tuple, list)) or scale_factor is None else [scale_factor]
+    )
+    whole = shown is None or not len(shown) or (_is_int(shown[0]) and not isinstance(shown[0], bool))
+    number = factors is None or not len(factors) or isinstance(factors[0], (int, float, complex))
+    if not (whole and number and all(isinstance(each, bool) for each in align)):
+        kinds = ", ".join(type(each).__name__ for each in (shown, *align, factors))
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, {kinds}), but expected "
+            f"one of:\n * (Tensor input, tuple of ints output_size{', bool align_corners' * len(align)}, "
+            "tuple of floats scale_factors)"
+        )
+    for at, each in enumerate(sizes if scales is None else ()):
+        if not -(2**63) <= each < 2**63:
+            raise TypeError(
+                f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
+                '"Overflow when unpacking long long\n"'
+            )
+    if scales is None:
+        return sizes, None
+    for at, each in enumerate(scales):
+        if not (isinstance(each, (int, float)) or (isinstance(each, Tensor) and each.numel() == 1)):
+            raise TypeError(
+                f"{name}(): argument 'scale_factors' must be tuple of floats, but found element of type "
+                f"{type(each).__name__} at pos {at + 1}"
+            )
+    scales = tuple(map(float, scales))
+    products = [n * factor for n, factor in zip(input.shape[2:], scales, strict=True)]
+    if not all(abs(product) < 2.0**63 for product in products):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return tuple(math.floor(product) for product in products), scales
+
+
+def _is_int(value):
+    if isinstance(value, Tensor):
+        return value.numel() == 1 and not (value.is_floating_point() or value.is_complex())
+    return hasattr(value, "__index__")
+
+
+def _target(input, size, scale_factor, dims, recompute, sizes_first):
     """The size of the result, and the scale factors that positions are computed from (None: from the "
     "sizes)."""
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     spatial = list(input.shape[2:])
     if size is not None:
-        if isinstance(size, (list, tuple)):
+        listed = isinstance(size, (list, tuple))
+        if listed:
             if len(size) != dims:
                 raise ValueError(
                     "Input and output must have the same number of spatial dimensions, but got input "
@@ -241,7 +292,13 @@ def _target(input, size, scale_factor, dims, recompute):
             size = [size] * dims
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        return tuple(n.__index__() for n in size), None
+        if listed and not all(map(_is_int, size)):
+            kinds = [type(n) for n in size]
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
+                f"but got size with types {kinds}"
+            )
+        return tuple(n.__index__() if _is_int(n) and n.__class__ is not bool else n for n in size), None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if isinstance(scale_factor, (list, tuple)):
@@ -253,11 +310,13 @@ def _target(input, size, scale_factor, dims, recompute):
                 "tensor in "
                 "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
             )
-        scales = tuple(float(factor) for factor in scale_factor)
+        scales = tuple(scale_factor)
     else:
-        scales = (float(scale_factor),) * dims
-    size = tuple(math.floor(n * factor) for n, factor in zip(spatial, scales, strict=True))
-    return size, None if recompute else scales
+        scales = (scale_factor,) * dims
+    if not sizes_first:  # computed natively, of what is known to be numbers
+        return (), scales
+    size = tuple(int(n * factor) for n, factor in zip(spatial, scales, strict=True))
+    return size, None
 
 
 def _check_sizes(input, size, dims):

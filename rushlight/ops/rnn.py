@@ -8,7 +8,7 @@ serves second derivatives, projections, and types that the primitive does not ha
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import function, type_name
+from rushlight.ops._public import C_NAMES, function, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.combine import cat, stack
 from rushlight.ops.matmul import linear
@@ -125,21 +125,34 @@ def _direction(mode, x, h, c, weights, sizes, reverse, one_step=False):
     return _steps(mode, gx, h, c, w_hh, state_bias, w_hr, sizes, reverse)
 
 
+def _check_counts(mode, states, params, cells, has_biases, bidirectional):
+    """How many parameters each layer has in each direction, if they and the states are enough."""
+    per_cell = 4 if has_biases else 2
+    if mode == "lstm" and cells > 0 and params == cells * (per_cell + 1):
+        per_cell += 1  # with a projection
+    if params % per_cell:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    groups = params // per_cell
+    if bidirectional and (states % 2 or groups % 2):
+        raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
+    if cells != states or cells < 1:
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    if cells != groups:
+        raise RuntimeError("Expected more weights in stacked_rnn")
+    return per_cell
+
+
 def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes):
     """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`."""
     directions = 2 if bidirectional else 1
     h0, c0 = hx if mode == "lstm" else (hx, None)
     cells = num_layers * directions
-    if x.shape[0] == 0:
+    if x.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    per_cell = len(params) // cells if cells else 0
+    per_cell = _check_counts(mode, h0.size(0), len(params), cells, has_biases, bidirectional)
     plain = 4 if has_biases else 2
-    if cells < 1 or len(params) % cells or per_cell not in (plain, plain + (mode == "lstm")):
-        raise RuntimeError(
-            f"expected {plain} parameters per layer and direction, but got {len(params)} for {cells}"
-        )
-    if h0.shape[0] != cells:
-        raise RuntimeError(f"Expected a hidden state for {cells} layers and directions, got {list(h0.shape)}")
+    if dropout and train and num_layers > 1 and not 0 <= dropout <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout:g}")
     hs, cs = [], []
     for layer in range(num_layers):
         outs = []
@@ -181,6 +194,9 @@ def _run(name, mode, args, kwargs):
         )
     rest = tuple(given[n] for n in common)
     if is_packed:
+        if given["batch_sizes"].dtype != _C.int64:
+            found = type_name(given["batch_sizes"].dtype)
+            raise RuntimeError(f"expected scalar type Long but found {found}")
         sizes = tuple(given["batch_sizes"].tolist())
         return _layers(mode, given["data"], *rest, sizes)
     x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
@@ -241,38 +257,53 @@ def rnn_relu(*args, **kwargs):
     return _run("rnn_relu", "relu", args, kwargs)[:2]
 
 
-def _check_cell(x, states, w_ih, w_hh):
-    if x.shape[-1] != w_ih.shape[1]:
-        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {w_ih.shape[1]}")
+def _check_input(mode, x, states, w_ih, w_hh):
+    if x.size(1) != w_ih.size(1):
+        raise RuntimeError(f"input has inconsistent input_size: got {x.size(1)} expected {w_ih.size(1)}")
+
+
+def _check_states(mode, x, states, w_ih, w_hh):
     for k, state in enumerate(states):
-        if x.shape[0] != state.shape[0]:
+        if x.size(0) != state.size(0):
             raise RuntimeError(
-                f"Input batch size {x.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}"
+                f"Input batch size {x.size(0)} doesn't match hidden{k} batch size {state.size(0)}"
             )
-        if state.shape[1] != w_hh.shape[1]:
+        if state.size(1) != w_hh.size(1):
             raise RuntimeError(
-                f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {w_hh.shape[1]}"
+                f"hidden{k} has inconsistent hidden_size: got {state.size(1)}, expected {w_hh.size(1)}"
             )
-        if state.dtype != x.dtype:
+
+
+def _check_weights(mode, x, states, w_ih, w_hh):
+    gates, size = _GATES.get(mode, 1), w_hh.size(1)
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.size(0) != gates * size:
             raise RuntimeError(
-                f"expected scalar type {type_name(x.dtype)} but found {type_name(state.dtype)}"
+                f"{name} first dim must be {gates} * hidden_size = {gates * size}, but got {weight.size(0)}"
             )
+
+
+_GATES = {"gru": 3, "lstm": 4}
+# In the order in which torch looks.
+_CHECKS = {
+    "gru": (_check_input, _check_states, _check_weights),
+    "lstm": (_check_input, _check_weights, _check_states),
+}
+_PLAIN_CHECKS = (_check_weights, _check_input, _check_states)
 
 
 def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
-    if x.dim() == 1:
-        h, c = _cell(
-            mode,
-            x.unsqueeze(0),
-            h.unsqueeze(0),
-            None if c is None else c.unsqueeze(0),
-            w_ih,
-            w_hh,
-            b_ih,
-            b_hh,
-        )
-        return h.squeeze(0), None if c is None else c.squeeze(0)
-    _check_cell(x, (h,) if c is None else (h, c), w_ih, w_hh)
+    states = (h,) if c is None else (h, c)
+    for check in _CHECKS.get(mode, _PLAIN_CHECKS):
+        check(mode, x, states, w_ih, w_hh)
+    for state in states:
+        if state.dtype != x.dtype and w_ih.dtype == x.dtype == w_hh.dtype:
+            raise RuntimeError(
+                "expected m1 and m2 to have the same dtype, but got: "
+                f"{C_NAMES[state.dtype]} != {C_NAMES[x.dtype]}"
+            )
+    if mode in _GATES and not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(x.dtype)}")
     weights = (w_ih, w_hh, b_ih, b_hh, None)
     out, _, c = _direction(mode, x, h, c, weights, None, False, one_step=True)
     return out, c

@@ -21,8 +21,14 @@ def _given(value):
     return "None" if value is None else str(int(value))
 
 
+def _kind(tensor):
+    """The type as torch writes it here."""
+    name = type_name(tensor.dtype)
+    return f"CPU{name}Type" if tensor.dtype.is_complex else f"torch.{name}Tensor"
+
+
 def _window_text(window):
-    return "None" if window is None else f"torch.{type_name(window.dtype)}Tensor{{{list(window.shape)}}}"
+    return "None" if window is None else f"{_kind(window)}{{{list(window.shape)}}}"
 
 
 def _window(window, n_fft, win_length, dtype, device):
@@ -82,7 +88,7 @@ def stft(
     def require(holds, message):
         if not holds:
             raise RuntimeError(
-                f"stft(torch.{type_name(input.dtype)}Tensor{list(input.shape)}, n_fft={n_fft}, "
+                f"stft({_kind(input)}{list(input.shape)}, n_fft={n_fft}, "
                 f"hop_length={hop_length}, win_length={win_length}, window={_window_text(window)}, "
                 f"normalized={int(normalized)}, onesided={_given(onesided)}, "
                 f"return_complex={_given(return_complex)}, align_to_window={_given(align_to_window)}) : "

@@ -7,11 +7,12 @@ the usual dtype, layout, device and requires_grad. They are computed in double p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
+from rushlight._signatures import type_name
 from rushlight.ops.create import _device
 from rushlight.ops.windows import cosine_sum, kaiser_shape, triangle
 
@@ -23,24 +24,57 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _places(name: str, M: int, sym: bool, dtype: Any, layout: Any) -> tuple[Tensor, int, Any]:
-    """0 ... M-1 in double precision, the number of steps of the whole window, and the result's dtype."""
-    if isinstance(M, bool) or not isinstance(M, int):
-        raise TypeError(f"{name}(): argument 'M' must be int, not {type(M).__name__}")
+def _check(name: str, M: Any, dtype: Any, layout: Any) -> None:
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout not in (None, rushlight.strided):
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
-    dtype = dtype or rushlight.get_default_dtype()
-    if dtype not in (_C.float32, _C.float64):
+    if dtype is not None and dtype not in (_C.float32, _C.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    return _C.arange(0.0, 1.0, M, _C.float64, None), M - 1 if sym and M > 1 else M, dtype
 
 
-def _finish(window: Tensor, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    if window.numel() == 1:
-        window = _C.full((1,), 1.0, _C.float64, None)
+def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, requires_grad: Any,
+            ends: str = "float int") -> Tensor:  # fmt: skip
+    """A window of M samples: `shape` of 0 ... M-1 in double precision and of the steps of the whole window.
+
+    torch calls linspace, of which `ends` are types (a window of one sample is `ones` but for some), and
+    complains as that does.
+    """
+    maker = "empty" if M == 0 else "ones" if M == 1 and ends != "float float" else "linspace"
+    if maker == "linspace" and not _is_int(M):
+        _refuse(M, device, requires_grad, ends)
+    if not isinstance(requires_grad, bool):
+        if maker == "linspace":
+            _refuse(M, device, requires_grad, ends)
+        raise TypeError(f"{maker}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
+    if isinstance(device, Tensor) or not (device is None or isinstance(device, (str, int, _C.device))):
+        if maker == "linspace":
+            _refuse(M, device, requires_grad, ends)
+        raise TypeError(f"{maker}(): argument 'device' must be torch.device, not {type_name(device)}")
+    M = int(M)
+    if maker == "linspace":
+        window = shape(_C.arange(0.0, 1.0, M, _C.float64, None), M - 1 if sym and M > 1 else M)
+    else:
+        window = _C.full((M,), 1.0, _C.float64, None)
+    dtype = dtype or rushlight.get_default_dtype()
     return window.to(dtype=dtype, device=_device(device) or "cpu").requires_grad_(requires_grad)
+
+
+def _is_int(M: Any) -> bool:
+    if isinstance(M, Tensor):
+        return M.numel() == 1 and not (M.is_floating_point() or M.is_complex() or M.dtype == _C.bool)
+    return isinstance(M, int) and not isinstance(M, bool)
+
+
+def _refuse(M: Any, device: Any, requires_grad: Any, ends: str) -> NoReturn:
+    end, start = ends.split()
+    shown = f"requires_grad={type_name(requires_grad)}, device={type_name(device)}, layout=torch.layout"
+    raise TypeError(
+        f"linspace() received an invalid combination of arguments - got ({shown}, dtype=torch.dtype, "
+        f"steps={type_name(M)}, end={end}, start={start}, ), but expected one of:\n"
+        " * (Number start, Number end, int steps, *, torch.dtype dtype, torch.layout layout, torch.device "
+        "device, bool requires_grad)"
+    )
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None,
@@ -50,13 +84,16 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
     >>> rushlight.signal.windows.exponential(3)
     tensor([0.3679, 1.0000, 0.3679])
     """
+    _check("exponential", M, dtype, layout)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    n, steps, dtype = _places("exponential", M, sym, dtype, layout)
-    middle = steps / 2 if center is None else center
-    return _finish((-(n - middle).abs() / tau).exp(), dtype, device, requires_grad)
+
+    def shape(n, steps):
+        return (-(n - (steps / 2 if center is None else center)).abs() / tau).exp()
+
+    return _window(shape, M, sym, dtype, device, requires_grad, "float float")
 
 
 def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -65,8 +102,12 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
     >>> rushlight.signal.windows.cosine(3)
     tensor([0.5000, 1.0000, 0.5000])
     """
-    n, steps, dtype = _places("cosine", M, sym, dtype, layout)
-    return _finish(((n + 0.5) * (math.pi / (steps + 1))).sin(), dtype, device, requires_grad)
+    _check("cosine", M, dtype, layout)
+
+    def shape(n, steps):
+        return ((n + 0.5) * (math.pi / (steps + 1))).sin()
+
+    return _window(shape, M, sym, dtype, device, requires_grad, "float float")
 
 
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -75,10 +116,14 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
     >>> rushlight.signal.windows.gaussian(3)
     tensor([0.6065, 1.0000, 0.6065])
     """
+    _check("gaussian", M, dtype, layout)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-    n, steps, dtype = _places("gaussian", M, sym, dtype, layout)
-    return _finish((-0.5 * ((n - steps / 2) / std).square()).exp(), dtype, device, requires_grad)
+
+    def shape(n, steps):
+        return (-0.5 * ((n - steps / 2) / std).square()).exp()
+
+    return _window(shape, M, sym, dtype, device, requires_grad, "float float")
 
 
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -87,10 +132,14 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     >>> rushlight.signal.windows.kaiser(3, beta=2.0)
     tensor([0.4387, 1.0000, 0.4387])
     """
+    _check("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    n, steps, dtype = _places("kaiser", M, sym, dtype, layout)
-    return _finish(kaiser_shape(n, steps, beta), dtype, device, requires_grad)
+
+    def shape(n, steps):
+        return kaiser_shape(n, steps, beta)
+
+    return _window(shape, M, sym, dtype, device, requires_grad, "Tensor Tensor")
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -99,8 +148,8 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     >>> rushlight.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    n, steps, dtype = _places("bartlett", M, sym, dtype, layout)
-    return _finish(triangle(n, steps), dtype, device, requires_grad)
+    _check("bartlett", M, dtype, layout)
+    return _window(triangle, M, sym, dtype, device, requires_grad)
 
 
 def general_cosine(M, *, a: Iterable, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -109,13 +158,17 @@ def general_cosine(M, *, a: Iterable, sym=True, dtype=None, layout=None, device=
     >>> rushlight.signal.windows.general_cosine(3, a=[0.5, 0.5])
     tensor([0., 1., 0.])
     """
-    n, steps, dtype = _places("general_cosine", M, sym, dtype, layout)
-    if not isinstance(a, Iterable):
-        raise TypeError("Coefficients must be a list/tuple")
-    weights = [float(each) for each in a]
-    if not weights:
-        raise ValueError("Coefficients cannot be empty")
-    return _finish(cosine_sum(n, steps, weights), dtype, device, requires_grad)
+    _check("general_cosine", M, dtype, layout)
+    if M > 1:
+        if not isinstance(a, Iterable):
+            raise TypeError("Coefficients must be a list/tuple")
+        if not a:
+            raise ValueError("Coefficients cannot be empty")
+
+    def shape(n, steps):
+        return cosine_sum(n, steps, rushlight.tensor(list(a), dtype=_C.float64).tolist())
+
+    return _window(shape, M, sym, dtype, device, requires_grad)
 
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
@@ -153,7 +206,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     >>> rushlight.signal.windows.blackman(3)[1]
     tensor(1.)
     """
-    _places("blackman", M, sym, dtype, layout)
+    _check("blackman", M, dtype, layout)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 

@@ -371,8 +371,8 @@ def softshrink(input, lambd=0.5, *, out=None):
     tensor([-1.5000,  0.0000,  0.5000])
     """
     require_floating("softshrink", "softshrink_check", input)
-    if lambd < 0:
-        largest = float(rushlight.finfo(input.dtype).max)
+    largest = float(rushlight.finfo(input.dtype).max)
+    if not 0 <= lambd <= largest:
         raise RuntimeError(
             f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
             f"but found {lambd:g}"

@@ -99,8 +99,8 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         _check_both_masks(query, key, value, attn_mask, dropout_p, enable_gqa)
     dtype = query.dtype
-    if not 0 <= dropout_p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    if dropout_p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     if enable_gqa:
         key, value = _share_heads(query, key, value)
     if scale is None:
@@ -110,7 +110,7 @@ def scaled_dot_product_attention(
         query, key, value = query.float(), key.float(), value.float()
     if attn_mask is not None and attn_mask.dtype != rushlight.bool:
         attn_mask = attn_mask.to(query.dtype)
-    if dropout_p == 0 and _is_plain(query, key, value, attn_mask, is_causal):
+    if dropout_p <= 0 and _is_plain(query, key, value, attn_mask, is_causal):
         result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)

@@ -16,7 +16,7 @@ def _check_class_target(input, target, weight):
     if input.dim() != 1 and (target.dim() == 0 or input.size(0) != target.size(0)):
         raise ValueError(
             f"Expected input batch_size ({input.size(0)}) to match target batch_size "
-            f"({target.size(0) if target.dim() else 1})."
+            f"({target.size(0) if target.dim() else 0})."
         )
     if input.dim() <= 2:
         if target.dim() > 1:
@@ -196,6 +196,7 @@ def multi_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("multi_margin_loss", input)
+    require_tensor("multi_margin_loss", target, 2, "target")
     refuse_gradient("multi_margin_loss", weight=weight)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")

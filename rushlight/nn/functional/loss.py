@@ -100,9 +100,17 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     difference = input - target
+    if difference.is_complex() and not input.is_complex():
+        raise RuntimeError(
+            f"result type {type_name(difference.dtype)} can't be cast to the desired output type "
+            f"{type_name(input.dtype)}"
+        )
     require_floating("huber_loss", "huber_cpu", difference)
-    loss = _C.ops.smooth_absolute(difference, delta)
-    if delta != 1:
+    if delta == math.inf:
+        loss = 0.5 * difference * difference
+    else:
+        loss = _C.ops.smooth_absolute(difference, delta)
+    if delta not in (1, math.inf):
         loss = loss * delta
     return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
 
@@ -122,9 +130,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             "deprecated. Please ensure they have the same size."
         )
     check_reduction(reduction)
-    require_floating("binary_cross_entropy", "binary_cross_entropy", input)
+    if weight is not None:
+        weight = weight.expand(rushlight.broadcast_shapes(weight.size(), target.size()))
     if target.dtype != input.dtype:
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
+    require_floating("binary_cross_entropy", "binary_cross_entropy", input)
     if not input.is_meta and ((input < 0) | (input > 1)).any():
         raise RuntimeError("all elements of input should be between 0 and 1")
     refuse_gradient("binary_cross_entropy", weight=weight)
@@ -172,7 +182,14 @@ def binary_cross_entropy_with_logits(
         )
     # The dtype is the target's, as where torch computes in its place.
     loss = (others * input - log_probability).to(target.dtype)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    if weight is None:
+        return reduced(loss, reduction)
+    weighted = loss * weight
+    if weighted.shape != loss.shape:  # torch weighs in place
+        raise RuntimeError(
+            f"output with shape {list(loss.shape)} doesn't match the broadcast shape {list(weighted.shape)}"
+        )
+    return reduced(weighted, reduction)
 
 
 @functional

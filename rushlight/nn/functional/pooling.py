@@ -7,7 +7,7 @@ from rushlight import _C
 from rushlight._settings import alert_not_deterministic
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.ops import pool
-from rushlight.ops._public import refuse_gradient
+from rushlight.ops._public import refuse_gradient, type_name
 from rushlight.ops.pool import adaptive_avg_pool1d, avg_pool1d
 
 __all__ = [
@@ -123,7 +123,7 @@ def _adaptive_max_pool(dims, input, output_size):
     require_tensor(name, input)
     if dims == 1:
         return pool.adaptive_max_pool1d(input, output_size)
-    return getattr(ops, name)(input, pool.sizes_like(output_size, input, dims))
+    return getattr(ops, name)(input, pool.sizes_like(output_size, input, dims, "max"))
 
 
 @functional
@@ -188,6 +188,10 @@ def _fractional(dims, input, kernel_size, output_size, output_ratio, samples):
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if input.ndim <= dims:
+        if dims == 3 and samples is not None:
+            raise RuntimeError(
+                f"fractional_max_pool3d_out(): Expected 4D or 5D tensor, but got: {list(input.shape)}"
+            )
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
             f"{-dims - 1})"
@@ -323,14 +327,19 @@ def _unpool(dims, input, indices, kernel_size, stride, padding, output_size):
     kernel = pool.numbers(name, "kernel_size", kernel_size, dims)
     stride = kernel if stride is None else pool.numbers(name, "stride", stride, dims)
     padding = pool.numbers(name, "padding", padding, dims)
+    if input.ndim < dims:
+        raise IndexError("tuple index out of range")
+    size = _unpool_size(input, kernel, stride, padding, output_size)
+    if indices.dtype != rushlight.int64:
+        shown = f" but got: {type_name(indices.dtype)}" if dims < 3 else ""
+        raise RuntimeError(f"elements in indices should be type int64{shown}")
     if input.ndim not in (dims + 1, dims + 2):
         flat = max(dims, 2)
         raise RuntimeError(
             f"Input to max_unpooling{flat}d should be a {flat + 1}d or {flat + 2}d Tensor, but got a "
             "tensor with "
-            f"{input.ndim} dimensions."
+            f"{input.ndim + (dims == 1)} dimensions."
         )
-    size = _unpool_size(input, kernel, stride, padding, output_size)
     require_floating(name, f"max_unpool{max(dims, 2)}d", input)
     if dims == 1:
         # As torch, which unpools lines as columns of an image.

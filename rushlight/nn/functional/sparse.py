@@ -6,6 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
+from rushlight.ops._public import type_name
 from rushlight.ops.index import one_hot
 
 one_hot = functional(one_hot)
@@ -162,6 +163,12 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
             f"BFloat16, Float, Double; but got {weight.type()} instead (while checking arguments for "
             "embedding_bag)"
         )
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {weight.type()} does not equal {per_sample_weights.type()} "
+            "(while checking arguments for embedding_bag)"
+        )
 
 
 def _starts(input, offsets, include_last_offset):
@@ -216,8 +223,17 @@ def _largest_of_bags(vectors, bag, count):
 
 
 def _shorten_rows(weight, indices, max_norm, norm_type):
+    if not (weight.is_floating_point() or weight.is_complex()):
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {type_name(weight.dtype)} "
+            "instead."
+        )
     with rushlight.no_grad():
         rows = indices.reshape(-1).unique()
+        for row in rows[(rows < -weight.size(0)) | (rows >= weight.size(0))].tolist():
+            raise IndexError(
+                f"select(): index {row} out of range for tensor of size {list(weight.shape)} at dimension 0"
+            )
         norms = weight.index_select(0, rows).norm(norm_type, 1, keepdim=True)
         factors = rushlight.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).to(weight.dtype)
         weight.index_copy_(0, rows.long(), weight.index_select(0, rows) * factors)
