@@ -52,8 +52,8 @@ def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, require
             _refuse(M, device, requires_grad, ends)
         raise TypeError(f"{maker}(): argument 'device' must be torch.device, not {type_name(device)}")
     M = int(M)
-    if maker == "linspace":
-        window = shape(_C.arange(0.0, 1.0, M, _C.float64, None), M - 1 if sym and M > 1 else M)
+    if M > 1:
+        window = shape(_C.arange(0.0, 1.0, M, _C.float64, None), M - 1 if sym else M)
     else:
         window = _C.full((M,), 1.0, _C.float64, None)
     dtype = dtype or rushlight.get_default_dtype()
