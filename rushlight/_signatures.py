@@ -197,6 +197,8 @@ def _problem(
             continue
         said = _refused(p, value)
         if said is not None:
+            if not (place or handed_on):  # torch looks at elements only of what has a position
+                said = f"not {type_name(value)}"
             if handed_on:
                 place = "" if p.place == "0" else f" (position {p.place or at + 1})"
             return f"{name}(): argument '{p.shown}'{place} must be {_WORDS[p.kind]}, {said}"

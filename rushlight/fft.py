@@ -6,6 +6,8 @@ n, "forward" the forward transform by n, "ortho" both by sqrt(n).
 
 from __future__ import annotations
 
+import math as _math
+
 from rushlight import _C
 from rushlight.ops import fft as _core
 from rushlight.ops._public import FUNCTIONS as _FUNCTIONS
@@ -41,8 +43,8 @@ def _one(name, input, n, dim, norm, forward, out):
 
 def _several(name, input, s, dim, norm, forward, out):
     _tensor(name, input)
+    dims, lengths = _core.many(name, input, s, dim)
     x = _core.promoted(input, False)
-    dims, lengths = _core.many(name, x, s, dim)
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
     return _core.finish(name, _core.transform(x, dims, norm, forward, True), out)
 
@@ -64,8 +66,13 @@ def _one_half(name, input, n, dim, norm, forward, out):
 
 
 def _several_half(name, input, s, dim, norm, forward, out):
-    x = _real(name, input, "real-valued")
-    dims, lengths = _core.many(name, x, s, dim)
+    _tensor(name, input)
+    if input.dtype.is_complex:
+        if forward:
+            _real("rfftn", input, "real-valued")
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_type_name(input.dtype)}")
+    dims, lengths = _core.many(name, input, s, dim)
+    x = _core.promoted(input, False)
     if not dims:
         raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
@@ -83,8 +90,8 @@ def _one_from_half(name, input, n, dim, norm, forward, out):
 
 def _several_from_half(name, input, s, dim, norm, forward, out):
     _tensor(name, input)
+    dims, lengths = _core.many(name, input, s, dim)
     x = _core.promoted(input, True)
-    dims, lengths = _core.many(name, x, s, dim)
     if not dims:
         raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     given = s if isinstance(s, (tuple, list)) or s is None else (s,)
@@ -287,17 +294,20 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 # ---- frequencies
 
 
-def _frequencies(name, numbers, n, d, out, options):
+def _frequencies(name, n, count, first_negative, d, out, options):
+    """0, 1 ... divided by n * d, from place `first_negative` on counted from -n."""
     dtype = options.get("dtype") or _C.get_default_dtype()
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     options = {key: value for key, value in options.items() if value is not None}
-    result = _FUNCTIONS["tensor"](numbers, **(options | {"dtype": dtype}))
-    if n:
-        requires_grad = result.requires_grad
-        result = (result.detach() * (1.0 / (n * d))).requires_grad_(requires_grad)
+    requires_grad = options.pop("requires_grad", False)
+    numbers = _FUNCTIONS["empty"](count, **(options | {"dtype": dtype}))
+    places = _FUNCTIONS["arange"](count, device=numbers.device)
+    places = _FUNCTIONS["where"](places < first_negative, places, places - n)
+    factor = 1.0 / (n * d) if n * d else _math.inf
+    result = (places.to(dtype) * factor).requires_grad_(requires_grad)
     return _core.write_out(out, result) if out is not None else result
 
 
@@ -308,9 +318,8 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
     >>> rushlight.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    numbers = [*range((n + 1) // 2), *range(-(n // 2), 0)]
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _frequencies("fftfreq", numbers, n, d, out, options)
+    return _frequencies("fftfreq", n, n, (n + 1) // 2, d, out, options)
 
 
 @_fft
@@ -321,7 +330,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
     tensor([0.0000, 0.2500, 0.5000])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _frequencies("rfftfreq", list(range(n // 2 + 1)), n, d, out, options)
+    return _frequencies("rfftfreq", n, n // 2 + 1, n // 2 + 1, d, out, options)
 
 
 def _shift(input, dim, half):

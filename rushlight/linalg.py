@@ -1,5 +1,6 @@
 """Linear algebra, as torch.linalg names it."""
 
+from rushlight import _C
 from rushlight._C import _LinAlgError as LinAlgError
 from rushlight.ops.contract import linalg_cross as cross
 from rushlight.ops.contract import multi_dot
@@ -45,7 +46,7 @@ from rushlight.ops.linalg_spectral import (
     vecdot,
 )
 from rushlight.ops.matmul import matmul
-from rushlight.ops.reduce import vector_norm
+from rushlight.ops.reduce import vector_norm as _vector_norm
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
@@ -54,3 +55,5 @@ __all__ = [
     "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular",
     "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+vector_norm = _C.Function(_vector_norm)

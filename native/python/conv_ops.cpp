@@ -7,26 +7,11 @@
 #include "../kernels/conv.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
+#include "matmul_ops.h"
 #include "window.h"
 
 namespace rl {
 namespace {
-
-const char* c_type_name(DType t) {
-  constexpr const char* names[] = {"unsigned char",
-                                   "signed char",
-                                   "short int",
-                                   "int",
-                                   "long int",
-                                   "c10::Half",
-                                   "float",
-                                   "double",
-                                   "c10::complex<float>",
-                                   "c10::complex<double>",
-                                   "bool",
-                                   "c10::BFloat16"};
-  return names[int(t)];
-}
 
 void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name) {
   if (read_triple(o, dims, unused, out, "convolution", name)) return check_moderate(out, "convolution", name);
@@ -77,11 +62,14 @@ Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
   return args[i] == Py_None ? nullptr : tensor_at(args, i, name);
 }
 
-void check_dtypes(const Tensor* x, const Tensor* weight, const Tensor* bias) {
+void check_bias_dtype(const Tensor* x, const Tensor* bias) {
   if (bias && bias->dtype != x->dtype) {
-    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", c_type_name(x->dtype),
-          c_type_name(bias->dtype));
+    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", cpp_name(x->dtype),
+          cpp_name(bias->dtype));
   }
+}
+
+void check_dtypes(const Tensor* x, const Tensor* weight) {
   if (x->dtype != weight->dtype) {
     failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
           dtype_class_name(weight->dtype));
@@ -229,6 +217,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
+  check_bias_dtype(x, bias);
   Window window(args + 3, dims);
   check_groups(weight, window.groups);
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
@@ -236,7 +225,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight, bias);
+  check_dtypes(x, weight);
   bool dilated = std::any_of(window.dilation.at, window.dilation.at + 3, [](int64_t d) { return d > 1; });
   if (dilated && is_integral(x->dtype) && x->dtype != DType::i64) {
     fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
@@ -296,7 +285,8 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   }
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight, bias);
+  check_dtypes(x, weight);
+  check_bias_dtype(x, bias);
   Shape sizes;
   result_sizes(sizes, s.batch, channels, s.in, dims);
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
@@ -330,7 +320,7 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   ConvShape s = geometry(size, weight->sizes(), window, dims);
   check_output(s, g, dims);
   check_devices(g, weight);
-  check_dtypes(g, weight, nullptr);
+  check_dtypes(g, weight);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
   TensorRef from = operand(g), w = operand(weight);
   return compute(g, size, s.work(), false, [&](DType dtype, void* gx) {
@@ -352,7 +342,7 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   ConvShape s = geometry(x->sizes(), size, window, dims);
   check_output(s, g, dims);
   check_devices(x, g);
-  check_dtypes(x, g, nullptr);
+  check_dtypes(x, g);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
   TensorRef from = operand(x), gy = operand(g);
   return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {

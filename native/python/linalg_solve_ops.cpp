@@ -328,18 +328,18 @@ TensorRef expand_pivots(Tensor* pivots, Sizes batch, int64_t n) {
 
 // linalg_lu_solve(LU, pivots, B; left, adjoint)
 PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  static const char name[] = "linalg.lu_solve";
+  static const char name[] = "linalg.lu_solve", torch_name[] = "torch.linalg.lu_solve";
   Tensor *lu = tensor_argument("linalg_lu_solve", args[0]),
          *pivots = tensor_argument("linalg_lu_solve", args[1]),
          *b = tensor_argument("linalg_lu_solve", args[2]);
   bool left = bool_argument("linalg_lu_solve", "left", args[3]),
        adjoint = bool_argument("linalg_lu_solve", "adjoint", args[4]);
-  check_floating(name, lu);
+  check_floating(torch_name, lu);
   check_same_dtype(name, lu, b, "LU", "B");
   if (pivots->dtype != DType::i32) {
     failf(PyExc_RuntimeError, "%s: pivots should be a Tensor of scalar type torch.int32", name);
   }
-  check_square(name, lu, "LU");
+  check_square(torch_name, lu, "A");
   check_matrix(name, b, "B");
   check_same_device(lu, b);
   check_same_device(lu, pivots);
@@ -360,7 +360,7 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "with shape %s instead",
           name, sizes_text(pivots->sizes()).c_str());
   }
-  check_kernel("linalg_lu_solve_cpu", lu->dtype);
+  check_kernel("linalg.lu_solve_cpu", lu->dtype);
   Shape batch = broadcast_batches(lu, b);
   int64_t n64 = rows(lu), nrhs64 = left ? cols(b) : rows(b);
   // X A = B is A.T X.T = B.T, and X A.mH = B is conj(A) X.T = B.T, that is A conj(X).T = conj(B).T.
@@ -487,7 +487,7 @@ PyObject* ldl_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
          *pivots = tensor_argument("linalg_ldl_solve", args[1]),
          *b = tensor_argument("linalg_ldl_solve", args[2]);
   bool hermitian = bool_argument("linalg_ldl_solve", "hermitian", args[3]);
-  check_square(name, ld, "LD");
+  check_square(name, ld, "A");
   check_floating(name, ld);
   if (b->ndim < 2) {
     failf(PyExc_RuntimeError,
@@ -504,15 +504,15 @@ PyObject* ldl_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           dtype_class_name(pivots->dtype));
   }
   if (ld->dtype != b->dtype) {
-    failf(PyExc_RuntimeError, "%s: LD dtype%s does not match b dtype %s", name, dtype_class_name(ld->dtype),
-          dtype_class_name(b->dtype));
+    failf(PyExc_RuntimeError,
+          "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
+          dtype_class_name(b->dtype), dtype_class_name(ld->dtype));
   }
   check_same_device(ld, b);
   if (rows(b) != rows(ld)) {
     failf(PyExc_RuntimeError,
-          "%s: Incompatible matrix sizes for %s: each LD matrix is %lld by %lld but each B matrix is %lld by "
-          "%lld",
-          name, name, (long long)rows(ld), (long long)cols(ld), (long long)rows(b), (long long)cols(b));
+          "Incompatible matrix sizes for %s: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
+          name, (long long)rows(ld), (long long)cols(ld), (long long)rows(b), (long long)cols(b));
   }
   check_kernel("ldl_solve_kernel_cpu", ld->dtype);
   Shape batch = broadcast_batches(ld, b);

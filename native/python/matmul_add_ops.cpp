@@ -54,7 +54,10 @@ PyObject* addmm_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   check_same_device(input, mat1);
   check_same_device(mat1, mat2);
   int64_t sizes[] = {mat1->size(0), mat2->size(1)}, k = mat1->size(1);
-  if (k != mat2->size(0)) fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
+  if (k != mat2->size(0)) {
+    if (input->dtype != mat2->dtype) check_add_dtypes(input, mat1, mat2);
+    fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
+  }
   check_add_dtypes(input, mat1, mat2);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, sizes, factors, out);
@@ -141,11 +144,32 @@ PyObject* addr_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
   return Py_NewRef(out->object());
 }
 
+// torch first expands the input to the sizes that batches of the usual dimensions would give.
+void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bool summed, bool in_place) {
+  if (batch1->ndim == 3 && batch2->ndim == 3) return;
+  int needed[] = {summed ? 1 : 0, 1, 2};
+  for (int i = 0; i < 3; i++) {
+    const Tensor* t = i < 2 ? batch1 : batch2;
+    if (t->ndim > needed[i]) continue;
+    if (t->ndim == 0)
+      failf(PyExc_IndexError, "Dimension specified as %d but tensor has no dimensions", needed[i]);
+    failf(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+          -t->ndim, t->ndim - 1, needed[i]);
+  }
+  if (!in_place) {
+    int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)};
+    Ref<PyObject> size = checked(size_object(Sizes(sizes, 3).subspan(summed ? 1 : 0)));
+    PyObject* args[] = {input->object(), size.get()};
+    Primitive& expand = primitive("expand");
+    Ref<PyObject> expanded = checked(expand.forward(expand, args, nullptr));
+  }
+  fail(PyExc_RuntimeError, batch1->ndim != 3 ? "batch1 must be a 3D tensor" : "batch2 must be a 3D tensor");
+}
+
 PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor* input = tensor_argument(op, args, 0);
   Tensor *batch1 = tensor_argument(op, args, 1), *batch2 = tensor_argument(op, args, 2);
-  if (batch1->ndim != 3) fail(PyExc_RuntimeError, "batch1 must be a 3D tensor");
-  if (batch2->ndim != 3) fail(PyExc_RuntimeError, "batch2 must be a 3D tensor");
+  check_batches(input, batch1, batch2, false, out != nullptr);
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)}, k = batch1->size(2);
@@ -155,8 +179,11 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
         (long long)sizes[0], (long long)k, (long long)batch2->size(0), (long long)batch2->size(1));
   }
+  if (input->dtype != batch1->dtype) {
+    failf(PyExc_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+          cpp_name(input->dtype), cpp_name(batch1->dtype), cpp_name(batch2->dtype));
+  }
   check_scalar_type(batch1, batch2);
-  check_scalar_type(batch1, input);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("baddbmm", result.get(), k);
@@ -171,8 +198,7 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
 PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor* input = tensor_argument(op, args, 0);
   Tensor *batch1 = tensor_argument(op, args, 1), *batch2 = tensor_argument(op, args, 2);
-  if (batch1->ndim != 3) fail(PyExc_RuntimeError, "batch1 must be a 3D tensor");
-  if (batch2->ndim != 3) fail(PyExc_RuntimeError, "batch2 must be a 3D tensor");
+  check_batches(input, batch1, batch2, true, out != nullptr);
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t batch = batch1->size(0), k = batch1->size(2);

@@ -31,6 +31,22 @@ void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n) {
         (long long)m, (long long)k1, (long long)k2, (long long)n);
 }
 
+const char* cpp_name(DType t) {
+  static const char* names[] = {"unsigned char",
+                                "signed char",
+                                "short int",
+                                "int",
+                                "long int",
+                                "c10::Half",
+                                "float",
+                                "double",
+                                "c10::complex<float>",
+                                "c10::complex<double>",
+                                "bool",
+                                "c10::BFloat16"};
+  return is_rare(t) ? dtype_class_name(t) : names[int(t)];
+}
+
 void fail_unsupported(const char* kernel, DType dtype) {
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
 }
@@ -65,23 +81,6 @@ Coefficients::Coefficients(DType dtype, PyObject* beta_object, PyObject* alpha_o
 }
 
 namespace {
-
-// torch spells the C++ types in the error of mm.
-const char* cpp_name(DType t) {
-  static const char* names[] = {"unsigned char",
-                                "signed char",
-                                "short int",
-                                "int",
-                                "long int",
-                                "c10::Half",
-                                "float",
-                                "double",
-                                "c10::complex<float>",
-                                "c10::complex<double>",
-                                "bool",
-                                "c10::BFloat16"};
-  return names[int(t)];
-}
 
 void check_mm_dtypes(const Tensor* a, const Tensor* b) {
   if (a->dtype != b->dtype) {
@@ -262,11 +261,6 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   auto& form = *static_cast<const Form*>(op.payload);
   check_same_device(a, b);
   bool folds = torch_folds(a, b), vector = a->ndim == 1 || b->ndim == 1;
-  if (a->dtype != b->dtype) {
-    if (folds && vector) fail_vector_dtypes(a->ndim == 1 ? b : a, a->ndim == 1 ? a : b);
-    if (folds) check_mm_dtypes(b->ndim == 2 ? a : b, b->ndim == 2 ? b : a);
-    check_scalar_type(a, b);
-  }
   auto dims = [](Tensor* t) { return t->ndim == 1 ? 1 : 2; };
   Shape batch;
   batch.assign(a->sizes().first(size_t(a->ndim - dims(a))));
@@ -285,6 +279,11 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   };
   Matrix ma = matrix(a, form.adjoint_a, true, hold_a), mb = matrix(b, form.adjoint_b, false, hold_b);
   if (ma.cols != mb.rows) fail_matmul_shapes(a, b, ma.rows, ma.cols, mb.rows, mb.cols, batch);
+  if (a->dtype != b->dtype) {
+    if (folds && vector) fail_vector_dtypes(a->ndim == 1 ? b : a, a->ndim == 1 ? a : b);
+    if (folds) check_mm_dtypes(b->ndim == 2 ? a : b, b->ndim == 2 ? b : a);
+    check_scalar_type(a, b);
+  }
   Shape shape = batch;
   if (a->ndim > 1) shape.sizes[shape.ndim++] = ma.rows;
   if (b->ndim > 1) shape.sizes[shape.ndim++] = mb.cols;
@@ -313,6 +312,7 @@ TensorRef multiply_vector(Tensor* mat, Tensor* vec, bool transposed) {
 PyObject* mv_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *mat = tensor_argument(op, args, 0), *vec = tensor_argument(op, args, 1);
   if (mat->ndim != 2 || vec->ndim != 1) {
+    if (mat->ndim == 0) fail(PyExc_IndexError, "Dimension specified as 0 but tensor has no dimensions");
     failf(PyExc_RuntimeError, "vector + matrix @ vector expected, got 1, %d, %d", mat->ndim, vec->ndim);
   }
   check_same_device(mat, vec);

@@ -255,11 +255,10 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
   if (pad.ndim % 2)
     failf(PyExc_RuntimeError, "Length of pad must be even but instead it equals %d", pad.ndim);
   if (pad.ndim > 2 * x->ndim) {
-    failf(
-        PyExc_RuntimeError,
-        "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d "
-        "while the input has %d dimensions.",
-        pad.ndim, x->ndim);
+    failf(PyExc_RuntimeError,
+          "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %d"
+          "while the input has %ddimensions.",
+          pad.ndim, x->ndim);
   }
   sizes.assign(x->sizes());
   // The part of x that stays, and where it goes.

@@ -337,11 +337,16 @@ def conv_tbc(input, weight, bias, pad=0):
     if bias.ndim != 1:
         raise RuntimeError("Bias must be 1-D")
     if input.shape[2] != weight.shape[1]:
-        raise RuntimeError(
-            "Input dim 2 (input channels) is not == dim 1 in the weight tensor (input channels)."
-        )
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    if input.dtype != weight.dtype:
+        names = f"{type_name(input.dtype)} and {type_name(weight.dtype)}"
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
+    if pad < 0:  # what lies outside is cut off
+        input, pad = input[-pad : input.size(0) + pad], 0
+    if input.size(0) + 2 * pad < weight.size(0):
+        return input.new_empty((0, input.size(1), weight.size(2))) + 0 * (weight.sum() + bias.sum())
     result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
     return result.permute(2, 0, 1).contiguous()
 

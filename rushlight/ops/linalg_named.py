@@ -100,7 +100,15 @@ def cholesky(input, upper=False, *, out=None):
         "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
         "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
     )
+    check_square("cholesky", input)
+    _check_kernel("cholesky_cpu", input)
     return finish(ops.linalg_cholesky(input, upper, "cholesky", "cholesky")[0], out)
+
+
+def _check_kernel(kernel, input):
+    """Refuses what LAPACK does not have, by torch's name of the kernel."""
+    if input.dtype not in (_C.float32, _C.float64, _C.complex64, _C.complex128):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
 @public
@@ -117,6 +125,7 @@ def cholesky_solve(input, input2, upper=False, *, out=None):
     if L.ndim < 2:
         raise RuntimeError(f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
     _check_system(input, L, "cholesky_solve")
+    _check_kernel("cholesky_solve_cpu", L)
     if upper:
         L = _mh(L)
     half = ops.linalg_solve_triangular(L, input, False, True, False)
@@ -149,6 +158,7 @@ def cholesky_inverse(input, upper=False, *, out=None):
     """
     require_tensor("cholesky_inverse", input=input)
     check_square("cholesky_inverse", input)
+    _check_kernel("cholesky_inverse_out_cpu", input)
     unit = eye_like(input, input.shape[-1])
     half = ops.linalg_solve_triangular(input, unit, upper, True, False)
     result = _nh(half, half) if upper else _hn(half, half)
@@ -182,6 +192,10 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     tensor([1., 1.])
     """
     require_tensor("svd", input=input)
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"linalg.svd: input should have at least 2 dimensions, but has {input.ndim} dimensions instead"
+        )
     if compute_uv:
         U, S, Vh = ops.linalg_svd(input, not some, True)
         return several("svd", (U, S, Vh.mH), out)

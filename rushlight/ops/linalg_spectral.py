@@ -302,6 +302,8 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
             f"{type_name(input.dtype)} and other's dtype {type_name(b.dtype)}"
         )
+    if not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
+        raise RuntimeError("This function doesn't handle types other than float and double")
     if input.ndim - b.ndim not in (0, 1):
         raise RuntimeError(
             f"{name}: input.dim() must be greater or equal to other.dim() and "
@@ -319,7 +321,14 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     if rcond is None:
         real = input.dtype.is_floating_point or input.dtype.is_complex
         rcond = finfo(input.dtype).eps * max(m, n) if real else 0.0
-    batch = FUNCTIONS["broadcast_shapes"](input.shape[:-2], right.shape[:-2])
+    sizes = [(1,) * (input.ndim - 2 - len(t.shape[:-2])) + tuple(t.shape[:-2]) for t in (input, right)]
+    for d, (one, other) in enumerate(zip(*sizes, strict=True)):
+        if one != other and 1 not in (one, other):
+            raise RuntimeError(
+                f"The size of tensor a ({one}) must match the size of tensor b ({other}) at non-singleton "
+                f"dimension {d}"
+            )
+    batch = FUNCTIONS["broadcast_shapes"](*sizes)
     A, B = input.expand(*batch, m, n), right.expand(*batch, *right.shape[-2:])
     with no_grad():
         x, rank, values = ops.linalg_lstsq(A, B, float(rcond), driver)
@@ -373,7 +382,7 @@ def tensorsolve(input, other, dims=None, *, out=None):
     if math.prod(front) != math.prod(shape):
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {math.prod(front)}"
+            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {other.numel()}"
         )
     size = math.prod(shape)
     solved = ops.linalg_solve(

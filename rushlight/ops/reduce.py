@@ -589,12 +589,11 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(5.)
     """
     if isinstance(ord, Tensor):
+        if ord.dim():
+            raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
         ord = ord.item()
     result = ops.vector_norm(input, ord, dim, keepdim, dtype)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
-
-
-vector_norm = _C.Function(vector_norm)  # rushlight.linalg has it
 
 
 @public

@@ -136,6 +136,65 @@ torch.stft(o(5).cdouble(), 7, center=False, return_complex=True)
 torch.istft(o(10, 10, 10).cfloat(), n_fft=-1, win_length=8, window=o(8).cfloat())
 """
 
+PRODUCTS = """
+torch.matmul(o(2, 2, 3).long(), o(5, 5).byte())
+torch.matmul(o(2, 2, 3).long(), o(5).byte())
+torch.matmul(o(2, 2, 3).long(), o(2, 5, 5).byte())
+torch.matmul(o(2, 2, 3).long(), o(3, 5).byte())
+torch.addmm(o(3, 3), o(3, 3), o(2, 2).char())
+torch.addmm(I(3, 3), o(3, 3), o(2, 3))
+torch.baddbmm(I(2, 3), o(2, 2, 2), o(2, 2, 3))
+torch.baddbmm(o(2, 2, 3), I(2, 2, 2), o(2, 2, 3))
+torch.baddbmm(o(2, 2, 3), o(2, 2, 2), o(2, 2, 3).double())
+torch.baddbmm(o(3, 2, 4), o(3, 2, 3), o(3, 3, 3, 4))
+torch.baddbmm(o(()), o(5, 5, 5), o(5, 10))
+torch.addbmm(o(2, 4), o(3, 2, 3, 1), o(3, 3, 3, 4))
+torch.addbmm(o(2, 4), o(3, 2, 3), o(3, 3))
+torch.mv(o(()), o(10))
+F.bilinear(o(8, 3), o(8, 4), o(5, 3, 4).short())
+F.bilinear(o(8, 3), o(8, 4), o(5, 3, 4), o(5).double())
+F.bilinear(o(8, 3), o(8, 4), o(5, 3))
+torch.constant_pad_nd(o(3), (1, 2, 3, 4))
+torch.conv_tbc(o(4, 2, 3), o(2, 2, 2), o(2))
+torch.conv_tbc(A(4, 1, 3), A(2, 3, 2), A(2), -1)
+torch.conv_tbc(o(1, 2, 3), o(2, 3, 2), o(2))
+torch.conv_tbc(o(4, 2, 3), o(2, 3, 2).double(), o(2))
+F.conv1d(o(1, 3, 4).long(), o(3, 3, 3).long(), o(3, 0))
+F.conv_transpose1d(o(1, 3, 4), o(3, 3, 3).double(), o(3).double())
+"""
+
+LINALG = """
+Z.lu_solve(o(3, 2), I(3), o(3, 1))
+Z.lu_solve(I(3, 3), I(3), o(3, 1))
+Z.lu_solve(o(3, 3).half(), I(3), o(3, 2).half())
+Z.ldl_solve(o(3, 3), I(3), o(2, 1))
+Z.ldl_solve(o(3, 3), I(3), o(3, 1).double())
+Z.lstsq(I(2, 3), I(2, 2))
+Z.lstsq(o(2, 2, 3), o(3, 2, 2))
+Z.tensorsolve(o(3, 4, 4, 3), o(4))
+Z.vector_norm(1e300)
+Z.vector_norm(o(2), keepdim=-1)
+Z.vector_norm(o(2), ord=(2,))
+Z.vector_norm(o(2), ord=o(2))
+Z.vector_norm(o(2), dim=('x',))
+torch.norm(o(2), o(2))
+torch.cholesky(I(2, 2))
+torch.cholesky_inverse(I(2, 2))
+torch.cholesky_solve(o(2, 1).half(), o(2, 2).half())
+torch.svd(o(2))
+torch.fft.ihfft2(o(3, 3).cfloat())
+torch.fft.rfft2(o(3, 3).cfloat())
+torch.fft.irfft2(o(0).half())
+torch.fft.fftshift(o(3), dim=(True, 2))
+torch.fft.fftshift(o(3), (1.5,))
+torch.fft.fftn(o(2, 2), s=('x',))
+torch.fft.fftfreq(3, d=0)
+torch.fft.fftfreq(5, d=0.5)
+torch.fft.fftfreq(2**62)
+torch.fft.rfftfreq(0)
+torch.fft.rfftfreq(2**62)
+"""
+
 WINDOWS = """
 W.hann(2.5)
 W.hann(True)
@@ -186,7 +245,7 @@ def lines(text):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", lines(RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE))
+@pytest.mark.parametrize("text", lines(PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE))
 def test_same(text):
     theirs = outcome(torch, text, SETUP).partition("\n")[0]
     assert outcome(rushlight, text, SETUP).partition("\n")[0] == theirs

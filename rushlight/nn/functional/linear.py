@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import rushlight
 from rushlight.nn.functional._checks import functional
+from rushlight.ops._public import C_NAMES
 from rushlight.ops.matmul import linear
 
 __all__ = ["bilinear", "linear"]
@@ -23,17 +24,22 @@ def bilinear(input1, input2, weight, bias=None):
         if not condition:
             raise RuntimeError(f"bilinear(): {text}")
 
+    tensors = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    kinds = {name: each.dtype for name, each in tensors.items() if each is not None}
+    if len(set(kinds.values())) > 1 and not rushlight.is_autocast_enabled("cpu"):
+        shown = ", ".join(f"{name}: {C_NAMES[dtype]}" for name, dtype in kinds.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {shown}")
     check(
         input1.dim() == input2.dim(), f"input dimensions do not match: got {input1.dim()} and {input2.dim()}"
     )
     for dim, (one, other) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         check(one == other, f"input batch dimensions do not match at dim {dim}: got {one} and {other}")
     check(
-        input1.shape[-1] == weight.shape[1],
+        input1.size(-1) == weight.size(1),
         f"input1 size does not match weight size: got {input1.shape[-1]} but expected {weight.shape[1]}",
     )
     check(
-        input2.shape[-1] == weight.shape[2],
+        input2.size(-1) == weight.size(2),
         f"input2 size does not match weight size: got {input2.shape[-1]} but expected {weight.shape[2]}",
     )
     check(
