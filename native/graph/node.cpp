@@ -174,10 +174,13 @@ bool shows_edge(const Node* node, uint32_t edge) {
                                                     "XlogyBackward2",
                                                     "ConjPhysicalBackward1",
                                                     "RreluWithNoiseBackward0",
-                                                    "RreluWithNoiseBackward1"};
+                                                    "RreluWithNoiseBackward1",
+                                                    "MaskedFillBackward0",
+                                                    "IndexFillBackward0",
+                                                    "FillBackward0",
+                                                    "ZeroBackward0"};
   if (others.contains(node->op->node_name)) return false;
   if (edge >= 3 && node->op->node_name == "NativeBatchNormBackward0") return false;
-  if (node->op->joint.function) return true;
   // Which input the edge belongs to; a list of tensors has as many as are left over.
   uint32_t input = 0, inputs = uint32_t(node->op->input_count);
   for (uint32_t at = 0; input < inputs; input++) {
@@ -185,7 +188,8 @@ bool shows_edge(const Node* node, uint32_t edge) {
     at += list ? node->edge_count - (inputs - 1) : 1;
     if (edge < at) break;
   }
-  return input >= inputs || node->op->rules[input].function;
+  if (input >= inputs) return true;
+  return !(node->op->constants >> input & 1) && (node->op->joint.function || node->op->rules[input].function);
 }
 
 namespace {
@@ -369,14 +373,24 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
   });
 }
 
+// An output whose object is gone, if the node saved it; None if it did not or was freed.
+Ref<PyObject> saved_output(Node* node, uint32_t nr) {
+  if (node->kind != Node::operation || node->released || nr >= 16 || !(node->want_outs >> nr & 1))
+    return share(Py_None);
+  int behind = bit_count(uint16_t(node->want_outs >> nr));
+  GradMode on(true);
+  return unpack(node, node->saved_count - behind, int(nr));
+}
+
 // _output(nr): the tensor that is this output, None if it is gone.
 PyObject* node_output(PyObject* self, PyObject* number) {
   return guarded([&]() -> PyObject* {
     long nr = PyLong_AsLong(number);
     if (nr == -1 && PyErr_Occurred()) return nullptr;
     bool exists = nr >= 0 && nr < long(self_node(self)->output_count);
-    Tensor* living = exists ? living_output(self_node(self), uint32_t(nr)) : nullptr;
-    return Py_NewRef(living ? living->object() : Py_None);
+    if (!exists) Py_RETURN_NONE;
+    Tensor* living = living_output(self_node(self), uint32_t(nr));
+    return living ? Py_NewRef(living->object()) : saved_output(self_node(self), uint32_t(nr)).release();
   });
 }
 
@@ -392,7 +406,7 @@ PyObject* node_input(PyObject* self, PyObject* number) {
     Edge edge = edges[size_t(at)];
     bool leaf = edge.node->kind == Node::accumulate;
     Tensor* living = leaf ? edge.node->leaf() : living_output(edge.node, edge.nr);
-    return Py_NewRef(living ? living->object() : Py_None);
+    return living ? Py_NewRef(living->object()) : saved_output(edge.node, edge.nr).release();
   });
 }
 
@@ -591,6 +605,24 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
   }
 }
 
+namespace {
+
+// Note [what composed operations keep], python/graph_inspect.cpp. Several nodes may have the same dict.
+void release_kept(PyObject*& kept) {
+  if (!PyDict_Check(kept)) return;
+  Ref<PyObject> rest = checked(PyDict_New());
+  PyObject *name, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(kept, &at, &name, &value)) {
+    bool tensor =
+        PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 3 && is_tensor(PyTuple_GET_ITEM(value, 0));
+    if (PyDict_SetItem(rest.get(), name, tensor ? Py_None : value) < 0) throw PythonError{};
+  }
+  Py_SETREF(kept, rest.release());
+}
+
+}  // namespace
+
 void release_saved(Node* node, Source by) {
   // The operation inside is a node of its own too where a second derivative leads through its result.
   if (node->kind == Node::copy_slices && node->extra && node->extra->inner &&
@@ -609,6 +641,7 @@ void release_saved(Node* node, Source by) {
   }
   if (node->kind != Node::operation || node->released) return;
   node->released = true;
+  if (node->extra && node->extra->trace) release_kept(node->extra->trace);
   bool any = false;
   int at = 0;
   for (int i = 0; node->want_args >> i; i++) {

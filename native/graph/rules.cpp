@@ -406,6 +406,10 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
 
 }  // namespace
 
+void check_kept(Node* node, Tensor* alias, uint32_t version) {
+  if (alias->storage->version != version) fail_modified(node, alias, version, -1);
+}
+
 Ref<PyObject> unpack(Node* node, int at, int out) {
   const Saved& saved = node->saved[at];
   if (!saved.object) fail_freed(node);

@@ -24,7 +24,8 @@ struct Packed {
 struct SavedTensor {
   PyObject_HEAD Node* node;
   int at, out;
-  int sub;  // which element of a list of tensors, -1: it is no list
+  int sub;          // which element of a list of tensors, -1: it is no list
+  PyObject* value;  // owned: what torch would have saved and the node has not; else null
 };
 
 PyTypeObject* PackedType = nullptr;
@@ -66,6 +67,7 @@ void packed_dealloc(PyObject* self) {
 void saved_tensor_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(reinterpret_cast<PyObject*>(reinterpret_cast<SavedTensor*>(self)->node));
+  Py_XDECREF(reinterpret_cast<SavedTensor*>(self)->value);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -82,7 +84,8 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
            "register_hooks(): incompatible function arguments. The following argument types are supported:\n "
            "   two callables");
     }
-    Saved& saved = handle->node->saved[handle->at];
+    Saved unsaved{handle->node->released ? nullptr : handle->value, 0, 0};
+    Saved& saved = handle->value ? unsaved : handle->node->saved[handle->at];
     if (!saved.object) {
       fail(PyExc_RuntimeError,
            "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
@@ -96,6 +99,10 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
     PyObject* value = handle->sub < 0 ? saved.object : PyTuple_GET_ITEM(saved.object, handle->sub);
     if (value == Py_None) {
       fail(PyExc_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
+    }
+    if (handle->value) {
+      failf(PyExc_NotImplementedError, "%s of Rushlight does not need this value: hooks on it would not run",
+            node_name(handle->node).c_str());
     }
     if (is_packed(value)) {
       fail(PyExc_RuntimeError,
@@ -126,6 +133,10 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
 PyObject* unpack_handle(PyObject* self) {
   return guarded([&]() -> PyObject* {
     auto* handle = reinterpret_cast<SavedTensor*>(self);
+    if (handle->value) {
+      if (handle->node->released) fail_freed(handle->node);
+      return Py_NewRef(handle->value);
+    }
     Ref<PyObject> value = unpack(handle->node, handle->at, handle->out);
     return handle->sub < 0 ? value.release() : Py_NewRef(PyTuple_GET_ITEM(value.get(), handle->sub));
   });
@@ -135,12 +146,14 @@ PyObject* saved_tensor_unpack(PyObject* self, PyObject*) { return unpack_handle(
 // What is kept: the tensor, or what the pack hook made of it.
 PyObject* saved_tensor_data(PyObject* self, void*) {
   auto* handle = reinterpret_cast<SavedTensor*>(self);
+  if (handle->value) return unpack_handle(self);
   PyObject* value = handle->node->saved[handle->at].object;
   if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
   return value && is_packed(value) ? Py_NewRef(as_packed(value)->value) : unpack_handle(self);
 }
 PyObject* saved_tensor_unpack_hook(PyObject* self, void*) {
   auto* handle = reinterpret_cast<SavedTensor*>(self);
+  if (handle->value) Py_RETURN_NONE;
   PyObject* value = handle->node->saved[handle->at].object;
   if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
   return Py_NewRef(value && is_packed(value) ? as_packed(value)->unpack_hook : Py_None);
@@ -160,14 +173,17 @@ PyGetSetDef saved_tensor_getset[] = {
     {"unpack_hook", saved_tensor_unpack_hook, nullptr, "The hook that unpacks it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// raw_saved(node, slot, output number or -1)
+// raw_saved(node, slot, output number or -1), or (node, value) of a value that the node has not saved
 PyObject* py_raw_saved(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject* o;
-    int at, out;
-    if (!PyArg_ParseTuple(args, "O!ii", NodeType, &o, &at, &out)) return nullptr;
+    PyObject *o, *unsaved = nullptr;
+    int at = -1, out = -1;
+    bool saved = PyTuple_GET_SIZE(args) != 2;
+    bool parsed = saved ? PyArg_ParseTuple(args, "O!ii", NodeType, &o, &at, &out)
+                        : PyArg_ParseTuple(args, "O!O", NodeType, &o, &unsaved);
+    if (!parsed) return nullptr;
     auto* node = reinterpret_cast<Node*>(o);
-    if (at < 0 || at >= node->saved_count) fail(PyExc_IndexError, "no such saved value");
+    if (saved && (at < 0 || at >= node->saved_count)) fail(PyExc_IndexError, "no such saved value");
     auto handle = [&](int sub) {
       auto* made = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
       if (!made) throw PythonError{};
@@ -176,8 +192,10 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
       made->at = at;
       made->out = out;
       made->sub = sub;
+      made->value = Py_XNewRef(unsaved);
       return reinterpret_cast<PyObject*>(made);
     };
+    if (!saved) return handle(-1);
     PyObject* value = node->saved[at].object;
     if (!value || !PyTuple_CheckExact(value)) return handle(-1);
     Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(value)));

@@ -342,23 +342,29 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     return result;
   }
   Ref<PyObject> owned(result);
+  Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   return guarded([&]() -> PyObject* {
     Ref<PyObject> name = share(self_function(self)->node_name);
     if (!PyUnicode_Check(name.get())) {
-      nargsf = size_t(PyVectorcall_NARGS(nargsf));
+      nargsf = size_t(positional);
       // Called in a way the namer does not know, the node keeps the name it has.
       name = Ref<PyObject>(PyObject_Vectorcall(name.get(), args, nargsf, kwnames));
       if (!name && !PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
       PyErr_Clear();
       if (!name) return owned.release();
     }
-    Ref<PyObject> kept;
-    if (PyTuple_Check(name.get()) && PyTuple_GET_SIZE(name.get()) == 2) {  // (name or None, what to keep)
+    // (name or None, what to keep, the tensors that torch differentiates by)
+    Ref<PyObject> kept, inputs;
+    if (PyTuple_Check(name.get()) && PyTuple_GET_SIZE(name.get()) >= 2) {
       kept = share(PyTuple_GET_ITEM(name.get(), 1));
+      if (PyTuple_GET_SIZE(name.get()) > 2) inputs = share(PyTuple_GET_ITEM(name.get(), 2));
       name = share(PyTuple_GET_ITEM(name.get(), 0));
     }
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-    if (text || kept) name_nodes(result, text, since, kept.get());
+    std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
+    bool all = inputs && PyTuple_CheckExact(inputs.get());
+    if (all) known = {&PyTuple_GET_ITEM(inputs.get(), 0), size_t(PyTuple_GET_SIZE(inputs.get()))};
+    if (text || kept) name_nodes(result, text, since, kept.get(), known, all);
     else if (!given) hide_inner_view(result);
     return owned.release();
   });

@@ -9,12 +9,20 @@
 // The nodes in between stay in the graph; `next_functions` leads past them to what the operation was called
 // with (`outer_edges`, which knows by their numbers which they are). rushlight/ops/_node_names.py says which
 // names there are.
+//
+// Note [what composed operations keep]
+// `_saved_self` of such a node shows what the operation was called with. It keeps what it needs for that in a
+// dict (NodeExtra::trace): numbers as they are, tensors as what nodes save, an alias and its version
+// (`keep`), never the user's object, which might come to depend on the node. A backward that frees the graph
+// lets them go.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
 
 #include "../graph/custom.h"
 #include "../graph/errors.h"
+#include "../graph/living.h"
+#include "../graph/rules.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
@@ -113,20 +121,57 @@ PyObject* py_set_variant_names(PyObject*, PyObject* args) {
   });
 }
 
-// name_node(result, name, since): what composed functions do that are not called by that name. Without
+// name_node(result, name, since, kept): what composed functions do that are not called by that name. Without
 // `since` the last operation alone gets the name.
 PyObject* py_name_node(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* result;
     const char* name;
     unsigned long long since = 0;
-    if (!PyArg_ParseTuple(args, "Os|K", &result, &name, &since)) return nullptr;
+    PyObject* kept = nullptr;
+    if (!PyArg_ParseTuple(args, "Os|KO!", &result, &name, &since, &PyDict_Type, &kept)) return nullptr;
     PyObject* first =
         PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? PyTuple_GET_ITEM(result, 0) : result;
     Node* last = is_tensor(first) ? as_tensor(first)->grad_fn : nullptr;
     if (!since && last) since = last->sequence;
-    if (since) name_nodes(result, name, since, nullptr);
+    if (since) name_nodes(result, name, since, kept);
     return Py_NewRef(result);
+  });
+}
+
+// keep(tensor): (alias, version, accumulator or None), what `kept` reads.
+PyObject* py_keep(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Tensor* t = tensor_argument(o);
+    if (t->flags & Tensor::INFERENCE) Py_RETURN_NONE;
+    TensorRef alias = new_alias(t);
+    alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
+    alias->output_nr = t->output_nr;
+    alias->grad_fn = t->grad_fn;
+    if (t->grad_fn) Py_INCREF(t->grad_fn->object());
+    Node* leaf =
+        !t->grad_fn && t->extra && t->flags & Tensor::REQUIRES_GRAD ? t->extra->accumulator : nullptr;
+    if (leaf && !leaf->saved_room[0].object) leaf = nullptr;  // asleep: no graph leads there
+    return Py_BuildValue("(NIO)", alias.release_object(), t->storage->version,
+                         leaf ? leaf->object() : Py_None);
+  });
+}
+
+// kept(node, what keep gave): the tensor that was kept, checked as saved ones are.
+PyObject* py_kept(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *o, *alias, *leaf;
+    unsigned version;
+    if (!PyArg_ParseTuple(args, "O!(OIO)", NodeType, &o, &alias, &version, &leaf)) return nullptr;
+    auto* node = reinterpret_cast<Node*>(o);
+    if (node->released) fail_freed(node);
+    check_kept(node, tensor_argument(alias), version);
+    if (PyObject_TypeCheck(leaf, NodeType)) {
+      auto* accumulator = reinterpret_cast<Node*>(leaf);
+      if (accumulator->kind == Node::accumulate && accumulator->saved_room[0].object)
+        return Py_NewRef(accumulator->leaf()->object());
+    }
+    return original(share(alias)).release();
   });
 }
 
@@ -140,6 +185,8 @@ PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
 
 PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_layout, METH_NOARGS, nullptr},
                            {"_set_grad_layout_enforcement_enabled", py_set_enforces_layout, METH_O, nullptr},
+                           {"keep", py_keep, METH_O, nullptr},
+                           {"kept", py_kept, METH_VARARGS, nullptr},
                            {"name_node", py_name_node, METH_VARARGS, nullptr},
                            {"set_variant_names", py_set_variant_names, METH_VARARGS, nullptr},
                            {"execution_order", py_execution_order, METH_NOARGS, nullptr},
@@ -198,18 +245,62 @@ void add_outer(const Node* node, uint64_t since, std::vector<Edge>& found) {
 bool outer_edges(const Node* node, std::vector<Edge>& found) {
   PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->trace : nullptr;
   PyObject* since = kept && PyDict_Check(kept) ? PyDict_GetItemString(kept, "") : nullptr;
-  if (!since) return false;
-  add_outer(node, PyLong_AsUnsignedLongLong(since), found);
+  if (!since || !PyTuple_CheckExact(since) || PyTuple_GET_SIZE(since) % 2 || !PyTuple_GET_SIZE(since))
+    return false;
+  add_outer(node, PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(since, 0)), found);
+  // In the order of the arguments; what is no argument's history stays behind.
+  std::vector<Edge> walked;
+  walked.swap(found);
+  bool all = PyTuple_GET_ITEM(since, 1) == Py_True;
+  for (Py_ssize_t at = 2; at < PyTuple_GET_SIZE(since); at += 2) {
+    const void* address = PyLong_AsVoidPtr(PyTuple_GET_ITEM(since, at));
+    unsigned long nr = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(since, at + 1));
+    auto same = [&](Edge e) { return e.node == address && e.nr == nr; };
+    auto next = std::ranges::find_if(walked, same);
+    if (next != walked.end()) {
+      found.push_back(*next);
+      if (!all) walked.erase(next);
+    } else if (all) found.push_back({nullptr, 0});
+  }
+  if (!all) found.insert(found.end(), walked.begin(), walked.end());
   return true;
 }
 
-void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept) {
+namespace {
+
+// (since, all, node, nr, node, nr ...): where the inner nodes begin, and the histories of the arguments in
+// their order; `all`: those without one have their place too. The nodes are addresses only, to be compared.
+Ref<PyObject> outside(uint64_t since, std::span<PyObject* const> args, bool all) {
+  std::vector<Edge> edges;
+  for (PyObject* arg : args) {
+    const Tensor* t = is_tensor(arg) ? as_tensor(arg) : nullptr;
+    Node* node = !t ? nullptr : t->grad_fn ? t->grad_fn : t->extra ? t->extra->accumulator : nullptr;
+    if (node || all) edges.push_back({node, t && t->grad_fn ? t->output_nr : 0});
+  }
+  if (edges.size() < 2 && !all) edges.clear();
+  Ref<PyObject> found = checked(PyTuple_New(Py_ssize_t(2 + 2 * edges.size())));
+  PyTuple_SET_ITEM(found.get(), 0, checked(PyLong_FromUnsignedLongLong(since)).release());
+  PyTuple_SET_ITEM(found.get(), 1, PyBool_FromLong(all));
+  for (size_t i = 0; i < edges.size(); i++) {
+    Py_ssize_t at = Py_ssize_t(2 + 2 * i);
+    PyTuple_SET_ITEM(found.get(), at, checked(PyLong_FromVoidPtr(edges[i].node)).release());
+    PyTuple_SET_ITEM(found.get(), at + 1, checked(PyLong_FromUnsignedLong(edges[i].nr)).release());
+  }
+  return found;
+}
+
+}  // namespace
+
+void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept,
+                std::span<PyObject* const> args, bool all) {
   if (PyTuple_Check(result) || PyList_Check(result)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++)
-      name_nodes(PySequence_Fast_GET_ITEM(result, i), name, since, kept);
+      name_nodes(PySequence_Fast_GET_ITEM(result, i), name, since, kept, args, all);
     return;
   }
   if (!is_tensor(result)) return;
+  bool alone = name && *name == '=';  // torch composes it too; the name is the last operation's only
+  if (alone) name++;
   Tensor* t = as_tensor(result);
   Node* node = t->grad_fn;
   if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
@@ -220,12 +311,11 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") return;
   if (name && node->op->node_name != name) node->op = renamed(node->op, name);
   bool inner = false;
-  for (uint32_t i = 0; name && i < node->edge_count && !inner; i++)
+  for (uint32_t i = 0; name && !alone && i < node->edge_count && !inner; i++)
     inner = is_inner(node->edges[i].node, since);
   Ref<PyObject> dict = kept ? share(kept) : inner ? checked(PyDict_New()) : Ref<PyObject>();
-  if (inner) {
-    Ref<PyObject> number = checked(PyLong_FromUnsignedLongLong(since));
-    if (PyDict_SetItemString(dict.get(), "", number.get()) < 0) throw PythonError{};
+  if (inner || (all && kept)) {
+    if (PyDict_SetItemString(dict.get(), "", outside(since, args, all).get()) < 0) throw PythonError{};
   }
   if (dict) Py_XSETREF(extra_of(node)->trace, dict.release());
   if (!name) return;

@@ -220,6 +220,9 @@ Plan make_plan(const Primitive& op, uint16_t needs) {
       want(op.rules[i]);
     }
   }
+  plan.want_args |= op.shown_args;
+  plan.want_shapes |= op.shown_shapes;
+  plan.want_outs |= op.shown_outs;
   plan.saved = uint8_t(bit_count(plan.want_args) + bit_count(plan.want_shapes) + bit_count(plan.want_outs));
   plan.ready = true;
   return plan;
@@ -614,6 +617,18 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// set_shown(arguments, shapes, outputs, constant inputs): a bit each
+PyObject* set_shown(PyObject* self, PyObject* args) {
+  unsigned arguments, shapes, outputs, constants;
+  if (!PyArg_ParseTuple(args, "IIII", &arguments, &shapes, &outputs, &constants)) return nullptr;
+  Primitive& op = self_op(self);
+  op.shown_args = uint16_t(arguments & ((1u << op.args.size()) - 1));
+  op.shown_shapes = uint16_t(shapes & ((1u << op.input_count) - 1));
+  op.shown_outs = uint16_t(outputs & ((1u << op.outputs.size()) - 1));
+  op.constants = uint16_t(constants);
+  plans().clear();
+  Py_RETURN_NONE;
+}
 PyObject* set_no_derivative(PyObject* self, PyObject*) {
   self_op(self).no_derivative = true;
   Py_RETURN_NONE;
@@ -626,6 +641,7 @@ PyObject* set_node_name(PyObject* self, PyObject* name) {
 }
 
 PyMethodDef methods[] = {{"set_rule", set_rule, METH_VARARGS, nullptr},
+                         {"set_shown", set_shown, METH_VARARGS, nullptr},
                          {"set_no_derivative", set_no_derivative, METH_NOARGS, nullptr},
                          {"set_node_name", set_node_name, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -68,6 +68,8 @@ struct Primitive {
   bool has_rules, no_derivative;
   std::string node_name;
   PyTypeObject* node_type;
+  // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).
+  uint16_t shown_args, shown_shapes, shown_outs, constants;
 
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };

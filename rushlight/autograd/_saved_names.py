@@ -7,10 +7,13 @@ What a composed operation was called with and torch would save is kept by rushli
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight.autograd._saved_table import SHOWN
+from rushlight.ops._rules import _ARG, _OUT, RULES
 
 Node = _C.Node
 
@@ -47,11 +50,13 @@ _DIM_TUPLES = (
     "AminBackward0", "NansumBackward0", "StdMeanBackward0", "VarMeanBackward0", "LinalgVectorNormBackward0",
     "NormBackward1",
 )  # fmt: skip
-# torch shows these as unsigned numbers, also where they are negative.
-_UNSIGNED = {
-    "dim", "dims", "dim0", "dim1", "dim2", "index", "diagonal", "padding_idx", "ignore_index", "shifts",
-    "dimension", "start", "offset",
+# torch shows whole numbers as unsigned ones, also where they are negative, but for those that may be others.
+_SCALARS = {
+    "alpha", "beta", "correction", "exponent", "initial", "input_scale", "lambd", "max", "max_val",
+    "maxnorm", "min", "min_val", "n", "negative_slope", "ord", "other", "p", "scale", "self", "threshold",
+    "value", "weight",
 }  # fmt: skip
+_SPATIAL = ("padding", "output_padding", "output_size", "stride", "dilation", "kernel_size")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
@@ -102,6 +107,20 @@ def _output_size(node: Node, nr: int, dim: int) -> int:
     return node._outputs()[nr][0][dim]
 
 
+def _source(node: Node) -> Any:
+    """What is put in, which torch keeps if it has a gradient."""
+    if node.next_functions[1][0] is None:
+        return None
+    found = node._input(2)
+    if found is None:
+        raise LookupError("source")
+    return found
+
+
+def _source_dim(node: Node) -> int:
+    return len(_value(node, "source_shape"))
+
+
 def _elu_alpha(node: Node) -> Any:
     alpha, scale = _value(node, "s"), _value(node, "t")  # the primitive has their product
     return alpha if scale == 1 else alpha / scale
@@ -143,6 +162,43 @@ def _bias_size(node: Node) -> tuple:
         return (0,)
 
 
+def _output_padding(node: Node) -> Any:
+    if node._primitive.__name__ == "conv_transpose":
+        return _value(node, "output_padding")
+    return (0,) * (len(node._outputs()[0][0]) - 2)
+
+
+def _total_weight(node: Node) -> Any:
+    """The weights of the targets that count, which torch divides by; not needed where nothing is divided."""
+    from rushlight import zeros
+
+    target, weight = _value(node, "target"), _value(node, "weight")
+    dtype = node._outputs()[0][1]
+    if _value(node, "reduction") in ("none", 0):
+        return zeros((), dtype=dtype)
+    counted = target[target != _value(node, "ignore_index")]
+    return counted.new_tensor(counted.numel(), dtype=dtype) if weight is None else weight[counted].sum()
+
+
+def _statistics(which: str) -> Callable:
+    """Those of the batch, which a normalisation with given ones does not have."""
+
+    def found(node: Node) -> Any:
+        value = _value(node, which)
+        return value if node._primitive.__name__ == "batch_norm_train" else value.new_empty(0)
+
+    return found
+
+
+def _maxima(node: Node) -> Any:
+    """Where the maxima are, looked for again if that was not wanted of the operation."""
+    name = node._primitive.__name__
+    if name.endswith("with_indices"):
+        return _value(node, "indices")
+    window = (_value(node, part) for part in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
+    return getattr(_C.ops, f"{name}_with_indices")(_value(node, "x").detach(), *window)[1]
+
+
 def _normalization(node: Node) -> int:
     dims, scale = _value(node, "dims"), _value(node, "scale")
     shape = _input_shape(node, 0)
@@ -159,7 +215,8 @@ def _part(of: str, at: int, convert: Any = None) -> Callable:
 
 _AVERAGE = {
     "kernel_size": _part("spec", 1),
-    "stride": _part("spec", 2, lambda spec: () if spec[2] == spec[1] else spec[2]),
+    "stride": _part("spec", 6),
+    "ceil_mode": _part("spec", 7),
     "padding": _part("spec", 3),
     "count_include_pad": _part("spec", 4),
     "divisor_override": _part("spec", 5, lambda spec: spec[5] or None),
@@ -187,14 +244,11 @@ NAMES: dict[str, dict[str, Any]] = {
     },
     "AvgPool2DBackward0": _AVERAGE,
     "AvgPool3DBackward0": _AVERAGE,
-    "ClampBackward0": {"min": "b", "max": "c"},
-    "ClampMinBackward1": {"min": "b"},
-    "ClampMaxBackward1": {"max": "b"},
     "ConvolutionBackward0": {
         "input": "x",
         "bias_sym_sizes_opt": _bias_size,
         "transposed": lambda node: node._primitive.__name__ == "conv_transpose",
-        "output_padding": lambda node: (0,) * (len(_value(node, "weight_shape")) - 2),
+        "output_padding": _output_padding,
     },
     "EluBackward0": {
         "alpha": _elu_alpha, "scale": "t", "input_scale": "u",
@@ -215,14 +269,19 @@ NAMES: dict[str, dict[str, Any]] = {
         "self_sym_argsize_minus_1": lambda node: _value(node, "x_shape")[-1],
         "self_sym_argsize_minus_2": lambda node: _value(node, "x_shape")[-2],
     },
-    "IndexAddBackward0": {"source_dim": lambda node: len(_input_shape(node, 1))},
-    "IndexCopyBackward0": {"source_dim": lambda node: len(_input_shape(node, 1))},
+    "IndexAddBackward0": {"source": _source, "source_dim": _source_dim},
+    "IndexCopyBackward0": {"source": _source, "source_dim": _source_dim},
+    "PutBackward0": {"source": _source},
     "LerpBackward0": {"weight": "s"},
     "LerpBackward1": {"end": "b", "weight": "c"},
     "LinalgLstsqBackward0": {"self": "A", "b": "B"},
+    "LinalgLuFactorExBackward0": {"pivot": lambda node: True},
     "LinalgSvdBackward0": {"S_sym_argsize_minus_1": lambda node: _value(node, "S").shape[-1]},
-    "LinalgVectorNormBackward0": {"ord": lambda node: float(_value(node, "ord"))},
+    "MaxPool2DWithIndicesBackward0": {"result1": _maxima},
+    "MaxPool3DWithIndicesBackward0": {"result1": _maxima},
     "NativeBatchNormBackward0": {
+        "result1": _statistics("mean"),
+        "result2": _statistics("rstd"),
         "training": lambda node: node._primitive.__name__ == "batch_norm_train",
     },
     "NativeGroupNormBackward0": {
@@ -231,6 +290,9 @@ NAMES: dict[str, dict[str, Any]] = {
         "C": lambda node: _sizes("x", 0)(node)[1],
         "HxW": lambda node: math.prod(_sizes("x", 0)(node)[2:]),
     },
+    "LogSigmoidBackward0": {"buffer": lambda node: (-_value(node, "x").detach().abs()).exp()},
+    "NllLossBackward0": {"total_weight": _total_weight},
+    "NllLoss2DBackward0": {"total_weight": _total_weight},
     "NormBackward1": {"p": "ord"},
     "DistBackward0": {"p": lambda node: float(_value(node, "ord"))},
     "NormalBackward1": {"mean_sym_sizes": lambda node: tuple(node._outputs()[0][0])},
@@ -257,45 +319,22 @@ NAMES: dict[str, dict[str, Any]] = {
 # are shown while they live (Note [living outputs], native/graph/living.h).
 INPUTS = {
     **dict.fromkeys(
-        ("ClampBackward0", "CummaxBackward0", "CumminBackward0", "MaskedSelectBackward0", "GatherBackward0",
-         "TakeBackward0", "ErfinvBackward0", "NllLossBackward0", "NllLoss2DBackward0", "FftR2CBackward0",
-         "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0", "AdaptiveMaxPool2DBackward0",
-         "AdaptiveMaxPool3DBackward0", "AvgPool2DBackward0", "AvgPool3DBackward0", "GluBackward0",
-         "ReflectionPad1DBackward0", "ReflectionPad2DBackward0", "ReflectionPad3DBackward0",
-         "ReplicationPad1DBackward0", "ReplicationPad2DBackward0", "ReplicationPad3DBackward0",
-         "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0", "MaxPool2DWithIndicesBackward0",
-         "MaxPool3DWithIndicesBackward0", "SoftshrinkBackward0", "HardshrinkBackward0", "HardtanhBackward0",
-         "MvlgammaBackward0", "LogsumexpBackward0", "PdistBackward0", "CholeskyInverseBackward0",
-         "RreluWithNoiseBackward0", "RreluWithNoiseBackward1", "CeluBackward0"),
+        ("CummaxBackward0", "CumminBackward0", "MaskedSelectBackward0", "GatherBackward0", "TakeBackward0",
+         "ErfinvBackward0", "NllLossBackward0",
+         "NllLoss2DBackward0", "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0",
+         "AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool3DBackward0", "AvgPool2DBackward0",
+         "AvgPool3DBackward0", "ReflectionPad1DBackward0", "ReflectionPad2DBackward0",
+         "ReflectionPad3DBackward0", "ReplicationPad1DBackward0", "ReplicationPad2DBackward0",
+         "ReplicationPad3DBackward0", "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0",
+         "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"),
         "self",
     ),
-    "BinaryCrossEntropyBackward0": "self target",
-    "BinaryCrossEntropyWithLogitsBackward0": "self target",
-    "CdistBackward0": "x1 x2",
-    "CholeskySolveBackward0": "self input2",
-    "ClampMaxBackward1": "self max",
-    "ClampMinBackward1": "self min",
-    "ComplexBackward0": "real imag",
-    "DistBackward0": "self other",
     "DivBackward2": "self other",
     "EmbeddingBagBackward0": "weight per_sample_weights",
-    "GridSampler2DBackward0": "input grid",
-    "GridSampler3DBackward0": "input grid",
-    "HuberLossBackward0": "self target",
-    "IndexAddBackward0": "self source",
-    "IndexCopyBackward0": "self source",
-    "LogaddexpBackward0": "self other",
-    "MultiMarginLossBackward0": "self",
-    "MultilabelMarginLossBackward0": "self",
     "OrmqrBackward0": "self input2 input3",
     "PreluKernelBackward0": "self weight",
-    "PutBackward0": "self source",
-    "SegmentReduceBackward0": "data",
-    "SmoothL1LossBackward0": "self target",
-    "SoftMarginLossBackward0": "self target",
     "SoftmaxBackwardDataBackward0": "grad_output output",
     "LogSoftmaxBackwardDataBackward0": "grad_output output",
-    "TriangularSolveBackward0": "self A",
 }  # fmt: skip
 OUTPUTS: dict[str, dict[str, int]] = {
     **{
@@ -310,110 +349,125 @@ OUTPUTS: dict[str, dict[str, int]] = {
 }  # fmt: skip
 
 
+def _found(node: Node, name: str) -> tuple[int, int] | None:
+    """The slot and output number of what the node saved under torch's name."""
+    saved = {ours: (slot, out) for ours, slot, out in node._names_saved()}
+    slot = next((saved[ours] for ours in _candidates(node, name) if ours in saved), None)
+    # The last step of a composed operation has the operation's output, but not its inputs.
+    return None if slot is not None and slot[1] < 0 and "" in (node._kept or ()) else slot
+
+
 def _unsaved(node: Node, name: str) -> Any:
-    """What torch would have saved, found behind the node's edges or in front of it. None if it is gone."""
+    """A tensor that torch would have saved, found behind the node's edges or in front of it."""
+    if node._released:
+        node._refuse()
     if name in OUTPUTS.get(node.name(), ()):
         found = node._output(OUTPUTS[node.name()][name])
     elif name in (names := INPUTS.get(node.name(), "").split()):
-        kept = node._kept or {}
-        found = node._input(sum(each not in kept for each in names[: names.index(name)]))
+        found = node._input(names.index(name))
+    elif _saves(node, name):
+        return None  # not needed for the gradients that are wanted
     else:
-        return None
-    if node._released:
-        node._refuse()
+        found = None
+    if found is None:
+        raise _not_kept(node, name)
     return found
+
+
+def _not_kept(node: Node, name: str) -> Exception:
+    return NotImplementedError(f"Rushlight does not keep what {node.name()}._saved_{name} is in torch")
+
+
+def _saves(node: Node, name: str) -> bool:
+    """Whether some rule of the primitive asks for the value, though perhaps not one that was needed."""
+    primitive = node._primitive
+    params = [param for _, found in RULES.get(primitive.__name__, {}).values() for param in found]
+    named = {primitive.args[at] for kind, at in params if kind == _ARG and at < primitive.input_count}
+    named |= {primitive.outputs[at] for kind, at in params if kind == _OUT}
+    return not named.isdisjoint(_candidates(node, name))
+
+
+def _candidates(node: Node, name: str) -> tuple[str, ...]:
+    """What the primitive may call the value."""
+    special = NAMES.get(node.name(), {}).get(name)
+    return (special,) if isinstance(special, str) else (name, *ALIASES.get(name, ()))
+
+
+def _numbers(node: Node, name: str) -> Any:
+    """Sizes that follow from the node's edges and outputs, and factors that are 1 where there are none."""
+    if name in ("self_sym_sizes", "self_sizes", "self_sym_numel"):
+        shape = _input_shape(node, 0)
+        return math.prod(shape) if name == "self_sym_numel" else shape
+    if name in ("alpha", "beta", "value"):
+        return 1
+    raise LookupError(name)
 
 
 def saved_attribute(node: Node, attribute: str) -> Any:
     """`node._saved_self`, or `node._raw_saved_self`: a handle on it."""
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
+    shown = SHOWN.get(node.name(), {})
+    if name not in shown or (raw and not shown[name]):
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    slot = _found(node, name)
+    if raw and slot is not None:
+        if name == "indices":
+            node._unpack(*slot)  # raises if it has been freed
+        return _C.raw_saved(node, *slot)
+    try:
+        value = _get(node, name, slot, shown[name])
+    except LookupError:
+        raise _not_kept(node, name) from None
+    return _C.raw_saved(node, value) if raw else value
+
+
+def _get(node: Node, name: str, slot: tuple[int, int] | None, tensor: bool) -> Any:
     kept = node._kept
-    if kept is not None and name in kept and not raw:
-        if node._released and isinstance(kept[name], _C.Tensor):
-            node._refuse()
-        return _shown(node, name, kept[name])
+    if kept is not None and name in kept:
+        if not tensor or kept[name] is None:
+            return node._refuse() if tensor and node._released else _shown(node, name, kept[name], tensor)
+        return _C.kept(node, kept[name])
     special = NAMES.get(node.name(), {}).get(name)
-    candidates = (special,) if isinstance(special, str) else (name, *ALIASES.get(name, ()))
-    if callable(special) and not raw:
-        return _shown(node, name, special(node))
-    for found, slot, out in node._names_saved():
-        if found in candidates:
-            if raw and name == "indices":
-                node._unpack(slot, out)  # raises if it has been freed
-            return _C.raw_saved(node, slot, out) if raw else _shown(node, name, node._unpack(slot, out))
-    if not raw and name in ("self_sym_sizes", "self_sizes", "self_sym_numel") and node.next_functions:
-        source, number = node.next_functions[0]
-        if source is not None:
-            shape = source._outputs()[number][0]
-            return shape.numel() if name == "self_sym_numel" else tuple(shape)
-    found = None if raw else _unsaved(node, name)
-    if found is not None:
-        return found
-    primitive = node._primitive
-    if not raw and primitive is not None:
-        if any(candidate in _named_by_rules(primitive) for candidate in candidates):
-            return None  # not needed for the gradients that are wanted
-        if name == "alpha" and node.name() in ("AddBackward0", "SubBackward0"):
-            return 1
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    if callable(special):
+        return _shown(node, name, special(node), tensor)
+    if slot is not None:
+        return _shown(node, name, node._unpack(*slot), tensor)
+    return _unsaved(node, name) if tensor else _shown(node, name, _numbers(node, name), tensor)
 
 
-def _named_by_rules(primitive: Any) -> set[str]:
-    """The inputs and outputs that some rule of the primitive names."""
-    from rushlight.ops._rules import _ARG, _OUT, RULES
-
-    params = [param for _, found in RULES.get(primitive.__name__, {}).values() for param in found]
-    inputs = {primitive.args[at] for kind, at in params if kind == _ARG and at < primitive.input_count}
-    return inputs | {primitive.outputs[at] for kind, at in params if kind == _OUT}
+def saved_attributes(node: Node) -> list[str]:
+    """The names under which what a node saved can be had, for dir()."""
+    shown = SHOWN.get(node.name(), {})
+    raw = [f"_raw_saved_{name}" for name, tensor in shown.items() if tensor]
+    return [*raw, *(f"_saved_{name}" for name in shown)]
 
 
-def _shown(node: Node, name: str, value: Any) -> Any:
+def _shown(node: Node, name: str, value: Any, tensor: bool) -> Any:
     """The value in the form torch shows it in."""
     if name == "dim" and node.name() in _DIM_TUPLES and isinstance(value, int):
         value = (value,)
     if name == "reduction" and isinstance(value, str):
         return _REDUCTIONS[value]
-    if name in ("padding", "stride", "dilation", "kernel_size") and isinstance(value, int):
-        value = (value,) * (len(_input_shape(node, 0)) - 2 if node.next_functions[0][0] else 1)
+    if name in _SPATIAL and isinstance(value, int):
+        dims = re.search(r"(\d)(D|Col|Im)", node.name())
+        value = (value,) * (int(dims[1]) if dims else len(node._outputs()[0][0]) - 2)
     if name == "threshold" and isinstance(value, _C.Tensor):
         return value.item()
-    if name in ("self", "other") and isinstance(value, (int, float, complex)):
-        from rushlight import tensor
+    if tensor and isinstance(value, (int, float, complex)):
+        import rushlight
 
         # A number in the place of a tensor.
         wide = {float: _C.float64, complex: _C.complex128}.get(type(value))
-        return tensor(value, dtype=wide)
+        return rushlight.tensor(value, dtype=wide)
     if name == "stride" and value is None:  # of a pool: that of its kernel
         return ()
-    if name in _UNSIGNED:
-        return _unsigned(value)
     # A Size compares and prints like the tuple torch has there, but is not one.
-    return tuple(value) if isinstance(value, tuple) else value
+    value = tuple(value) if isinstance(value, (tuple, list)) else value
+    return value if name in _SCALARS else _unsigned(value)
 
 
 def _unsigned(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_unsigned, value))
-    return value + 2**64 if isinstance(value, int) and value < 0 else value
-
-
-def saved_attributes(node: Node) -> list[str]:
-    """The names under which what a node saved can be had, for dir()."""
-    usual = {ours: theirs for theirs, names in reversed(ALIASES.items()) for ours in names}
-    usual |= {"x": "self", "a": "self", "b": "other", "s": "s", "out": "result", "x_shape": "self_sym_sizes"}
-    usual |= {"dim": "dim", "indices": "indices", "index": "index", "mask": "mask", "input": "input"}
-    special = NAMES.get(node.name(), {})
-    unsaved = {*INPUTS.get(node.name(), "").split(), *OUTPUTS.get(node.name(), ())}
-    back = {ours: theirs for theirs, ours in special.items() if isinstance(ours, str)}
-    found = {*special, *filter(None, node._kept or ()), *unsaved}
-    saved = [name for name, _, _ in node._names_saved()]
-    primitive = node._primitive
-    tensors = () if primitive is None else (*primitive.args[: primitive.input_count], *primitive.outputs)
-    names = []
-    for name in saved:
-        theirs = back.get(name) or (name if name in special else usual.get(name, name))
-        found.add(theirs)
-        if name in tensors:
-            names.append(f"_raw_saved_{theirs}")
-    return sorted({*names, *(f"_saved_{name}" for name in found)} - {"_saved_"})
+    return value + 2**64 if type(value) is int and value < 0 else value

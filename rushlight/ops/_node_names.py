@@ -2,7 +2,8 @@
 
 Two tables. VARIANTS: one primitive serves forms of an operation that torch numbers apart (`x % 2` and
 `x % y`, `acosh` and `acosh_`). COMPOSED: a function that torch records as one node is made of several here;
-its last node gets the name. See Note [names of composed operations] in native/python/graph_inspect.cpp.
+its last node gets the name. See Note [names of composed operations] in native/python/graph_inspect.cpp. A
+name that begins with "=" is that of the last step only: torch composes the function too.
 """
 
 from __future__ import annotations
@@ -39,19 +40,28 @@ def _by_ndim(one: str, more: str) -> Any:
     return name
 
 
-def _diag(input, *args, **kwargs):
-    return "DiagEmbedBackward0" if input.dim() == 1 else "DiagonalBackward0_copy"
+def _diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    return "DiagEmbedBackward0", {"offset": offset, "dim1": dim1, "dim2": dim2}
+
+
+def _diag(input, diagonal=0, **kwargs):
+    if input.dim() == 1:
+        return _diag_embed(input, diagonal)
+    return "DiagonalBackward0_copy", {"offset": diagonal, "dim1": 0, "dim2": 1}
 
 
 def _clamp(input, min=None, max=None, **kwargs):
-    by_tensor = isinstance(min, _C.Tensor) or isinstance(max, _C.Tensor)
-    return "ClampBackward0" if by_tensor else "ClampBackward1"
+    if not isinstance(min, _C.Tensor) and not isinstance(max, _C.Tensor):
+        return "ClampBackward1"
+    return "ClampBackward0", _kept(self=input, min=min, max=max), (input, min, max)
 
 
-def _bound(name: str) -> Any:
-    def choose(input, bound=None, *args, **kwargs):
-        bound = kwargs.get("min", kwargs.get("max", bound))
-        return name + ("Backward1" if isinstance(bound, _C.Tensor) else "Backward0")
+def _bound(name: str, which: str) -> Any:
+    def choose(input, bound=None, **kwargs):
+        bound = kwargs.get(which, bound)
+        if not isinstance(bound, _C.Tensor):
+            return f"{name}Backward0"
+        return f"{name}Backward1", _kept(self=input, **{which: bound}), (input, bound)
 
     return choose
 
@@ -79,36 +89,40 @@ def _div(input, other, *, rounding_mode=..., **kwargs):
     return None if rounding_mode is ... else ("DivBackward2", {"rounding_mode": rounding_mode})
 
 
-def _keeping(name: str | None, *parameters: str, **defaults: Any) -> Any:
+def _keeping(name: str | None, *parameters: str, itself: bool = False, **defaults: Any) -> Any:
     """The name, and what torch would save of the call: parameters after the first, by position or name."""
 
     def choose(input, *args, **kwargs):
         given = {**defaults, **dict(zip(parameters, args)), **kwargs}
-        return name, {key: given.get(key) for key in defaults}
+        kept = {key: given.get(key) for key in defaults}
+        written = kwargs.get("inplace") or args[len(parameters) :] == (True,)
+        return (name, _kept(**kept, self=input), (input,)) if itself and not written else (name, kept)
 
     return choose
 
 
-def _saving(name: str | None, parameters: str, saves: str, **defaults: Any) -> Any:
-    """The same with tensors: those that are no variables. To the others the node's edges lead."""
-    order, wanted = parameters.split(), saves.split()
+def _kept(**values: Any) -> dict[str, Any]:
+    """What a node keeps to show it: see Note [what composed operations keep], graph_inspect.cpp."""
+    return {name: _C.keep(value) if isinstance(value, _C.Tensor) else value for name, value in values.items()}
+
+
+def _saving(name: str | None, parameters: str, saves: str, edges: str = "", **defaults: Any) -> Any:
+    """The name, what torch saves of the call, and what it differentiates by: names among the parameters."""
+    order, wanted, inputs = parameters.split(), saves.split(), edges.split()
 
     def choose(*args, **kwargs):
         given = {**defaults, **dict(zip(order, args)), **kwargs}
         if "input" in kwargs:
             given[order[0]] = kwargs["input"]
-        kept = {key: given[key] for key in wanted if key in given}
-        varies = [key for key, value in kept.items() if isinstance(value, _C.Tensor) and value.requires_grad]
-        for key in varies:
-            del kept[key]
-        return name, kept
+        kept = _kept(**{key: given[key] for key in wanted if key in given})
+        return (name, kept, tuple(given[key] for key in inputs)) if inputs else (name, kept)
 
     return choose
 
 
 def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
     """The same of a function that can be told to work in place."""
-    kept = (_keeping(f"{name}Backward{k}", *parameters, **defaults) for k in (0, 1))
+    kept = (_keeping(f"{name}Backward{k}", *parameters, itself=not k, **defaults) for k in (0, 1))
     forms = tuple(kept)
 
     def choose(input, *args, inplace=False, **kwargs):
@@ -124,15 +138,16 @@ _RRELU = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     if beta == 0:
         return None
-    kept = {} if target.requires_grad else {"target": target}
-    return "SmoothL1LossBackward0", {**kept, "reduction": reduction, "beta": float(beta)}
+    kept = _kept(self=input, target=target, reduction=reduction, beta=float(beta))
+    return "SmoothL1LossBackward0", kept, (input, target)
 
 
 _LOSS = "self target {} size_average reduce reduction"
 
 
 def _logsumexp(input, dim=(), keepdim=False, **kwargs):
-    return "LogsumexpBackward0", {"dim": (dim,) if isinstance(dim, int) else tuple(dim), "keepdim": keepdim}
+    dim = (dim,) if isinstance(dim, int) else tuple(dim)
+    return "LogsumexpBackward0", _kept(self=input, dim=dim, keepdim=keepdim)
 
 
 def _lu_unpack(LU_data, *args, **kwargs):
@@ -144,7 +159,9 @@ def _lu_unpack(LU_data, *args, **kwargs):
 def _rsub(input, other, *, alpha=1):
     if not isinstance(input, _C.Tensor):
         return None
-    return f"RsubBackward{0 if isinstance(other, _C.Tensor) else 1}", {"alpha": alpha}
+    if not isinstance(other, _C.Tensor):
+        return "RsubBackward1", {"alpha": alpha}
+    return "RsubBackward0", {"alpha": alpha}, (input, other)
 
 
 def _squeeze_copy(input, dim=None):
@@ -155,23 +172,23 @@ _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2, "zeros": 0, "border": 1, "r
 
 
 def _grid_sampler(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    kept: dict[str, Any] = {
-        key: value for key, value in (("input", input), ("grid", grid)) if not value.requires_grad
-    }
+    kept = _kept(input=input, grid=grid)
     kept["interpolation_mode"] = _MODES.get(mode, mode)
     kept["padding_mode"] = _MODES.get(padding_mode, padding_mode)
-    return f"GridSampler{input.dim() - 2}DBackward0", {**kept, "align_corners": bool(align_corners)}
+    kept["align_corners"] = bool(align_corners)
+    return f"GridSampler{input.dim() - 2}DBackward0", kept, (input, grid)
 
 
 def _embedding_bag(
     input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
-    return "EmbeddingBagBackward0", {
-        "indices": input.reshape(-1), "mode": {"sum": 0, "mean": 1, "max": 2}[mode],
-        "padding_idx": -1 if padding_idx is None else padding_idx, "sparse": bool(sparse),
-        "scale_grad_by_freq": bool(scale_grad_by_freq), "weight_sym_argsize_0": weight.size(0),
-    }  # fmt: skip
+    kept = _kept(
+        indices=input.reshape(-1), mode={"sum": 0, "mean": 1, "max": 2}[mode],
+        padding_idx=-1 if padding_idx is None else padding_idx, sparse=bool(sparse),
+        scale_grad_by_freq=bool(scale_grad_by_freq), weight_sym_argsize_0=weight.size(0),
+    )  # fmt: skip
+    return "EmbeddingBagBackward0", kept, (weight, per_sample_weights)
 
 
 def _select_scatter(input, src, dim, index):
@@ -254,58 +271,59 @@ COMPOSED: dict[str, Any] = {
     ),
     "binary_cross_entropy": _saving(
         "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
-        weight=None, reduction="mean",
+        "self target", weight=None, reduction="mean",
     ),
     "binary_cross_entropy_with_logits": _saving(
         "BinaryCrossEntropyWithLogitsBackward0", _LOSS.format("weight") + " pos_weight",
-        "self target weight pos_weight reduction", weight=None, pos_weight=None, reduction="mean",
+        "self target weight pos_weight reduction", "self target",
+        weight=None, pos_weight=None, reduction="mean",
     ),
-    "cdist": _saving("CdistBackward0", "x1 x2 p", "x1 x2 p", p=2.0),
+    "cdist": _saving("CdistBackward0", "x1 x2 p", "x1 x2 p", "x1 x2", p=2.0),
     "celu": _in_one_of("Celu", "alpha", alpha=1.0),
     "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),
     "cholesky": "CholeskyBackward0",
-    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "upper", upper=False),
+    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "self upper", upper=False),
     "cholesky_solve": _saving(
-        "CholeskySolveBackward0", "self input2 upper", "self input2 upper", upper=False
+        "CholeskySolveBackward0", "self input2 upper", "self input2 upper", "self input2", upper=False
     ),
     "clamp": _clamp,
     "clamp_": _clamp,
-    "clamp_max": _bound("ClampMax"),
-    "clamp_max_": _bound("ClampMax"),
-    "clamp_min": _bound("ClampMin"),
-    "clamp_min_": _bound("ClampMin"),
+    "clamp_max": _bound("ClampMax", "max"),
+    "clamp_max_": _bound("ClampMax", "max"),
+    "clamp_min": _bound("ClampMin", "min"),
+    "clamp_min_": _bound("ClampMin", "min"),
     "clip": _clamp,
     "clip_": _clamp,
-    "complex": _saving("ComplexBackward0", "real imag", "real imag"),
+    "complex": _saving("ComplexBackward0", "real imag", "real imag", "real imag"),
     "copysign": _number_second("CopysignBackward0", "CopysignBackward1"),
     "copysign_": _number_second("CopysignBackward0", "CopysignBackward1"),
     "diag": _diag,
-    "diag_embed": "DiagEmbedBackward0",
-    "diagflat": "DiagEmbedBackward0",
+    "diag_embed": _diag_embed,
     "diagonal_copy": _keeping("DiagonalBackward0_copy", "offset", "dim1", "dim2", offset=0, dim1=0, dim2=1),
-    "dist": _saving("DistBackward0", "self other p", "self other p", p=2),
+    "dist": _saving("DistBackward0", "self other p", "self other p", "self other", p=2),
     "div": _div,
     "div_": _div,
     "divide": _div,
     "divide_": _div,
     "expand_copy": "ExpandBackward0_copy",
-    "frexp": "FrexpBackward0",
-    "glu": _keeping("GluBackward0", "dim", dim=-1),
-    "hardshrink": _keeping("HardshrinkBackward0", "lambd", lambd=0.5),
-    "hardtanh": _keeping("HardtanhBackward0", "min_val", "max_val", min_val=-1.0, max_val=1.0),
+    "glu": _keeping("GluBackward0", "dim", itself=True, dim=-1),
+    "hardshrink": _keeping("HardshrinkBackward0", "lambd", itself=True, lambd=0.5),
+    "hardtanh": _keeping(
+        "HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1.0, max_val=1.0
+    ),
     "hardtanh_": "HardtanhBackward0",
     "huber_loss": _saving(
-        "HuberLossBackward0", "self target reduction delta", "self target reduction delta",
+        "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
     ),
     "index_fill": _by_value("IndexFill", 3),
     "index_fill_": _by_value("IndexFill", 3),
-    "kron": "UnsafeViewBackward0",
-    "ldexp": "LdexpBackward0",
+    "kron": "=UnsafeViewBackward0",
+    "ldexp": _saving("LdexpBackward0", "self other", "other", "self other"),
     "ldexp_": "LdexpBackward0",
-    "logaddexp": "LogaddexpBackward0",
-    "logit": _keeping("LogitBackward0", "eps", eps=None),
+    "logaddexp": _saving("LogaddexpBackward0", "self other", "self other", "self other"),
+    "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
     "logit_": _keeping("LogitBackward0", "eps", eps=None),
     "logsumexp": _logsumexp,
     "lu_unpack": _lu_unpack,
@@ -319,22 +337,24 @@ COMPOSED: dict[str, Any] = {
     "multilabel_margin_loss": _saving(
         "MultilabelMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
-    "multigammaln": "MvlgammaBackward0",
-    "mvlgamma": _keeping("MvlgammaBackward0", "p", p=None),
+    "multigammaln": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
+    "mvlgamma": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma_": _keeping("MvlgammaBackward0", "p", p=None),
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
     "native_dropout_backward": _saving(
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
     ),
-    "pairwise_distance": "NormBackward1",
-    "pdist": lambda input, p=2.0: ("PdistBackward0", {"p": float(p)}),
+    "pairwise_distance": "=NormBackward1",
+    "pdist": lambda input, p=2.0: ("PdistBackward0", _kept(self=input, p=float(p))),
     "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
     "polar": "PolarBackward0",
     "prelu": "PreluKernelBackward0",
-    "relu6": lambda input, inplace=False: ("HardtanhBackward0", {"min_val": 0, "max_val": 6}),
-    "renorm": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
+    "relu6": lambda input, inplace=False: (
+        "HardtanhBackward0", _kept(min_val=0, max_val=6, **({} if inplace else {"self": input}))
+    ),
+    "renorm": _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),
     "renorm_": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
     **dict.fromkeys(("reshape", "flatten", "reshape_as"), "UnsafeViewBackward0"),
     "roll": "RollBackward0",
@@ -348,25 +368,27 @@ COMPOSED: dict[str, Any] = {
     "soft_margin_loss": _saving(
         "SoftMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
-    "softshrink": _keeping("SoftshrinkBackward0", "lambd", lambd=0.5),
+    "softshrink": _keeping("SoftshrinkBackward0", "lambd", itself=True, lambd=0.5),
     "sort": _sort,
     "split_with_sizes_copy": _keeping(
         "SplitWithSizesBackward0_copy", "split_sizes", "dim", split_sizes=(), dim=0
     ),
     "squeeze_copy": _squeeze_copy,
     "t_copy": "TBackward0_copy",
-    "trace": "TraceBackward0",
+    "trace": lambda input: ("TraceBackward0", {"self_sym_sizes": input.shape}),
     "transpose_copy": _keeping("TransposeBackward0_copy", "dim0", "dim1", dim0=0, dim1=1),
     "triangular_solve": _saving(
         "TriangularSolveBackward0", "self A upper transpose unitriangular",
-        "self A upper transpose unitriangular", upper=True, transpose=False, unitriangular=False,
+        "self A upper transpose unitriangular", "self A", upper=True, transpose=False, unitriangular=False,
     ),
     "unbind_copy": _keeping("UnbindBackward0_copy", "dim", dim=0),
     "unfold_copy": _keeping(
         "UnfoldBackward0_copy", "dimension", "size", "step", dimension=0, size=0, step=1
     ),
-    "unsafe_chunk": "UnsafeSplitBackward0",
-    "unsafe_split": "UnsafeSplitBackward0",
+    "unsafe_chunk": lambda input, chunks, dim=0: (
+        "UnsafeSplitBackward0", {"split_size": -(-input.size(dim) // chunks), "dim": dim}
+    ),
+    "unsafe_split": _keeping("UnsafeSplitBackward0", "split_size", "dim", split_size=None, dim=0),
     "unsafe_split_with_sizes": "UnsafeSplitWithSizesBackward0",
     "unsqueeze_copy": _keeping("UnsqueezeBackward0_copy", "dim", dim=0),
     "view_copy": "ViewBackward0_copy",
@@ -379,8 +401,8 @@ COMPOSED: dict[str, Any] = {
          "int", "long", "short"),
         "ToCopyBackward0",
     ),
-    "margin_ranking_loss": _unless_reduced("ClampMinBackward0"),
-    "triplet_margin_loss": _unless_reduced("ClampMinBackward0"),
+    "margin_ranking_loss": _unless_reduced("=ClampMinBackward0"),
+    "triplet_margin_loss": _unless_reduced("=ClampMinBackward0"),
     "squeeze_": _squeezed,
     "t_": "TBackward1",
     "transpose_": "TransposeBackward1",

@@ -71,18 +71,26 @@ def form_of(rule: Callable, params: list[tuple[int, int]]) -> int:
     return form if len(params) == 1 else 0
 
 
+def _bits(parts: list[str], names: str) -> int:
+    return sum(1 << at for at, part in enumerate(parts) if part in names.split())
+
+
 def derivative(
     name: str,
     joint: Callable | None = None,
     *,
     node: str | None = None,
     undefined: bool = False,
+    shows: str = "",
+    constant: str = "",
     **rules: Callable,
 ) -> None:
     """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
 
     node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`);
-    undefined=True passes None for gradients that did not arrive, instead of zeros.
+    undefined=True passes None for gradients that did not arrive, instead of zeros. shows names arguments,
+    shapes and outputs that no rule needs but torch's node has as `_saved_*`; constant the inputs that are no
+    variables to torch.
     """
     primitive = getattr(_C.ops, name)
     table = RULES[name] = {}
@@ -94,6 +102,10 @@ def derivative(
         primitive.set_rule(index, *table[index], undefined, form_of(*table[index]))
     if node is not None:
         primitive.set_node_name(node)
+    if shows or constant:
+        shapes = [f"{part}_shape" for part in primitive.args]
+        shown = (_bits(parts, shows) for parts in (primitive.args, shapes, primitive.outputs))
+        primitive.set_shown(*shown, _bits(primitive.args, constant))
 
 
 def no_derivative(*names: str) -> None:

@@ -38,7 +38,7 @@ def _scaled(result, number):
 
 
 def _halved(result):
-    return _C.name_node(result / 2, "DivBackward1")
+    return _C.name_node(result / 2.0, "DivBackward1")
 
 
 def _only_one(name, x, dx):
@@ -68,7 +68,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
         return _C.full(tuple(sizes), 0, y.dtype, y.device)
     if x is None and y.dtype != _C.bool:  # panels of one width: all samples but half of the first and last
         ends = y.select(dim, 0) + y.select(dim, -1)
-        return _scaled(y.sum(dim) - _scaled(ends, 0.5), 1 if dx is None else dx)
+        return _scaled(y.sum(dim) - _scaled(ends, 0.5), 1.0 if dx is None else float(dx))
     return _halved(_panels("trapezoid", y, x, 1, dim).sum(dim))
 
 

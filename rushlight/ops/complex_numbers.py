@@ -103,7 +103,7 @@ def real(input):
     >>> rushlight.real(rushlight.tensor([1 + 2j]))
     tensor([1.])
     """
-    return ops.select(_pairs(input)[0], -1, 0) if input.is_complex() else input
+    return ops.select(_pairs(input)[0], input.dim(), 0) if input.is_complex() else input
 
 
 @public
@@ -116,7 +116,7 @@ def imag(input):
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     pairs, conjugate = _pairs(input)
-    return ops.select(ops.neg_view(pairs) if conjugate else pairs, -1, 1)
+    return ops.select(ops.neg_view(pairs) if conjugate else pairs, input.dim(), 1)
 
 
 @public

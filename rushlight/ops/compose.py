@@ -275,7 +275,7 @@ def diagflat(input, offset=0):
     tensor([[1, 0],
             [0, 2]])
     """
-    return diag_embed(input.reshape(-1), offset)
+    return FUNCTIONS["diag_embed"](input.reshape(-1), offset)
 
 
 # ---- statistics

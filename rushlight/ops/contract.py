@@ -52,7 +52,7 @@ def outer(input, vec2, *, out=None):
         raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D")
     if vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument vec2, but got {vec2.ndim}-D")
-    result = input.unsqueeze(-1) * vec2
+    result = input.reshape(input.size(0), 1) * vec2
     return result if out is None else write_out(out, result)
 
 

@@ -89,6 +89,7 @@ derivative(
     x=_transposed_input,
     weight=_transposed_weight,
     bias=_sum_bias,
+    shows="output_padding",
 )
 derivative(
     "im2col",

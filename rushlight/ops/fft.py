@@ -41,7 +41,7 @@ def _c2r(g, dims, scale, forward, length):
     return spectrum * _weights(spectrum, dims[-1], length, 2.0)
 
 
-derivative("fft_r2c", x=_r2c)
+derivative("fft_r2c", x=_r2c, shows="x")
 derivative("fft_c2r", x=_c2r)
 
 _NORMS = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
@@ -82,15 +82,14 @@ def check_dim(x, dim):
 
 def resized(x, sizes):
     """x cut or padded with zeros at the end to `sizes` ({dim: length})."""
+    pad = [0] * (2 * x.ndim)  # the last dimension first, before and behind it
     for dim, length in sizes.items():
         missing = length - x.shape[dim]
         if missing < 0:
             x = x.narrow(dim, 0, length)
         elif missing > 0:
-            shape = list(x.shape)
-            shape[dim] = missing
-            x = FUNCTIONS["cat"]((x, x.new_zeros(shape)), dim)
-    return x
+            pad[2 * (x.ndim - 1 - dim) + 1] = missing
+    return ops.constant_pad_nd(x, tuple(pad), 0) if any(pad) else x
 
 
 def check_length(n):

@@ -63,11 +63,13 @@ derivative(
     "index_add",
     x=lambda g: g,
     source=lambda g, index, dim, alpha: ops.index_select(g, index, dim) * alpha,
+    shows="dim alpha source_shape",
 )
 derivative(
     "index_copy",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
     source=lambda g, index, dim: ops.index_select(g, index, dim),
+    shows="source_shape",
 )
 derivative(
     "index_fill",
@@ -229,8 +231,8 @@ def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
     return of_x, None, of_source
 
 
-derivative("scatter_reduce", _scatter_reduce_rule)
-derivative("index_reduce", _index_reduce_rule)
+derivative("scatter_reduce", _scatter_reduce_rule, constant="index")
+derivative("index_reduce", _index_reduce_rule, constant="index")
 
 
 def _index_tensor(data):

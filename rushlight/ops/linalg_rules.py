@@ -129,7 +129,7 @@ def _lu_solve(g, LU, pivots, out, left, adjoint, needs):
     return g_LU, None, g_B
 
 
-derivative("linalg_lu_solve", _lu_solve)
+derivative("linalg_lu_solve", _lu_solve, constant="pivots")
 
 
 def _solve(g_result, A, result, B_shape, LU, pivots, left, needs):
@@ -194,8 +194,8 @@ def _slogdet(g_sign, g_logabsdet, A, sign):
     return scale.unsqueeze(-1).unsqueeze(-1) * _inverse_adjoint(A)
 
 
-derivative("linalg_det", A=_det)
-derivative("linalg_slogdet", A=_slogdet)
+derivative("linalg_det", A=_det, shows="LU pivots")
+derivative("linalg_slogdet", A=_slogdet, shows="LU pivots")
 no_derivative("lu_permutation", "linalg_lstsq")
 
 

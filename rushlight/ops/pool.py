@@ -51,7 +51,8 @@ def _max_pool_rules(dims):
             g, x, kernel_size, stride, padding, dilation, ceil_mode
         ),
     )
-    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims))
+    window = "kernel_size stride padding dilation ceil_mode"
+    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims), shows=window)
 
     # Where the maxima lie does not change with x (almost everywhere), so x gets no gradient.
     def of_grad(g, x, kernel_size, stride, padding, dilation, ceil_mode):
@@ -76,6 +77,8 @@ for _dims in (2, 3):
         node=_NODES["fractional_max_pool"][_dims - 1],
         x=_from_indices(_dims),
         samples=lambda g_values: None,
+        shows="kernel_size output_size",
+        constant="samples",
     )
 derivative(
     "max_pool_scatter",
@@ -182,9 +185,9 @@ def _avg_pool(
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     kernel = numbers(name, "kernel_size", kernel_size, dims)
     if stride is None or stride == () or stride == []:
-        stride = kernel
+        given, stride = (), kernel
     else:
-        stride = numbers(name, "stride", stride, dims, omitted=True)
+        given = stride = numbers(name, "stride", stride, dims, omitted=True)
     padding = numbers(name, "padding", padding, dims)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
@@ -233,7 +236,7 @@ def _avg_pool(
         raise RuntimeError(
             f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
         )
-    spec = ("average", kernel, stride, padding, count_include_pad, divisor_override or 0)
+    spec = ("average", kernel, stride, padding, count_include_pad, divisor_override or 0, given, ceil_mode)
     if input.dtype == _C.int64:
         return _integer_average(name, input, tuple(size), spec)
     return getattr(ops, name)(input, tuple(size), spec, False)
@@ -413,7 +416,7 @@ def _adaptive_avg_pool(dims, input, output_size):
             f"{flat}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
         )
     if all(n == 1 for n in size):
-        return input.mean(tuple(range(-dims, 0)), keepdim=True)
+        return input.mean((-1, -2, -3) if dims == 3 else tuple(range(-dims, 0)), keepdim=True)
     for d in range(input.ndim - dims - (dims == 3), input.ndim):
         if input.shape[d] == 0:
             shape = list(input.shape)

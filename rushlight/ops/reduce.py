@@ -530,6 +530,8 @@ def _freedom(name, dim, unbiased, correction):
                 f"{name}() received an invalid combination of arguments: give either unbiased or correction"
             )
         correction = 1 if unbiased else 0
+    elif dim is not None and correction is None:
+        correction = 1
     return dim, correction
 
 

@@ -24,7 +24,7 @@ def frexp(input, *, out=None):
     """
     if not input.is_floating_point():
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    wide = _C.detach(input).double()
+    since, wide = _C.next_sequence(), _C.detach(input).double()
     # Numbers below the smallest normal one are lifted first; that takes float64 itself only.
     tiny = ops.lt(ops.abs(wide), 2.0**-1022)
     lifted = ops.where(tiny, wide * 2.0**54, wide)
@@ -35,6 +35,8 @@ def frexp(input, *, out=None):
     # In two steps, because 2 ** -exponent alone may overflow.
     mantissa = input.double() * _power_of_two(-half) * _power_of_two(half - exponent)
     result = mantissa.to(input.dtype), exponent.to(_C.int32)
+    if result[0].requires_grad:
+        _C.name_node(result[0], "FrexpBackward0", since, {"exponent": _C.keep(result[1])})
     if out is not None:
         return return_types.frexp_out(write_out(o, r) for o, r in zip(out, result, strict=True))
     return return_types.frexp(result)

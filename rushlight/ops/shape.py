@@ -433,8 +433,7 @@ def narrow(input, dim, start, length):
     """
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, input.dim())
-    size = input.size(dim)
+    size = input.size(wrap_dim(dim, input.dim()))
     if isinstance(start, _C.Tensor):
         if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == _C.bool:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -529,8 +528,7 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         split_size_or_sections = split_size
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d = wrap_dim(dim, tensor.dim())
-    length = tensor.size(d)
+    length = tensor.size(wrap_dim(dim, tensor.dim()))
     split_size_or_sections = whole(split_size_or_sections)
     if isinstance(split_size_or_sections, int):
         size = split_size_or_sections
@@ -542,10 +540,10 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
                     + str(length)
                 )
-            return ops.split(tensor, (0,), d)
+            return ops.split(tensor, (0,), dim)
         count = max(-(-length // size), 1)
         sizes = [size] * (count - 1) + [length - size * (count - 1)]
-        return ops.split(tensor, tuple(sizes), d)
+        return ops.split(tensor, tuple(sizes), dim)
     if not isinstance(split_size_or_sections, (tuple, list)):
         raise TypeError(
             "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
@@ -563,7 +561,7 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
             f"dimension "
             f"{dim}), but got split_sizes={list(sizes)}"
         )
-    return ops.split_with_sizes(tensor, sizes, d)
+    return ops.split_with_sizes(tensor, sizes, dim)
 
 
 @public

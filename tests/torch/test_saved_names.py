@@ -1,5 +1,7 @@
 """What nodes saved, asked for by torch's names (`grad_fn._saved_self`), and the nodes behind them."""
 
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional
@@ -144,3 +146,50 @@ def test_linear_shows_what_is_multiplied(lib):
     node = lib.nn.functional.linear(x, w).grad_fn
     assert node._saved_self is x and node._saved_mat2.shape == (4, 5)
     assert (node._saved_mat2_sym_sizes, node._saved_self_sym_sizes) == ((4, 5), (3, 4))
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_what_a_composed_operation_shows_is_checked_and_freed_as_what_is_saved(lib):
+    x, y = lib.rand(3, 4, requires_grad=True), lib.rand(5, 4, requires_grad=True)
+    a = x * 2
+    node = lib.cdist(a, y).grad_fn
+    assert node._saved_x1 is a and node._saved_x2 is y
+    assert [n is not None for n, _ in lib.cdist(x, y.detach()).grad_fn.next_functions] == [True, False]
+    del a
+    assert node._saved_x1.grad_fn.name() == "MulBackward0"  # what was shown may be gone, its value is not
+    loss = lib.nn.functional.huber_loss(x, target := lib.rand(3, 4))
+    target.add_(1)
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        loss.grad_fn._saved_target
+    loss = lib.cdist(x, y)
+    loss.sum().backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        loss.grad_fn._saved_x1
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        loss.grad_fn._raw_saved_x1.unpack()
+    assert loss.grad_fn._saved_p == 2.0
+
+
+def test_a_handle_on_what_is_not_needed_refuses_hooks():
+    x = rushlight.rand(3, 4, requires_grad=True)
+    handle = rushlight.nn.functional.softshrink(x).grad_fn._raw_saved_self
+    assert handle.unpack() is x and handle.data is x and handle.unpack_hook is None
+    with pytest.raises(NotImplementedError, match="hooks on it would not run"):
+        handle.register_hooks(lambda t: t, lambda t: t)
+    unneeded = (x * rushlight.ones(4)).grad_fn._raw_saved_self
+    with pytest.raises(RuntimeError, match="with value None is forbidden"):
+        unneeded.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_what_is_shown_keeps_no_graph_alive():
+    x = rushlight.rand(3, 4, requires_grad=True)
+    target = rushlight.rand(3, 4)
+    loss = rushlight.nn.functional.huber_loss(x, target)
+    node, gone = loss.grad_fn, []
+    weakref.finalize(node, gone.append, True)
+    target += loss.detach()
+    other = rushlight.rand(3, 4)
+    again = rushlight.nn.functional.huber_loss(x, other)
+    other += again  # refers to the node that shows it
+    del loss, node, target, again, other
+    assert gone

@@ -1,6 +1,7 @@
 """Similarity of vectors, and losses made of it."""
 
 import rushlight
+from rushlight import _C
 from rushlight.nn.functional._checks import functional, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
@@ -40,7 +41,8 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     >>> torch.nn.functional.pairwise_distance(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
-    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim=keepdim)
+    difference = _C.name_node(x1 - x2 + eps, "AddBackward1")
+    return rushlight.norm(difference, p, difference.dim() - 1, keepdim=keepdim)
 
 
 @functional
@@ -86,7 +88,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
+    apart = _C.name_node(-target * (input1 - input2) + float(margin), "AddBackward1")
+    return reduced(apart.clamp_min(0), reduction)
 
 
 def _check_triplet(anchor, positive, negative, margin):
@@ -105,7 +108,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
     far = distance(anchor, negative)
     if swap:
         far = rushlight.minimum(far, distance(positive, negative))
-    return reduced((margin + near - far).clamp_min(0), reduction)
+    return reduced((_C.name_node(margin + near, "AddBackward1") - far).clamp_min(0), reduction)
 
 
 @functional

@@ -218,9 +218,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        zero = target == 0
-        entropy = rushlight.where(zero, 0.0, target * rushlight.where(zero, 1.0, target).log())
-        loss = entropy - target * input
+        loss = rushlight.xlogy(target, target) - target * input
     if reduction == "batchmean":
         return loss.sum() / (input.size(0) if input.dim() else 1)
     return reduced(loss, reduction)
