@@ -77,7 +77,7 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
         second = [key for key in ("other", "scalar", "scalars", "tensor", "exponent") if key in kwargs]
         values = list(args) + [kwargs.pop(key) for key in ("self", *second) if key in kwargs]
         if kwargs or len(values) != 2:
-            _invalid(name, args, kwargs)
+            _invalid(name, args, kwargs | extra)
         tensors, other = values
         if operation == "pow" and not inplace and isinstance(tensors, _NUMBER):
             _lists(name, other)
@@ -125,11 +125,33 @@ _limited.node_name = _limited_node
 
 
 def _apply(name: str, operation: str, inplace: bool, tensors: Any, others: list, extra: dict) -> Any:
-    results = []
-    for tensor, other in zip(tensors, others, strict=True):
-        method = _IN_PLACE.get(operation, operation + "_") if inplace else operation
-        results.append(getattr(tensor, method)(other, **extra))
-    return tensors if inplace else tuple(results)
+    method = _IN_PLACE.get(operation, operation + "_") if inplace else operation
+    rows = [(other,) for other in others]
+    return _run(lambda tensor, other: getattr(tensor, method)(other, **extra), inplace, tensors, rows)
+
+
+def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
+    """Calls `run` with each tensor and its row of arguments. In place those that may be refused come first,
+    so that nothing is written if one of them is."""
+    if not inplace:
+        return tuple(run(t, *row) for t, row in zip(tensors, rows, strict=True))
+    for doubtful in (True, False):
+        for tensor, row in zip(tensors, rows, strict=True):
+            if _is_doubtful(tensor, row) == doubtful:
+                run(tensor, *row)
+    return tensors
+
+
+def _is_doubtful(tensor: Tensor, row: tuple) -> bool:
+    """Whether an in-place operation may refuse the tensor, or what is given with it."""
+    plain = tensor.dtype.is_floating_point and not (tensor.requires_grad and tensor.is_leaf)
+    fits = all(
+        (other.dtype == tensor.dtype and other.shape == tensor.shape and other.device == tensor.device)
+        if isinstance(other, Tensor)
+        else not isinstance(other, complex)
+        for other in row
+    )
+    return not (plain and fits and 0 not in tensor.stride())
 
 
 def _unary(name: str, operation: str, inplace: bool) -> Callable:
@@ -137,8 +159,9 @@ def _unary(name: str, operation: str, inplace: bool) -> Callable:
 
     def function(self: Any, **kwargs: Any) -> Any:
         _lists(name, self)
-        results = tuple(getattr(tensor, method)(**kwargs) for tensor in self)
-        return self if inplace else results
+        if kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        return _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
 
     return function
 
@@ -159,9 +182,8 @@ def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
                 )
             scalars = scalars.tolist()
         values = _per_tensor(name, self, value if scalars is None else scalars)
-        rows = zip(self, tensor1, tensor2, values, strict=True)
-        results = tuple(getattr(t, method)(a, b, value=v) for t, a, b, v in rows)
-        return self if inplace else results
+        rows = list(zip(tensor1, tensor2, values, strict=True))
+        return _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
 
     return function
 
@@ -171,9 +193,8 @@ def _lerp(name: str, operation: str, inplace: bool) -> Callable:
 
     def function(self: Any, tensors1: Any, weight: Any) -> Any:
         _lists(name, self, tensors1)
-        rows = zip(self, tensors1, _per_tensor(name, self, weight), strict=True)
-        results = tuple(getattr(t, method)(end, w) for t, end, w in rows)
-        return self if inplace else results
+        rows = list(zip(tensors1, _per_tensor(name, self, weight), strict=True))
+        return _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
 
     return function
 
@@ -228,9 +249,7 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copies each tensor of `src` into its partner."""
     _lists("_foreach_copy_", self, src)
-    for tensor, source in zip(self, src, strict=True):
-        tensor.copy_(source, non_blocking)
-    return self
+    return _run(lambda to, source: to.copy_(source, non_blocking), True, self, [(source,) for source in src])
 
 
 def _foreach_zero_(self: Any) -> Any:

@@ -30,7 +30,9 @@ _WORDS = {
     "g": "torch.Generator", "c": "complex",
 }  # fmt: skip
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
-                "dim0": ("axis0",), "dim1": ("axis1",)}  # fmt: skip
+                }  # fmt: skip
+# The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
+_COUNTS = {"chunks", "num_classes", "steps"}
 _table: dict[str, str] = {}
 
 
@@ -238,7 +240,7 @@ def _check_elements(name: str, p: _Parameter, value: Any) -> None:
 def _is_int(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
-    # Arrays without dimensions pass for sizes and counts in torch, not for dims; here for all.
+    # Arrays without dimensions pass for sizes and for most counts; see _COUNTS.
     if type(value).__name__ == "ndarray":
         return value.shape == () and value.dtype.kind in "iu"
     if _numpy_kind(value) != " ":
@@ -283,6 +285,10 @@ def _refused(p: _Parameter, value: Any) -> str | None:
             or _is_value(value)
         )
         fine = fine or _numpy_kind(value) in ("biufc" if kind == "N" else "biuf")
+    elif (
+        kind == "i" and type(value).__name__ == "ndarray" and (p.name.startswith("dim") or p.name in _COUNTS)
+    ):
+        fine = False
     elif kind == "i":
         fine = _is_int(value) or (_is_value(value) and _is_whole(value) and value.dtype != _C.bool)
     elif kind == "b":
@@ -295,7 +301,7 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         fine = isinstance(value, (_C.device, str)) or _is_int(value)
     elif kind == "I":
         if p.takes_one and not isinstance(value, (tuple, list)):
-            fine = _is_whole(value)
+            fine = _is_whole(value) and not (type(value).__name__ == "ndarray" and p.name.startswith("dim"))
         else:
             fine = isinstance(value, (tuple, list))
             if fine and len(value) and not _is_whole(value[0]):

@@ -159,7 +159,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(4.)
     """
     input = _cast(input, dtype)
-    return _filled(input, mask, 0).sum(_dims(dim, input.dim()), keepdim, dtype=dtype)
+    return _filled(input, mask, 0).sum(_dims(dim, input.dim()), bool(keepdim), dtype=dtype)
 
 
 @_function
@@ -178,7 +178,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         whole = not (result.is_floating_point() or result.is_complex())
         return result.to(_C.int64) if whole and dtype is None else result
     for d in sorted(dims, reverse=True):
-        result = result.prod(d, keepdim, dtype=dtype)
+        result = result.prod(d, bool(keepdim), dtype=dtype)
     return result
 
 
@@ -186,7 +186,7 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask
     input = _cast(input, dtype)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
-    return getattr(input, name)(_dims(dim, input.dim()), keepdim)
+    return getattr(input, name)(_dims(dim, input.dim()), bool(keepdim))
 
 
 @_function
@@ -249,7 +249,7 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | N
     mask = _mask_of(input, mask)
     if mask is None:
         return math.prod(input.shape[d] for d in dims) if input.dim() else 1
-    return mask.sum(dims, keepdim)
+    return mask.sum(dims, bool(keepdim))
 
 
 @_function
@@ -268,7 +268,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         )
     input = _cast(input, dtype)
     dims = _dims(dim, input.dim())
-    return _filled(input, mask, 0).sum(dims, keepdim) / _count(input, dims, keepdim, mask)
+    return _filled(input, mask, 0).sum(dims, bool(keepdim)) / _count(input, dims, keepdim, mask)
 
 
 @_function
@@ -285,7 +285,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
         if mask is not None and not bool(mask.any(dim).all()):
             raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
         input = input.to(_C.float32)
-    return _filled(input, mask, math.nan).nanmedian(dim, keepdim)[0].to(kind)
+    return _filled(input, mask, math.nan).nanmedian(dim, bool(keepdim))[0].to(kind)
 
 
 @_function
@@ -404,7 +404,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """
     input = _cast(input, dtype)
     filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
-    return rushlight.linalg.vector_norm(filled, ord, _dims(dim, input.dim()), keepdim)
+    return rushlight.linalg.vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim))
 
 
 @_function
@@ -431,7 +431,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     dims = _dims(dim, input.dim())
     centre = _filled(input, mask, 0).sum(dims, True) / _count(input, dims, True, mask)
     off = input - centre
-    total = _filled(off * off.conj(), mask, 0).sum(dims, keepdim)
+    total = _filled(off * off.conj(), mask, 0).sum(dims, bool(keepdim))
     count = _count(input, dims, keepdim, mask)
     if isinstance(count, Tensor):
         return total / (count - correction).clamp(min=0).to(total.abs().dtype)

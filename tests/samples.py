@@ -8,7 +8,9 @@ import importlib
 from families import OPS
 
 FAMILIES = "elementwise reduce shape index functional special norm numeric conv linalg fft"
+FAMILY_OF: dict[str, str] = {}  # of every operation
 for family in FAMILIES.split():
     importlib.import_module(f"samples_{family}")
+    FAMILY_OF |= {name: family for name in OPS if name not in FAMILY_OF}
 
-__all__ = ["OPS"]
+__all__ = ["FAMILY_OF", "OPS"]

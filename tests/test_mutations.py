@@ -23,19 +23,8 @@ def tensors_in(value):
 
 def state(t):
     """What a failed call must leave as it was."""
-    plain = t.detach()
-    kept = plain.clone() if not any(step == 0 for step in plain.stride()) else plain.contiguous().clone()
-    return tuple(t.shape), t.stride(), t.dtype, t.requires_grad, kept
-
-
-def same(before, after):
-    *shape, numbers = before
-    *shape_now, numbers_now = after
-    return (
-        shape == shape_now
-        and rushlight.equal(numbers.isnan(), numbers_now.isnan())
-        and rushlight.equal(numbers.nan_to_num(0), numbers_now.nan_to_num(0))
-    )
+    numbers = None if t.is_meta else repr(t.detach().tolist())  # as text: a NaN is like itself there
+    return tuple(t.shape), t.stride(), t.dtype, t.requires_grad, t._version, numbers
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -52,7 +41,7 @@ def test_bad_arguments_raise_and_change_nothing(seed):
                 refused += 1
                 if "INTERNAL" in str(error) or not str(error):
                     wrong.append(f"{told} raised {error!r}")
-                if not all(same(was, state(t)) for t, was in zip(given, before)):
+                if before != [state(t) for t in given]:
                     wrong.append(f"{told} wrote, and then raised {error!r}")
             except Exception as error:
                 wrong.append(f"{told} raised {error!r}")

@@ -322,7 +322,6 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
         o.converted = resolved(o.tensor);
         o.tensor = o.converted.get();
       }
-      if (!(conditional && k == 0)) promotion.add(o.tensor);
       Device mine = o.tensor->device();
       if (!any || (zero_dims && o.tensor->ndim)) {
         if (any && !onto_meta && !(mine == device) && device.type != DeviceType::cpu)
@@ -335,7 +334,6 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       any = true;
     } else if (scalar_from_python(args[k], o.scalar)) {
       o.single = true;
-      promotion.add(o.scalar);
     } else {
       failf(PyExc_TypeError, "%s(): argument '%s' must be Tensor, not %s", entry.name, op.args[k].c_str(),
             Py_TYPE(args[k])->tp_name);
@@ -346,28 +344,9 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   for (int k = 0; k < entry.n_scalars; k++) {
     scalars[k] =
         scalar_argument(args[entry.n_inputs + k], entry.name, op.args[size_t(entry.n_inputs + k)].c_str());
-    if (op.options & Primitive::SCALARS_PROMOTE) promotion.add(scalars[k]);
   }
   meta = onto_meta || device.type == DeviceType::meta;
-  DType compute = promotion.result();
-  if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
-  if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;
-  Loop loop = entry.loops[int(compute)];
-  DType result_dtype = entry.out == OutType::same      ? compute
-                       : entry.out == OutType::boolean ? DType::b1
-                                                       : to_real(compute);
-  auto check_cast = [&] {
-    if (out && !can_cast(result_dtype, out->dtype)) {
-      failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
-            dtype_class_name(result_dtype), dtype_class_name(out->dtype));
-    }
-  };
-  if (!loop) {
-    check_cast();
-    if (is_rare(compute)) return forward_rare(op, args, out);
-    fail_dtype(entry.name, compute);
-  }
-  // Shape and layout of the result.
+  // As torch does: first the shapes, then the types, then whether there is a loop.
   Shape shape;
   Tensor* full = nullptr;  // an operand that has the shape of the result already
   bool contiguous_all = true;
@@ -382,17 +361,37 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     }
     contiguous_all &= t->is_contiguous();
   }
-  TensorRef result;
-  bool own = false;  // the loop writes straight into `out`
   if (out) {
+    if (!meta) check_writable(out);
     if (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry)) {
       fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }
-    check_cast();
-    if (!meta) check_writable(out);
-    own = out->dtype == result_dtype;
   }
+  for (int k = conditional; k < entry.n_inputs; k++) {
+    if (operands[k].single) promotion.add(operands[k].scalar);
+    else promotion.add(operands[k].tensor);
+  }
+  for (int k = 0; k < entry.n_scalars && (op.options & Primitive::SCALARS_PROMOTE); k++)
+    promotion.add(scalars[k]);
+  DType compute = promotion.result();
+  if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
+  if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;
+  Loop loop = entry.loops[int(compute)];
+  DType result_dtype = entry.out == OutType::same      ? compute
+                       : entry.out == OutType::boolean ? DType::b1
+                                                       : to_real(compute);
+  if (out && !can_cast(result_dtype, out->dtype)) {
+    failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+          dtype_class_name(result_dtype), dtype_class_name(out->dtype));
+  }
+  if (!loop) {
+    if (is_rare(compute)) return forward_rare(op, args, out);
+    fail_dtype(entry.name, compute);
+  }
+  TensorRef result;
+  // Whether the loop writes straight into `out`: not where it may find, half way, that it cannot go on.
+  bool own = out && out->dtype == result_dtype && !(entry.divides && is_integral(compute));
   if (own) {
     result = share(out);
   } else if (contiguous_all) {
@@ -409,7 +408,8 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     Operand& o = operands[k];
     DType wanted = conditional && k == 0 ? DType::b1 : compute;
     if (o.single) {
-      o.scalar.store(wanted, o.number);
+      if (conditional && is_integral(wanted)) store_checked(o.scalar, wanted, o.number);
+      else o.scalar.store(wanted, o.number);
       iteration.add_number(o.number, dtype_size(wanted));
     } else if (o.tensor->ndim == 0 && shape.ndim) {
       item(o.tensor).store(wanted, o.number);

@@ -221,12 +221,35 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
          }) == 1;
 }
 
+// Note [out]: what is asked of an `out=` before anything is computed (rushlight/_outputs.py). False, with a
+// Python error set, if it is refused.
+bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
+    if (PyTuple_GET_ITEM(kwnames, i) != out_name || args[positional + i] == Py_None) continue;
+    return guarded([&]() -> int {
+             auto* self = reinterpret_cast<PyObject*>(f);
+             Ref<PyObject> list = checked(PyTuple_New(positional));
+             for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
+             Ref<PyObject> kwargs = checked(PyDict_New());
+             for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
+               if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
+                 throw PythonError{};
+             }
+             Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._outputs"));
+             checked(PyObject_CallMethod(module.get(), "check", "OOO", self, list.get(), kwargs.get()));
+             return 1;
+           }) == 1;
+  }
+  return true;
+}
+
 // The Python function itself.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (!f->looked_up || f->signatures) {
     if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
   }
   if (kwnames) {
+    if (!takes_out(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
     Ref<PyObject> names = translated(f->wrapped, kwnames);
     if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);

@@ -298,6 +298,17 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   int overflow = 0;
   if (PyLong_Check(value)) PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
+  Ref<PyObject> rounded;
+  if (!is_value_tensor && (self->dtype == DType::f16 || self->dtype == DType::bf16)) {
+    // Halves take any number here, where fill_() refuses what is beyond them.
+    Scalar number;
+    alignas(16) char element[16];
+    if (scalar_from_python(value, number) && number.kind <= Scalar::floating) {
+      number.store(self->dtype, element);
+      rounded = checked(PyFloat_FromDouble(load(self->dtype, element).d));
+      value = rounded.get();
+    }
+  }
   if (index == Py_False) return;
   if (index == Py_True) index = Py_None;  // all of it, with casts, where a mask would insist on the dtype
   Walker walker(self);

@@ -126,16 +126,61 @@ Device parse_device(std::string_view text) {
   return device;
 }
 
+// torch lets 300 pass for 44.
+int8_t read_device_index(PyObject* o) {
+  int64_t index = read_int(o);
+  if (index < 0) fail(PyExc_RuntimeError, "Device index must not be negative");
+  if (index > 127) failf(PyExc_RuntimeError, "Device index must be below 128, got %lld", (long long)index);
+  return int8_t(index);
+}
+
+// device(type, index=None) or device(device), in torch's words if they are something else.
+void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, PyObject*& index) {
+  Py_ssize_t positional = PyTuple_GET_SIZE(args), named = kwargs ? PyDict_GET_SIZE(kwargs) : 0;
+  if (positional > 0) type = PyTuple_GET_ITEM(args, 0);
+  if (positional > 1) index = PyTuple_GET_ITEM(args, 1);
+  Py_ssize_t known = 0;
+  for (const char* name : {"type", "device"}) {
+    PyObject* found = kwargs && !type ? PyDict_GetItemString(kwargs, name) : nullptr;
+    if (!found) continue;
+    type = found;
+    known++;
+  }
+  if (PyObject* found = kwargs && !index ? PyDict_GetItemString(kwargs, "index") : nullptr) {
+    index = found;
+    known++;
+  }
+  bool is_type = type && PyUnicode_Check(type);
+  bool is_number = type && PyIndex_Check(type) && !PyBool_Check(type) && !is_tensor(type);
+  if (positional + named <= 2 && known == named &&
+      (is_type || (type && !index && (is_number || is_device(type))))) {
+    if (!index || index == Py_None || (PyIndex_Check(index) && !PyBool_Check(index) && !is_tensor(index)))
+      return;
+    failf(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s",
+          Py_TYPE(index)->tp_name);
+  }
+  if (positional + named == 2 && known == named && type && index) {
+    failf(PyExc_TypeError, "device(): argument 'type' (position 1) must be str, not %s",
+          is_device(type) ? "torch.device" : Py_TYPE(type)->tp_name);
+  }
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (positional + named == 2 && is_type && PyDict_Next(kwargs, &at, &key, &value))
+    failf(PyExc_TypeError, "device() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(key));
+  std::string given;
+  auto add = [&](const std::string& word) { given += (given.empty() ? "" : ", ") + word; };
+  for (Py_ssize_t k = 0; k < positional; k++) add(Py_TYPE(PyTuple_GET_ITEM(args, k))->tp_name);
+  while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
+    add(std::string(PyUnicode_AsUTF8(key)) + "=" + Py_TYPE(value)->tp_name);
+  fail(PyExc_TypeError,
+       "device() received an invalid combination of arguments - got (" + given +
+           "), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)");
+}
+
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject *type = nullptr, *index = nullptr;
-    static const char* names[] = {"type", "index", nullptr};
-    static const char* names_device[] = {"device", "index", nullptr};
-    bool by_device = kwargs && PyDict_GetItemString(kwargs, "device");
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O",
-                                     const_cast<char**>(by_device ? names_device : names), &type, &index)) {
-      return nullptr;
-    }
+    read_device_arguments(args, kwargs, type, index);
     Device device = device_from(type);
     if (index && index != Py_None) {
       if (PyUnicode_Check(type) && device.index >= 0) {
@@ -144,9 +189,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                          "explicitly: ") +
                  PyUnicode_AsUTF8(type));
       }
-      int64_t i = read_int(index);
-      if (i < 0 || i > 127) failf(PyExc_RuntimeError, "Device index must not be negative");
-      device.index = int8_t(i);
+      device.index = read_device_index(index);
     }
     return device_object(device);
   });
@@ -241,10 +284,9 @@ Device device_from(PyObject* o) {
     if (!text) throw PythonError{};
     return parse_device(text);
   }
-  if (PyLong_Check(o) && !PyBool_Check(o)) {
-    int64_t index = read_int(o);
-    if (index < 0 || index > 127) fail(PyExc_RuntimeError, "Device index must not be negative");
-    return {DeviceType::cuda, int8_t(index)};
+  if (PyIndex_Check(o) && !PyBool_Check(o) && !is_tensor(o)) {
+    if (read_int(o) < 0) fail(PyExc_RuntimeError, "Device index must not be negative");
+    fail(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
   }
   failf(PyExc_TypeError, "device must be a torch.device, str or int, not %s", Py_TYPE(o)->tp_name);
 }

@@ -130,7 +130,7 @@ class set_grad_enabled(_Mode):
     def clone(self) -> set_grad_enabled:
         return self.__class__(self.mode)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 

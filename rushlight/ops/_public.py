@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C
+from rushlight._outputs import INTERNAL, OVERLAP, RECORDED, check_apart_elements
 from rushlight._warn import warn
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
@@ -99,7 +100,8 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
     to the dtype of `out` unless `exact` gives the sentence that refuses."""
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
+    records = _C.is_grad_enabled() and (result.requires_grad or out.requires_grad)
+    if records and _writer() not in RECORDED:
         raise RuntimeError(
             f"{_writer()}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
@@ -122,18 +124,25 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
                            f"{type_name(out.dtype)}")  # fmt: skip
     if out.device != result.device:
+        if exact is SAME_DTYPE:
+            raise RuntimeError(
+                f"Expected out tensor to have device {result.device}, but got {out.device} instead"
+            )
         raise RuntimeError(
             f"Attempting to copy from device {result.device} to device {out.device}, but cross-device copies "
             "are not allowed!"
         )
+    if (frame := sys._getframe(1)).f_code.co_name in _APART:
+        inputs = [
+            t for t in frame.f_locals.values() if isinstance(t, Tensor) and t is not result and t is not out
+        ]
+        if out.shape == result.shape:
+            check_apart_elements(out, inputs)
+        else:
+            _check_resized(out, result, inputs)
     if out.shape != result.shape:
         warn_resized(out, result)
         fit(out, result)
-    frame = sys._getframe(1)
-    if frame.f_globals["__name__"] in _ELEMENTWISE or frame.f_code.co_name in _APART:
-        for value in frame.f_locals.values():
-            if isinstance(value, Tensor) and value is not out and _C.overlap(value, out) == "partial":
-                raise RuntimeError(OVERLAP)
     return _C.in_place(_C.ops.copy, out, result)
 
 
@@ -158,15 +167,8 @@ def warn_resized(out: Tensor, result: Tensor) -> None:
         )
 
 
-# Whose functions read the elements one by one, where an `out=` may be an input but not a part of one.
-_ELEMENTWISE = {"rushlight.ops.math", "rushlight.ops.blend", "rushlight.ops.special", "rushlight.special",
-                "rushlight.ops.scaling"}  # fmt: skip
-# Others that refuse an out= which shares part of its memory with the input.
-_APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm"}
-OVERLAP = (
-    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-    "memory location. Please clone() the tensor before performing the operation."
-)
+# What refuses an out= which shares part of its memory with the input.
+_APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm", "addmv", "addbmm", "addmm", "baddbmm"}
 
 
 def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
@@ -190,23 +192,35 @@ def _writer() -> str:
 def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE) -> Tensor:
     """write_out for the functions that read here and write there: `out` must not share memory with an input
     or with itself."""
-    check_apart(out, *inputs)
-    fits = isinstance(out, Tensor) and not out.requires_grad and (not exact or out.dtype == result.dtype)
-    if fits and out.shape != result.shape:  # resized it may reach where it did not before
-        warn_resized(out, result)
-        out.resize_(result.shape)
+    if isinstance(out, Tensor) and out.shape != result.shape:
+        if not out.requires_grad and (not exact or out.dtype == result.dtype):
+            _check_resized(out, result, inputs)
+    else:
         check_apart(out, *inputs)
     return write_out(out, result, exact=exact)
+
+
+def _check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Refuses an `out=` that, once it is as large as the result, would reach into an input."""
+    if out.is_meta or not out.numel():
+        return
+    first, last = out.data_ptr(), out.data_ptr() + result.numel() * out.element_size()
+    for input in inputs:
+        if not input.is_meta and input.numel() and _same_storage(input, out):
+            start, end = _span(input)
+            if start < last and first < end:
+                raise RuntimeError(OVERLAP)
+
+
+def _same_storage(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def check_apart(out: Tensor, *inputs: Tensor) -> None:
     """Refuses an `out=` that shares memory with an input or with itself."""
     if isinstance(out, Tensor) and out.numel():
         if any(size > 1 and not step for size, step in zip(out.shape, out.stride())):
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single "
-                "memory location. Please clone() the tensor before performing the operation."
-            )
+            raise RuntimeError(INTERNAL)
         first, last = _span(out)
         for input in inputs:
             start, end = _span(input) if input.numel() else (0, 0)
@@ -235,8 +249,8 @@ C_NAMES = {
     _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
     _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
     _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
-    _C.bfloat16: "c10::BFloat16", _C.uint16: "unsigned short", _C.uint32: "unsigned int",
-    _C.uint64: "unsigned long", _C.complex32: "c10::complex<c10::Half>",
+    _C.bfloat16: "c10::BFloat16", _C.uint16: "short unsigned int", _C.uint32: "unsigned int",
+    _C.uint64: "long unsigned int", _C.complex32: "c10::complex<c10::Half>",
     **{getattr(_C, "float8_" + form): "c10::Float8_" + form for form in _FLOAT8},
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, attribute, function, method, public, type_name, wrap_dim
+from rushlight.ops._public import Tensor, attribute, function, method, public, type_name, wrap_dim, write_out
 
 
 @public
@@ -126,8 +126,11 @@ def _positions(dim, ndim):
     return sorted(given) if ndim else []
 
 
+_UINT64 = "Expected result to be of dtype uint64, but got {out}"
+
+
 @public
-def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     """A checksum: the elements as 64-bit floats or integers, joined by exclusive or, as uint64.
 
     >>> rushlight.hash_tensor(rushlight.tensor([[1, 2], [4, 8]]), 1)
@@ -165,7 +168,8 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
             if odd.shape[-1]:
                 words[..., :1] ^= odd
         words = words.reshape(shape)
-    return words.view(_C.uint64)
+    result = words.view(_C.uint64)
+    return result if out is None else write_out(out, result, exact=_UINT64)
 
 
 @method

@@ -6,6 +6,7 @@ from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     C_NAMES,
+    FOUND_DTYPE,
     Tensor,
     check_tensor,
     function,
@@ -31,7 +32,7 @@ def lerp(input, end, weight, *, out=None):
     result = (
         ops.lerp(input, end, weight) if isinstance(weight, Tensor) else ops.lerp_scalar(input, end, weight)
     )
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 def _check_lerp(input, end, weight):

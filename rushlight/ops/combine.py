@@ -127,12 +127,21 @@ def _some(tensors, name):
     return tensors
 
 
-def _each(function_, tensors):
+def _each(name, function_, tensors):
     """atleast_1d(a, b) or atleast_1d((a, b)) gives a tuple, atleast_1d(a) a tensor."""
     if len(tensors) == 1:
         if isinstance(tensors[0], Tensor):
             return function_(tensors[0])
         tensors = tensors[0]
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(tensors).__name__}), but "
+            "expected one of:\n * (Tensor input)\n * (tuple of Tensors tensors)"
+        )
+    for i, one in enumerate(tensors):
+        if not isinstance(one, Tensor):
+            kind = type(one).__name__
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {kind}")
     return tuple(function_(t) for t in tensors)
 
 
@@ -155,7 +164,7 @@ def atleast_1d(*tensors):
     >>> rushlight.atleast_1d(rushlight.tensor(3)).shape
     torch.Size([1])
     """
-    return _each(_one_dim, tensors)
+    return _each("atleast_1d", _one_dim, tensors)
 
 
 @function
@@ -165,7 +174,7 @@ def atleast_2d(*tensors):
     >>> rushlight.atleast_2d(rushlight.ones(3)).shape
     torch.Size([1, 3])
     """
-    return _each(_two_dims, tensors)
+    return _each("atleast_2d", _two_dims, tensors)
 
 
 @function
@@ -175,7 +184,7 @@ def atleast_3d(*tensors):
     >>> rushlight.atleast_3d(rushlight.ones(3)).shape
     torch.Size([1, 3, 1])
     """
-    return _each(_three_dims, tensors)
+    return _each("atleast_3d", _three_dims, tensors)
 
 
 @function
@@ -437,6 +446,8 @@ def tensor_split(
         if sections >= 2**63:
             raise ValueError("Overflow when unpacking long long")
         size, larger = divmod(length, sections)
+        if sections > 1 << 32:
+            raise RuntimeError(f"tensor_split: {sections} pieces are more than memory holds")
         cuts = [i * size + min(i, larger) for i in range(1, sections)]
     else:
         cuts = list(indices_or_sections)
@@ -468,7 +479,9 @@ def _split_along(name, input, indices_or_sections, dim, least):
     indices_or_sections = whole(indices_or_sections)
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
-        if sections <= 0 or input.size(dim) % sections:
+        if sections < 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        if sections == 0 or input.size(dim) % sections:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
                 f"{input.size(dim)} is not divisible by the split_size {sections}!"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn_once
 
-from ._public import C_NAMES, Tensor, function, public, wrap_dim, write_out
+from ._public import C_NAMES, Tensor, function, public, wrap_dim, write_apart, write_out
 from .einsum import einsum as _einsum
 from .matmul import finish
 
@@ -53,7 +53,7 @@ def outer(input, vec2, *, out=None):
     if vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument vec2, but got {vec2.ndim}-D")
     result = input.reshape(input.size(0), 1) * vec2
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_apart(out, result, input, vec2, exact="")
 
 
 def _contract(a, b, dims_a, dims_b):
@@ -245,7 +245,7 @@ def kron(input, other, *, out=None):
     left = input.reshape([size for m in a for size in (m, 1)])
     right = other.reshape([size for n in b for size in (1, n)])
     result = (left * right).reshape([m * n for m, n in zip(a, b)])
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_apart(out, result, input, other, exact="")
 
 
 @public(namespace=False, method=False, name="cross")

@@ -6,7 +6,7 @@ import math
 import operator
 
 from rushlight import _C
-from rushlight._warn import warn
+from rushlight._warn import warn, warn_once
 from rushlight.ops._public import (
     C_NAMES,
     Tensor,
@@ -56,6 +56,8 @@ def _finish(t, requires_grad, out=None):
     if out is not None:
         if isinstance(out, Tensor) and out.dtype == t.dtype and out.shape != t.shape:
             out.resize_(t.shape)  # without the warning that other functions give
+        if isinstance(out, Tensor) and out.is_meta:
+            t = t.to(out.device)
         t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")
     if requires_grad and not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(
@@ -174,6 +176,9 @@ def _from_foreign(data):
     return _exchange.from_array(data)
 
 
+_OF_PYTHON = (float, int, bool, complex)
+
+
 @function
 def as_tensor(data, dtype=None, device=None):
     """A tensor of `data`, sharing memory and history where that is possible.
@@ -181,6 +186,8 @@ def as_tensor(data, dtype=None, device=None):
     >>> rushlight.as_tensor([1, 2])
     tensor([1, 2])
     """
+    if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in _OF_PYTHON:
+        raise TypeError(f"as_tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if not isinstance(data, Tensor):
         made = _from_foreign(data)
         if made is None:
@@ -190,16 +197,25 @@ def as_tensor(data, dtype=None, device=None):
 
 
 @function
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """A tensor of `obj`, sharing its memory unless that is impossible or copy=True.
 
     copy=False insists on sharing.
 
-    Unlike as_tensor, the history of a tensor is only kept with requires_grad=True.
+    Unlike as_tensor, the history of a tensor is cut with requires_grad=False; without a word it is kept.
 
     >>> rushlight.asarray([1.0, 2.0])
     tensor([1., 2.])
     """
+    if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in _OF_PYTHON:
+        raise TypeError(f"asarray(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if requires_grad is None:
+        requires_grad = isinstance(obj, Tensor) and obj.requires_grad
+        if requires_grad:
+            warn_once(
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
+                "False. Pass requires_grad=False explicitly to get the old behavior and silence this warning."
+            )
     if isinstance(obj, (bytes, bytearray, memoryview)):
         from rushlight._exchange import frombuffer
 

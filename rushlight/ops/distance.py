@@ -7,6 +7,7 @@ import math
 from rushlight import _C
 from rushlight.ops._public import (
     FUNCTIONS,
+    SAME_DTYPE,
     function,
     in_place_of,
     public,
@@ -178,7 +179,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     above = ops.gt(size, maxnorm)
     scale = ops.where(above, maxnorm / (size + 1e-7), 1)
     result = (input * scale).to(input.dtype).contiguous()
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 in_place_of(renorm, "renorm")

@@ -103,7 +103,7 @@ def detach_copy(input, *, out=None):
     False
     """
     result = ops.contiguous_copy(_C.detach(input))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 def _slice(input, dim=0, start=None, end=None, step=1):
@@ -112,7 +112,7 @@ def _slice(input, dim=0, start=None, end=None, step=1):
     at = [slice(None)] * input.dim()
     if not at:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    at[dim] = slice(start, end, step)
+    at[wrap_dim(dim, input.dim())] = slice(start, end, step)
     return input[tuple(at)]
 
 
@@ -124,7 +124,7 @@ def slice_copy(input, dim=0, start=None, end=None, step=1, *, out=None):
     tensor([1, 3])
     """
     result = ops.contiguous_copy(_slice(input, dim, start, end, step))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @method
@@ -268,7 +268,7 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     from rushlight.ops.reduce import vector_norm
 
     result = vector_norm(input, 2, dim, keepdim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @function

@@ -14,6 +14,8 @@ from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
     Tensor,
+    check_apart,
+    check_apart_elements,
     function,
     method,
     needs_values,
@@ -310,7 +312,7 @@ def scatter(input, dim, index, *args, src=None, value=None, reduce=None, out=Non
         result = ops.scatter_reduce(*_scatter_reduce_old(input, dim, index, source, reduce))
     else:
         result = primitive(input, index, source, dim)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, source)
 
 
 @method
@@ -323,6 +325,15 @@ def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
 
 
 Tensor.scatter = scatter
+
+
+def _write_beside(out, result, input, *others):
+    """write_out for what may write over its input, but not over the index and what is written."""
+    others = [t for t in others if isinstance(t, Tensor)]
+    if isinstance(out, Tensor) and out.shape == result.shape:
+        check_apart(out, *others)
+        check_apart_elements(out, [input])
+    return write_out(out, result, exact=SAME_DTYPE)
 
 
 def _need_tensor(value, name, function_name, position):
@@ -342,7 +353,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     """
     _need_tensor(src, "src", "scatter_add", 3)
     result = ops.scatter_add(input, index, src, dim)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, src)
 
 
 @method
@@ -363,7 +374,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     """
     _need_tensor(src, "src", "scatter_reduce", 4)
     result = ops.scatter_reduce(input, index, src, dim, reduce, bool(include_self))
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, src)
 
 
 @method
@@ -400,7 +411,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
                 sizes[d] = index_sizes[d] = _broadcast(input, indices, d)
         index = _counted_from_front(ops.expand(indices, index_sizes), input.size(dim))
         result = ops.gather(ops.expand(input, sizes), index, dim)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else write_apart(out, result, input, indices)
 
 
 def _broadcast(a, b, d):
@@ -446,7 +457,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     """
     refuse_complex(alpha, input)
     result = ops.index_add(input, index, source, dim, alpha)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, source)
 
 
 @method
@@ -464,7 +475,7 @@ def index_copy(input, dim, index, source, *, out=None):
     tensor([0., 0., 1.])
     """
     result = ops.index_copy(input, index, source, dim)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, source)
 
 
 @method
@@ -527,7 +538,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     """
     _check_reducible(input)
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else _write_beside(out, result, input, index, source)
 
 
 @method
@@ -703,9 +714,10 @@ def nonzero(input, *, as_tuple=False, out=None):
     return (
         result
         if out is None
-        else write_out(
+        else write_apart(
             out,
             result,
+            input,
             exact="nonzero: Expected out tensor to have scalar type Long but got scalar type{out}",
         )
     )

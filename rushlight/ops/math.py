@@ -607,7 +607,11 @@ def clamp(input, min=None, max=None, *, out=None):
     """
     op, args = _clamp_call(input, min, max)
     result = op(*args)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(
+        out, result, exact="" if isinstance(min, Tensor) or isinstance(max, Tensor) else FOUND_DTYPE
+    )
 
 
 def _is_number(x):

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from rushlight import _C, return_types
-from rushlight.ops._public import FUNCTIONS, Tensor, dims, function, in_place_of, method, public, write_out
+from rushlight.ops._public import (
+    FUNCTIONS,
+    Tensor,
+    dims,
+    function,
+    in_place_of,
+    method,
+    public,
+    type_name,
+    write_apart,
+    write_out,
+)
 
 ops = _C.ops
 
@@ -96,6 +109,9 @@ def unravel_index(indices, shape):
     return FUNCTIONS["stack"](result[::-1], -1).unbind(-1) if result else ()
 
 
+_LONG = "nonzero_static: Expected out tensor to have scalar type Long but got scalar type{out}"
+
+
 @public
 def nonzero_static(input, *, size, fill_value=-1, out=None):
     """The places of the first `size` nonzero elements, filled up with `fill_value` if there are fewer.
@@ -112,7 +128,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     found = input.nonzero()[:size]
     result = _C.full((size, input.dim()), fill_value, _C.int64, input.device)
     result[: found.size(0)] = found
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_apart(out, result, input, exact=_LONG)
 
 
 @method
@@ -177,12 +193,20 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     )
     if end is None:
         start, end = 0, start
+    start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    kind = dtype or (out.dtype if out is not None else _C.get_default_dtype())
+    if kind == _C.bool or kind.is_complex:
+        raise NotImplementedError(f"\"range_cpu\" not implemented for '{type_name(kind)}'")
+    if any(isinstance(x, complex) for x in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    result = _C.arange(start, step, count, dtype or _C.get_default_dtype(), device)
+    result = _C.arange(start, step, count, kind, device)
     if out is not None:
         return write_out(out, result)
     return result.requires_grad_(requires_grad)

@@ -173,7 +173,7 @@ def softmax(input, dim, dtype=None, *, out=None):
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
     result = ops.softmax(input if dtype is None else input.to(dtype), dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 @public
@@ -184,7 +184,7 @@ def log_softmax(input, dim, dtype=None, *, out=None):
     tensor([-0.6931, -0.6931])
     """
     result = ops.log_softmax(input if dtype is None else input.to(dtype), dim)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 
 def _in_place(function, name):

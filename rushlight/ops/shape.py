@@ -9,7 +9,17 @@ from __future__ import annotations
 import operator
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, check_apart, dims, function, method, public, whole, wrap_dim
+from rushlight.ops._public import (
+    FUNCTIONS,
+    check_apart,
+    dims,
+    function,
+    invalid_combination,
+    method,
+    public,
+    whole,
+    wrap_dim,
+)
 from rushlight.ops._rules import derivative
 from rushlight.ops.layout import (
     arranged,
@@ -529,7 +539,15 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     length = tensor.size(wrap_dim(dim, tensor.dim()))
-    split_size_or_sections = whole(split_size_or_sections)
+    if isinstance(split_size_or_sections, _C.Tensor):
+        split_size_or_sections = whole(split_size_or_sections)
+    elif isinstance(split_size_or_sections, bool) or isinstance(dim, bool):
+        raise invalid_combination(
+            "split",
+            (tensor, split_size_or_sections, dim),
+            "Tensor input, int split_size, int dim",
+            "Tensor input, tuple of ints split_size, int dim",
+        )
     if isinstance(split_size_or_sections, int):
         size = split_size_or_sections
         if size < 0:

@@ -113,7 +113,9 @@ constexpr FamilyEntry entries[] = {
     BINARY(gelu_backward, FLOATING, none, same, gelu_backward(x, y)),
     BINARY(gelu_tanh_backward, FLOATING, none, same, gelu_tanh_backward(x, y)),
     BINARY(hardswish_backward, FLOATING, none, same,
-           y<-3 ? decltype(x){} : y> 3 ? x : x*(y / 3 + constant<decltype(x)>(0.5))),
+           y <= -3  ? decltype(x){}
+           : y >= 3 ? x
+                    : x * (y / 3 + constant<decltype(x)>(0.5))),
     BINARY_WITH(3, elu_backward, FLOATING, none, same, y > 0 ? x * b : x * (a * c) * exp(y * c)),
     BINARY_WITH(2, softplus_backward, FLOATING, none, same, softplus_backward(x, y, a, b)),
     BINARY_WITH(1, smooth_absolute_backward, FLOATING, none, same, smooth_absolute_backward(x, y, a)),

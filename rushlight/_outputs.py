@@ -1,0 +1,143 @@
+"""What torch asks of `out=` before anything is computed: that no gradient is wanted of the call, and that
+what is written element by element shares no part of its memory with itself or with what is read.
+
+`check` is called by native/python/functions.cpp for every call with an `out`; write_out (ops/_public.py) asks
+the rest once there is a result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C, _signatures
+
+INTERNAL = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+    "location. Please clone() the tensor before performing the operation."
+)
+OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+
+
+def _names(text: str) -> frozenset:
+    return frozenset(text.split())
+
+
+# Written element by element, as the elements are read.
+_ITERATED = _names("""
+    abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos
+    cosh deg2rad digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax
+    fmin fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma igammac lcm ldexp le
+    lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not
+    logical_or logical_xor logit lt maximum minimum mul multiply nan_to_num ne neg negative
+    nextafter not_equal polygamma pow rad2deg reciprocal remainder round rsqrt sgn sigmoid sign sin
+    sinc sinh special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0
+    special_bessel_y1 special_digamma special_entr special_erf special_erfc special_erfcx
+    special_erfinv special_exp2 special_expit special_expm1 special_gammainc special_gammaincc
+    special_gammaln special_i0 special_i0e special_i1 special_i1e special_log1p special_log_ndtr
+    special_logit special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0
+    special_modified_bessel_k1 special_ndtri special_polygamma special_psi special_round
+    special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc
+    special_spherical_bessel_j0 special_xlog1py special_xlogy special_zeta sqrt square sub subtract
+    tan tanh true_divide trunc xlogy
+""")
+# Who complains of a gradient that is wanted, where it is not the function itself.
+_COMPLAINS = {
+    "absolute": "abs", "negative": "neg", "square": "pow", "float_power": "pow", "arcsin": "asin",
+    "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "fix": "trunc", "subtract": "sub", "diff": "sub", "multiply": "mul", "outer": "mul", "ger": "mul",
+    "kron": "mul", "divide": "div", "true_divide": "div", "arctan2": "atan2", "clip": "clamp",
+    "nanmean": "nansum", "norm": "linalg_vector_norm", "concat": "cat", "concatenate": "cat", "hstack": "cat",
+    "vstack": "cat", "row_stack": "cat", "dstack": "cat", "column_stack": "cat", "take_along_dim": "gather",
+    "msort": "sort", "cross": "linalg_cross", "frobenius_norm": "norm",
+}  # fmt: skip
+# What torch computes by means of others and records, or has no derivative of.
+RECORDED = _names("""
+    alias_copy argmax argmin as_strided_copy conj_physical detach_copy diag diagonal_copy
+    expand_copy floor_divide heaviside histogram inner linalg_matrix_norm linalg_matrix_power
+    linalg_norm log_softmax nanquantile permute_copy quantile select_copy slice_copy slice_scatter
+    softmax special_ndtr split_copy split_with_sizes_copy squeeze_copy t_copy tensordot
+    transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
+    view_copy
+""")
+_LATER = frozenset(("max", "min", "matmul", "linalg_vecdot"))  # whose complaint depends on the arguments
+_WITHOUT_DERIVATIVE = _names("""
+    all any argsort bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor bucketize eq gcd ge greater greater_equal gt hash_tensor histc isin isneginf
+    isposinf lcm le less less_equal logical_and logical_not logical_or logical_xor lt ne nonzero
+    nonzero_static not_equal searchsorted signbit special_airy_ai special_bessel_j0
+    special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
+    special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
+    special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
+""")
+_entries: dict[Any, tuple[str, bool]] = {}
+
+
+def _entry(function: Any) -> tuple[str, bool]:
+    """Who complains of a gradient (nobody: "") and whether the function writes element by element."""
+    key, name = _signatures._name_of(function)
+    code = getattr(function.__wrapped__, "__code__", None)
+    if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return "", False
+    apart = (
+        key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith(("fft_", "linalg_"))
+    )
+    complains = "" if apart or not key or key.startswith("nn.") else _COMPLAINS.get(key, name)
+    return complains, key in _ITERATED
+
+
+def check(function: Any, args: tuple, kwargs: dict) -> None:
+    """Raises what torch does about the `out` of a call before anything else."""
+    out = kwargs.get("out")
+    entry = _entries.get(function)
+    if entry is None:
+        entry = _entries[function] = _entry(function)
+    complains, iterated = entry
+    if out is None or not (complains or iterated):
+        return
+    inputs = [value for name, value in kwargs.items() if name != "out"]
+    inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
+    tensors = inputs + [each for each in _elements(out) if isinstance(each, _C.Tensor)]
+    if complains and _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"{complains}(): functions with out=... arguments don't support automatic differentiation, but "
+            "one of the arguments requires grad."
+        )
+    if not iterated or not isinstance(out, _C.Tensor) or out.is_meta:
+        return
+    inputs = [t for t in inputs if not t.is_meta]
+    check_apart_elements(out, inputs)
+    if any(t is out for t in inputs):
+        shape, broadcast = tuple(out.shape), _broadcast([tuple(t.shape) for t in inputs])
+        if broadcast is not None and shape != broadcast:
+            raise RuntimeError(
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}"
+            )
+
+
+def _elements(value: Any) -> Any:
+    return value if type(value) in (tuple, list) else (value,)
+
+
+def _broadcast(shapes: list) -> tuple | None:
+    """The shape that tensors of these shapes broadcast to, None if they do not."""
+    sizes: list = []
+    for shape in shapes:
+        sizes = [1] * (len(shape) - len(sizes)) + sizes
+        for d in range(-len(shape), 0):
+            if shape[d] != 1 and sizes[d] not in (1, shape[d]):
+                return None
+            sizes[d] = shape[d] if sizes[d] == 1 else sizes[d]
+    return tuple(sizes)
+
+
+def check_apart_elements(out: Any, inputs: Any) -> None:
+    """Refuses an `out` that shares elements with itself, or some but not all with one of the inputs."""
+    if out.numel() > 1 and any(size > 1 and not step for size, step in zip(out.shape, out.stride())):
+        raise RuntimeError(INTERNAL)
+    if any(t is not out and _C.overlap(t, out) == "partial" for t in inputs):
+        raise RuntimeError(OVERLAP)
