@@ -200,6 +200,14 @@ def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_
     return write_out(out, result, exact=exact)
 
 
+def write_beside(out: Tensor, result: Tensor, input: Tensor, *others: Any) -> Tensor:
+    """write_out for what may write over its input, but not over the index and what is written."""
+    if isinstance(out, Tensor) and out.shape == result.shape:
+        check_apart(out, *(t for t in others if isinstance(t, Tensor)))
+        check_apart_elements(out, [input])
+    return write_out(out, result, exact=SAME_DTYPE)
+
+
 def _check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
     """Refuses an `out=` that, once it is as large as the result, would reach into an input."""
     if out.is_meta or not out.numel():

@@ -12,10 +12,7 @@ from rushlight._warn import warn, warn_once
 from rushlight.ops import create
 from rushlight.ops._public import (
     FUNCTIONS,
-    SAME_DTYPE,
     Tensor,
-    check_apart,
-    check_apart_elements,
     function,
     method,
     needs_values,
@@ -25,8 +22,8 @@ from rushlight.ops._public import (
     undifferentiable,
     wrap_dim,
     write_apart,
+    write_beside,
     write_in_place,
-    write_out,
 )
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import as_tensor, tensor
@@ -312,7 +309,7 @@ def scatter(input, dim, index, *args, src=None, value=None, reduce=None, out=Non
         result = ops.scatter_reduce(*_scatter_reduce_old(input, dim, index, source, reduce))
     else:
         result = primitive(input, index, source, dim)
-    return result if out is None else _write_beside(out, result, input, index, source)
+    return result if out is None else write_beside(out, result, input, index, source)
 
 
 @method
@@ -325,15 +322,6 @@ def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
 
 
 Tensor.scatter = scatter
-
-
-def _write_beside(out, result, input, *others):
-    """write_out for what may write over its input, but not over the index and what is written."""
-    others = [t for t in others if isinstance(t, Tensor)]
-    if isinstance(out, Tensor) and out.shape == result.shape:
-        check_apart(out, *others)
-        check_apart_elements(out, [input])
-    return write_out(out, result, exact=SAME_DTYPE)
 
 
 def _need_tensor(value, name, function_name, position):
@@ -353,7 +341,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     """
     _need_tensor(src, "src", "scatter_add", 3)
     result = ops.scatter_add(input, index, src, dim)
-    return result if out is None else _write_beside(out, result, input, index, src)
+    return result if out is None else write_beside(out, result, input, index, src)
 
 
 @method
@@ -374,7 +362,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     """
     _need_tensor(src, "src", "scatter_reduce", 4)
     result = ops.scatter_reduce(input, index, src, dim, reduce, bool(include_self))
-    return result if out is None else _write_beside(out, result, input, index, src)
+    return result if out is None else write_beside(out, result, input, index, src)
 
 
 @method
@@ -457,7 +445,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     """
     refuse_complex(alpha, input)
     result = ops.index_add(input, index, source, dim, alpha)
-    return result if out is None else _write_beside(out, result, input, index, source)
+    return result if out is None else write_beside(out, result, input, index, source)
 
 
 @method
@@ -475,7 +463,7 @@ def index_copy(input, dim, index, source, *, out=None):
     tensor([0., 0., 1.])
     """
     result = ops.index_copy(input, index, source, dim)
-    return result if out is None else _write_beside(out, result, input, index, source)
+    return result if out is None else write_beside(out, result, input, index, source)
 
 
 @method
@@ -538,7 +526,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     """
     _check_reducible(input)
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
-    return result if out is None else _write_beside(out, result, input, index, source)
+    return result if out is None else write_beside(out, result, input, index, source)
 
 
 @method
