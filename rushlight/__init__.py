@@ -145,6 +145,7 @@ legacy_contiguous_format = contiguous_format
 # Submodules that a program may not need are imported when they are first named.
 _LAZY = {
     "_logging",
+    "_VF",
     "_vmap_internals",
     "torch_version",
     "_refs",
@@ -234,7 +235,7 @@ _LAZY_NAMES |= dict.fromkeys(
     (
         "_conj", "_conj_copy", "_conj_physical", "_dim_arange", "_is_all_true", "_is_any_true",
         "_is_zerotensor", "_log_softmax", "_neg_view", "_neg_view_copy", "_softmax", "_stack",
-        "_unique2", "_weight_norm",
+        "_unique", "_unique2", "_weight_norm",
         "compiled_with_cxx11_abi", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
         "is_vulkan_available", "nuclear_norm", "set_anomaly_enabled", "spmm", "to_dlpack",
     ),

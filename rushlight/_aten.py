@@ -101,6 +101,11 @@ def _unique_consecutive(self, return_inverse=False, return_counts=False, dim=Non
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
 
 
+def _unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False):
+    """The slices along dim, where each is among them, and how often it came, which are found in any case."""
+    return rushlight.unique(self, sorted, True, True, dim)
+
+
 def _with_indices(name):
     def run(self, output_size):
         return getattr(rushlight.nn.functional, name)(self, output_size, return_indices=True)
@@ -143,6 +148,7 @@ FUNCTIONS = {
     "multi_margin_loss": _loss("multi_margin_loss", "p", "margin", "weight", "reduction"),
     "elu": _elu,
     "unique_consecutive": _unique_consecutive,
+    "unique_dim": _unique_dim,
     "elu_": _elu_,
     "adaptive_max_pool2d": _with_indices("adaptive_max_pool2d"),
     "adaptive_max_pool3d": _with_indices("adaptive_max_pool3d"),

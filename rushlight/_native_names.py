@@ -314,7 +314,7 @@ NAMES |= {
     "_jit_set_profiling_mode": lambda on: False,  # without TorchScript it changes nothing
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
-    "_nn": _NN(),
+    "_nn": _NN(), "_VariableFunctions": rushlight._VF,
     "_DisableAutocast": _DisableAutocast,
     "PyTorchFileReader": PyTorchFileReader, "PyTorchFileWriter": PyTorchFileWriter,
     "_get_flash_sdp_enabled": cuda.flash_sdp_enabled, "_set_sdp_use_flash": cuda.enable_flash_sdp,

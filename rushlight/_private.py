@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight.ops.compose import _without_derivative
 
 
 def _is_all_true(input):
@@ -41,6 +42,12 @@ def _unique2(input, sorted=True, return_inverse=False, return_counts=False):
     found, inverse, counts = rushlight.unique(input, sorted, True, True)
     nothing = rushlight.empty(0, dtype=rushlight.int64)
     return found, inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+def _unique(input, sorted=True, return_inverse=False):
+    """unique, with an empty tensor for the places if they are not asked for."""
+    found, inverse, _ = _unique2(input.detach(), sorted, return_inverse)
+    return _without_derivative("_unique", "UniqueBackward0", input, (found, inverse))
 
 
 def _stack(tensors, dim=0):

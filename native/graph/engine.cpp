@@ -36,6 +36,19 @@ bool owned_alone(const Tensor* t) {
          t->storage->kind != Storage::external && !t->requires_grad();
 }
 
+// The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise.
+bool obeys_layout(const Tensor* grad, const Tensor* leaf) {
+  return is_dense(leaf->sizes(), leaf->strides())
+             ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
+             : grad->is_contiguous();
+}
+
+// Whether the memory of a gradient becomes .grad of a leaf that has none: nobody else may see it.
+bool becomes_grad(const Tensor* grad, const Tensor* leaf, bool create_graph) {
+  return !create_graph && owned_alone(grad) && Py_TYPE(const_cast<Tensor*>(grad)->object()) == TensorType &&
+         (!enforces_layout || obeys_layout(grad, leaf));
+}
+
 // A gradient that reaches the user says where it was computed without a graph, should somebody differentiate
 // it.
 void mark_cut(Tensor* grad, Source source) {
@@ -288,7 +301,11 @@ void Run::execute(Node* node) {
         run_node_prehooks(node, grads);
         grad = TensorRef(std::exchange(grads[0], nullptr));
       }
-      TensorRef arrived = extra && extra->posthooks ? grad : TensorRef();
+      // Hooks after this node see .grad itself where it is the gradient that arrived, as others have left it.
+      bool posts = grad && extra && extra->posthooks;
+      bool kept =
+          posts && !extra_of(node->leaf())->grad && becomes_grad(grad.get(), node->leaf(), create_graph);
+      TensorRef arrived = posts && !kept ? grad : TensorRef();
       if (grad) {
         if (!create_graph) mark_cut(grad.get(), source);
         if (profiling()) {
@@ -298,6 +315,7 @@ void Run::execute(Node* node) {
           accumulate_grad(node->leaf(), std::move(grad), create_graph);
         }
       }
+      if (kept) arrived = new_alias(node->leaf()->extra->grad);
       run_post_hooks(node, std::move(arrived));
     }
     return;
@@ -533,13 +551,6 @@ void call_when_done(PyObject* callback) {
 
 namespace {
 
-// The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise.
-bool obeys_layout(const Tensor* grad, const Tensor* leaf) {
-  return is_dense(leaf->sizes(), leaf->strides())
-             ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
-             : grad->is_contiguous();
-}
-
 void warn_of_layout(const Tensor* grad, const Tensor* leaf) {
   std::string text =
       "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
@@ -557,8 +568,8 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   static Primitive& plus = primitive("add");
   if (!extra->grad) {
     // Never somebody else's memory.
-    bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
     if (asks_dispatch(grad.get())) {
+      bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
       bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
       TensorRef own = steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf);
       Py_XSETREF(extra->grad, own.release());
@@ -574,7 +585,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
         extra->grad = call_on(duplicate, grad.get()).release();
       }
       if (extra->grad->grad_fn) track_graph(leaf);  // leads back to the leaf: only the collector can free it
-    } else if (fits && owned_alone(grad.get()) && Py_TYPE(grad.get()) == TensorType) {
+    } else if (becomes_grad(grad.get(), leaf, create_graph)) {
       extra->grad = grad.release();
     } else {
       TensorRef copy = empty_like(leaf, grad->dtype);

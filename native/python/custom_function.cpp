@@ -192,6 +192,8 @@ void save_values(FunctionNode* node) {
     }
     Tensor* t = as_tensor(o);
     bool own = t->grad_fn == node;
+    // The history of a view that was written here leads back to this node.
+    if (t->grad_fn && !own && is_view(t) && contains(node->dirty, o)) node->has_objects = true;
     if (own) {
       if (!node->saved_output) {
         node->saved_output = new int32_t[size_t(n)];
@@ -272,6 +274,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   Py_CLEAR(node->dirty);
   Py_CLEAR(node->non_differentiable);
   if (node->has_objects) {
+    track_node(node);
     for (Py_ssize_t i = 0; i < n; i++) {
       PyObject* o = PyTuple_GET_ITEM(results.get(), i);
       if (is_tensor(o) && as_tensor(o)->grad_fn) track_graph(as_tensor(o));

@@ -10,8 +10,13 @@ namespace {
 
 struct Push {
   FunctionNode* node;
-  PyObject *inputs, *tangents;  // tuples
+  PyObject *inputs, *tangents;     // tuples
+  std::vector<uint64_t> versions;  // of the tangents, before jvp ran
 };
+
+uint64_t version_of(PyObject* tangent) {
+  return is_tensor(tangent) ? uint64_t(as_tensor(tangent)->storage->version) : 0;
+}
 
 // The user's jvp, given the tangents of the inputs; its answer as a tuple.
 Ref<PyObject> call_jvp(const Push& call) {
@@ -58,12 +63,20 @@ void check_tangent(const Push& call, Py_ssize_t i, PyObject* tangent, PyObject* 
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.inputs); k++) {
     PyObject *input = PyTuple_GET_ITEM(call.inputs, k), *given = PyTuple_GET_ITEM(call.tangents, k);
     if (!is_tensor(input) || given == Py_None) continue;
-    if (input == result && contains(call.node->dirty, result) && given != tangent) {
-      fail(
-          PyExc_RuntimeError,
-          "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
-          "modifying an input inplace, then the jvp function must modify the corresponding gradient "
-          "inplace.");
+    if (input == result && contains(call.node->dirty, result)) {
+      if (version_of(tangent) == call.versions[size_t(k)]) {
+        fail(PyExc_RuntimeError,
+             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward "
+             "is modifying an input inplace, then the jvp function must modify the corresponding gradient "
+             "inplace.");
+      }
+      if (given != tangent) {
+        fail(
+            PyExc_RuntimeError,
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is "
+            "modifying an input inplace, then the jvp function must modify the gradient inplace and return "
+            "it as-is.");
+      }
     }
     bool view = input != result && out->base() && out->storage == as_tensor(input)->storage;
     if (view && tangent != Py_None && !as_tensor(tangent)->base()) {
@@ -132,7 +145,10 @@ Ref<PyObject> input_tangents(PyObject* inputs) {
 }
 
 void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* results) {
-  Push push{node, inputs, tangents};
+  Push push{node, inputs, tangents, {}};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tangents); i++) {
+    push.versions.push_back(version_of(PyTuple_GET_ITEM(tangents, i)));
+  }
   give_tangents(push, call_jvp(push).get(), results);
 }
 

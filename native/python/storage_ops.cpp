@@ -113,8 +113,7 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
                                    "\".  This is no longer allowed; the "
                                    "devices must match.");
     }
-    bool same = int64_t(layout.sizes.ndim) == t->ndim && std::ranges::equal(t->sizes(), Sizes(layout.sizes));
-    if (!same && t->extra) forget_accumulator(t->extra);  // it describes the old sizes
+    if (t->extra) forget_accumulator(t->extra);  // what was computed from the old memory is not t's any more
     incref(source->storage);
     Storage* old = std::exchange(t->storage, source->storage);
     layout.apply(t);

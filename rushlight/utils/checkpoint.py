@@ -277,6 +277,16 @@ class _SaveInputs(Function):
         raise AssertionError("this node is not part of the graph")
 
 
+_READ_TWICE = (
+    "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please "
+    "open an issue with details on your use case."
+)
+_OVERLAP = (
+    "once. Performing two backward calls that overlap (i.e. require the same saved activation in order to "
+    "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context."
+)
+
+
 def _about(tensor):
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
@@ -320,15 +330,13 @@ class _Frame:
                     "torch.utils.checkpoint: Unpack is being triggered for a tensor that was never "
                     "recomputed."
                 )
-        if group is None:
-            return holder.values[run] if run else holder.values.pop(run)
+        if not run:
+            return holder.values.pop(run)
         value, holder.values[run] = holder.values[run], None
         if value is None:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                "once. Performing two backward calls that overlap (i.e. require the same saved activation in "
-                "order to compute gradients) is not allowed while under the "
-                "torch.utils.checkpoint.GraphExecGroup context."
+                + (_READ_TWICE if group is None else _OVERLAP)
             )
         return value
 

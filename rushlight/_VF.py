@@ -1,0 +1,22 @@
+"""torch._VF, where torch keeps its operations below the functions of the same name that choose among them.
+
+>>> rushlight._VF.unique_dim(rushlight.tensor([3, 1, 3]), 0)[2]
+tensor([1, 2])
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import rushlight
+
+
+def __getattr__(name: str) -> Any:
+    found = None if name.startswith("__") else getattr(rushlight, name, None)
+    if callable(found) and not isinstance(found, type):
+        return found
+    found = None if name.startswith("__") else getattr(rushlight.ops.aten, name, None)
+    if found is None or isinstance(found, types.ModuleType):
+        raise AttributeError(f"module 'torch._VF' has no attribute '{name}'", name=name)
+    return found

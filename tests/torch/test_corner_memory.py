@@ -1,0 +1,168 @@
+"""What is freed, shared and replaced: gradients that become .grad, new memory, views that Functions write."""
+
+import gc
+import weakref
+
+import pytest
+import torch as torch_itself
+from corners import short_names
+from outcomes import collector, outcome
+
+import rushlight
+
+
+def cases(torch):
+    found, case = collector()
+    short = short_names(torch)
+    L, R, E = short.L, short.R, short.E
+    Function, forward_ad = torch.autograd.Function, torch.autograd.forward_ad
+
+    @case("a hook after the leaf sees what others wrote into its gradient")
+    def _():
+        seen = []
+
+        def write(x):
+            x.grad.add_(1)
+
+        for first in (None, torch.zeros(2)):
+            for scale in (1.0, torch.ones(2)):
+                x = R(2)
+                x.grad = first
+                node = x.view_as(x).grad_fn.next_functions[0][0]
+                x.register_post_accumulate_grad_hook(write)
+                node.register_hook(lambda inputs, grads: seen.append((inputs, grads[0].clone())))
+                (x * scale).sum().backward()
+                seen.append(x.grad)
+        return seen
+
+    @case("the same under create_graph")
+    def _():
+        seen = []
+        x = R(2)
+        node = x.view_as(x).grad_fn.next_functions[0][0]
+        node.register_hook(lambda inputs, grads: seen.append(grads[0].data_ptr() == x.grad.data_ptr()))
+        (x * x).sum().backward(create_graph=True)
+        return seen
+
+    @case("new memory, new leaf to the graph")
+    def _():
+        def told(move):
+            x = L(2)
+            y, edge = x * 2, torch.autograd.graph.get_gradient_edge(x)
+            with torch.no_grad():
+                move(x)
+            found = [E(lambda: torch.autograd.grad(y.sum(), x, retain_graph=True))]
+            found.append(torch.autograd.grad(y.sum(), edge)[0])
+            (x * 3).sum().backward()
+            return [*found, x.grad]
+
+        other = torch.tensor([5.0, 6.0])
+        return (
+            told(lambda x: x.set_(other)),
+            told(lambda x: x.set_(other.untyped_storage(), 0, (2,), (1,))),
+            told(lambda x: setattr(x, "data", other)),
+        )
+
+    @case("a Function that writes into a view and keeps it is freed")
+    def _():
+        class Kept:
+            pass
+
+        def run(takes_view, keeps, derives):
+            kept = Kept()
+
+            class Write(Function):
+                @staticmethod
+                def forward(ctx, x):
+                    x.mul_(2)
+                    ctx.mark_dirty(x)
+                    if keeps:
+                        ctx.save_for_backward(x)
+                    ctx.kept = kept
+                    return x
+
+                @staticmethod
+                def backward(ctx, g):
+                    return g * 2
+
+            x = L(3).clone()
+            out = Write.apply(x.view_as(x) if takes_view else x)
+            if derives:
+                out.sum().backward(retain_graph=True)
+            return weakref.ref(kept)
+
+        choices = [(a, b, c) for a in (False, True) for b in (False, True) for c in (False, True)]
+        made = [run(*choice) for choice in choices]
+        gc.collect()
+        return [one() is None for one in made]
+
+    @case("tangents of what a Function wrote")
+    def _():
+        answers = {
+            "itself": lambda t: t,
+            "written": lambda t: t.mul_(3),
+            "new": lambda t: t * 3,
+            "written, a copy": lambda t: t.mul_(3).clone(),
+            "written, a view": lambda t: t.mul_(3).view_as(t),
+            "none": lambda t: None,
+        }
+
+        def run(answer, written_before):
+            class Write(Function):
+                @staticmethod
+                def forward(ctx, x):
+                    ctx.mark_dirty(x)
+                    return x.mul_(3)
+
+                @staticmethod
+                def jvp(ctx, t):
+                    return answer(t)
+
+            tangent = torch.ones(())
+            for _ in range(written_before):
+                tangent.mul_(1)
+            with forward_ad.dual_level():
+                dual = forward_ad.make_dual(torch.ones(()), tangent)
+                out = Write.apply(dual)
+                return out is dual, forward_ad.unpack_dual(out).tangent
+
+        return [(name, n, E(lambda f=f, n=n: run(f, n))) for name, f in answers.items() for n in (0, 2)]
+
+    @case("a checkpointed value is unpacked once")
+    def _():
+        class Twice(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, g):
+                (a,), (b,) = ctx.saved_tensors, ctx.saved_tensors
+                return g * a * b
+
+        def run(function):
+            x = R(2)
+            torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False).sum().backward()
+            return x.grad
+
+        return E(lambda: run(lambda x: Twice.apply(x * 2))), run(lambda x: (x * x).sin())
+
+    @case("unique below its function")
+    def _():
+        x = torch.tensor([3.0, 1.0, 3.0]).requires_grad_()
+        found = [torch._unique(x), torch._unique(x, True, True), torch._VF.unique_dim(x, 0)]
+        found.append(torch.ops.aten.unique_dim(x.view(1, 3), 1, return_counts=True))
+        return found, found[0][0].grad_fn.name(), torch._VF.sin is torch._C._VariableFunctions.sin
+
+    return found
+
+
+HERE, THERE = cases(rushlight), cases(torch_itself)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize("name", HERE)
+def test_as_in_torch(name):
+    mine, theirs = outcome(HERE[name]), outcome(THERE[name])
+    assert mine[0].replace("rushlight", "torch") == theirs[0]
