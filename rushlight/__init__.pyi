@@ -6,6 +6,7 @@ from builtins import int as _int
 from typing import Any
 
 from rushlight import _C as _C
+from rushlight import _VF as _VF
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _logging as _logging
@@ -113,6 +114,7 @@ from rushlight._private import _softmax as _softmax
 from rushlight._underscored import _softmax_backward_data as _softmax_backward_data
 from rushlight._private import _stack as _stack
 from rushlight.nn.functional.short_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
+from rushlight._private import _unique as _unique
 from rushlight._private import _unique2 as _unique2
 from rushlight._underscored import _unsafe_masked_index as _unsafe_masked_index
 from rushlight._underscored import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
