@@ -21,6 +21,7 @@ from rushlight.ops.layout import (
     preserve_format,
     strides_in,
 )
+from rushlight.ops.shape import conj_of_number
 
 Tensor = _C.Tensor
 
@@ -672,13 +673,13 @@ def _conjugate_transpose(self):
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor.{batches}"
         )
-    return self.adjoint() if self.dim() else self.conj()
+    return self.adjoint() if self.dim() else conj_of_number(self, "Tensor.H")
 
 
 def _batch_transpose(self):
     if self.dim() == 1:
         raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return self.adjoint() if self.dim() else self.conj()
+    return self.adjoint() if self.dim() else conj_of_number(self, "Tensor.mH")
 
 
 _flag("is_sparse", False, "Whether the storage is sparse; it never is.")

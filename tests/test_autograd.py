@@ -708,3 +708,24 @@ def test_a_leaf_given_other_memory_is_followed():
     (g,) = torch.autograd.grad(y, x, create_graph=True)
     assert g.tolist() == [12.0, 12.0]
     assert torch.autograd.grad(g.sum(), x)[0].tolist() == [12.0, 12.0]
+
+
+@pytest.mark.parametrize("stop", [lambda x: x.requires_grad_(False), lambda x: x.detach_()])
+def test_a_leaf_that_was_frozen_since_gets_no_gradient(stop):
+    x = torch.ones(2, requires_grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    y = x * 2
+    stop(x)
+    y.sum().backward(retain_graph=True)
+    assert x.grad is None and seen == [[2.0, 2.0]]
+    x.requires_grad_()
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_views_in_place_of_a_leaf_are_refused_whatever_their_arguments():
+    x = torch.ones(2, 2, 3, requires_grad=True)
+    for write in (lambda: x.t_(), lambda: x.transpose_(5, 6), lambda: x.unsqueeze_(0)):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            write()

@@ -564,6 +564,7 @@ void warn_of_layout(const Tensor* grad, const Tensor* leaf) {
 }  // namespace
 
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
+  if (!leaf->requires_grad()) return;  // detached or frozen since it was used
   Extra* extra = extra_of(leaf);
   static Primitive& plus = primitive("add");
   if (!extra->grad) {

@@ -413,9 +413,19 @@ int set_data(PyObject* self, PyObject* value, void*) {
   });
 }
 
+void warn_once(const std::string& text) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  Ref<PyObject> said = checked(PyObject_CallMethod(module.get(), "warn_once", "s", text.c_str()));
+}
+
 PyObject* get_transposed(PyObject* self, void* last_two) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
+    if (t->ndim == 0) {
+      warn_once(std::string("Tensor.") + (last_two ? "mT" : "T") +
+                " is deprecated on 0-D tensors. This function is the identity in these cases.");
+      if (last_two) return Py_NewRef(self);
+    }
     if (last_two) {
       static Primitive& transpose = primitive("transpose");
       if (t->ndim < 2) {
@@ -428,13 +438,11 @@ PyObject* get_transposed(PyObject* self, void* last_two) {
     }
     static Primitive& permute = primitive("permute");
     if (t->ndim != 2 && t->ndim != 0) {
-      std::string text =
+      warn_once(
           "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
           "will "
           "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.";
-      Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-      Ref<PyObject> said = checked(PyObject_CallMethod(module.get(), "warn_once", "s", text.c_str()));
+          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
     }
     Ref<PyObject> dims = checked(PyTuple_New(t->ndim));
     for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(dims.get(), d, PyLong_FromLong(t->ndim - 1 - d));

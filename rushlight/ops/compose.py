@@ -663,6 +663,7 @@ def _in_place_view(name):
     view = FUNCTIONS[name]
 
     def method_(self, *args, **kwargs):
+        _C.check_inplace(self)
         if name == "t" and self.dim() > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
         return _C.become_view(self, view(self, *args, **kwargs))

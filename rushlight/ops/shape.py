@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 
 from rushlight import _C
+from rushlight._warn import warn_once
 from rushlight.ops._public import (
     FUNCTIONS,
     check_apart,
@@ -321,6 +322,12 @@ def t(input):
     return ops.t(input)
 
 
+def conj_of_number(input, name):
+    """What the adjoint of a tensor without dimensions is; `name` asked for it."""
+    warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
+    return input.conj()
+
+
 @public
 def adjoint(input):
     """The conjugate transpose of a matrix or batch of matrices.
@@ -333,6 +340,8 @@ def adjoint(input):
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
+    if input.dim() == 0:
+        return conj_of_number(input, "adjoint()")
     return ops.transpose(input, -2, -1).conj()
 
 
