@@ -100,9 +100,12 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
             f" * ({', '.join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])})"
         )
 
+    # Functions that are written in Python in torch as well stumble as they do there.
+    functions = vars(sys.modules.get("rushlight.nn.functional", sys))
+    in_python = functions.get(function.__name__) is function and name not in _NATIVE_LOSSES
     if isinstance(error, AttributeError):
-        if wrapped.__module__.startswith("rushlight.nn.functional") and name not in _NATIVE_LOSSES:
-            return None  # functions written in Python in torch as well
+        if in_python:
+            return None
         owner = getattr(error, "obj", None)
         for parameter, value in given:
             if value is owner and not isinstance(value, _C.Tensor):
@@ -124,7 +127,9 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
         return f"{name}() missing {len(missing)} required positional arguments: {listed}"
     if match := _NOT_INT.fullmatch(text):
         kind, culprits, element = "int", {match.group(1)}, None
-    elif match := _NOT_COMPARED.fullmatch(text):
+    elif (match := _NOT_COMPARED.fullmatch(text)) and functions.get(function.__name__) is function:
+        return None
+    elif match:
         kind, culprits, element = "int", set(match.groups()) - {"int"}, None
     elif match := _NOT_NUMBER.fullmatch(text):
         kind, culprits, element = "Number", {match.group(1)}, None

@@ -62,6 +62,16 @@ Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
   return args[i] == Py_None ? nullptr : tensor_at(args, i, name);
 }
 
+// torch computes complex convolutions from parts, and looks at the types before at the sizes.
+void check_complex(const Tensor* x, const Tensor* weight) {
+  if (!is_complex(x->dtype) || x->dtype == weight->dtype) return;
+  const char *name = dtype_class_name(x->dtype), *other = dtype_class_name(weight->dtype);
+  std::string kind = is_complex(weight->dtype) ? std::string("CPU") + other + "Type"
+                                               : std::string("torch.") + other + "Tensor";
+  failf(PyExc_RuntimeError, "Input type (CPU%sType) and weight type (%s) should be the same", name,
+        kind.c_str());
+}
+
 void check_bias_dtype(const Tensor* x, const Tensor* bias) {
   if (bias && bias->dtype != x->dtype) {
     failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", cpp_name(x->dtype),
@@ -218,6 +228,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
   check_bias_dtype(x, bias);
+  check_complex(x, weight);
   Window window(args + 3, dims);
   check_groups(weight, window.groups);
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
@@ -245,6 +256,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
+  check_complex(x, weight);
   PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
   Window window(window_args, dims);
   Triple extra;

@@ -39,9 +39,9 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *a = tensor_argument("linalg_solve", args[0]), *b = tensor_argument("linalg_solve", args[1]);
   bool left = bool_argument("linalg_solve", "left", args[2]);
   const char *caller = text_argument(args[3]), *name = text_argument(args[4]);
-  check_square(caller, a);
   check_floating(caller, a);
   check_same_dtype(caller, a, b, "A", "B");
+  check_square(caller, a);
   check_same_device(a, b);
   // B is a batch of vectors if it is one vector or has the shape of A without its last dimension.
   bool vector =
@@ -361,7 +361,7 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           name, sizes_text(pivots->sizes()).c_str());
   }
   check_kernel("linalg.lu_solve_cpu", lu->dtype);
-  Shape batch = broadcast_batches(lu, b);
+  Shape batch = broadcast_batches(b, lu);
   int64_t n64 = rows(lu), nrhs64 = left ? cols(b) : rows(b);
   // X A = B is A.T X.T = B.T, and X A.mH = B is conj(A) X.T = B.T, that is A conj(X).T = conj(B).T.
   bool conjugate = !left && adjoint && is_complex(lu->dtype);

@@ -118,7 +118,8 @@ void check_window(const Window& w, const Entry& e) {
   for (int d = 0; d < 3; d++) {
     if (w.padding[d] < 0)
       failf(PyExc_RuntimeError, "pad must be non-negative, but got pad: %lld", (long long)w.padding[d]);
-    if (w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2 && w.kernel[d] > 0 && w.dilation[d] > 0) {
+    bool looked_at = w.dilation[d] > 0 && (w.kernel[d] > 0 || e.dims > 1);
+    if (looked_at && w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2) {
       failf(PyExc_RuntimeError,
             "pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and "
             "dilation=%lld",
@@ -135,6 +136,17 @@ void check_window(const Window& w, const Entry& e) {
            "dilation should be greater than zero, but got " + text("dilation", w.dilation));
     }
   }
+  bool wide = false;  // further than half the kernel itself, however far its elements are apart
+  for (int d = 0; d < 3; d++) wide |= w.padding[d] > w.kernel[d] / 2;
+  if (!wide || e.dims == 1) return;
+  auto n = [](int64_t value) { return std::to_string(value); };
+  std::string sentence = "pad should be smaller than or equal to half of kernel size, but got ";
+  if (e.dims == 2)
+    fail(PyExc_RuntimeError, sentence + "padW = " + n(w.padding[2]) + ", padH = " + n(w.padding[1]) +
+                                 ", kW = " + n(w.kernel[2]) + ", kH = " + n(w.kernel[1]));
+  fail(PyExc_RuntimeError, sentence + "kT: " + n(w.kernel[0]) + " kW: " + n(w.kernel[2]) +
+                               " kH: " + n(w.kernel[1]) + " padT: " + n(w.padding[0]) +
+                               " padW: " + n(w.padding[2]) + " padH: " + n(w.padding[1]));
 }
 
 void reserve(Windows& windows, int d) {

@@ -51,7 +51,7 @@ def _lengths(value, name):
     if isinstance(value, Tensor):
         if value.is_floating_point() or value.is_complex():
             raise RuntimeError(f"{name} must be integral")
-        value = value.tolist()
+        value = value.reshape(-1).tolist() if value.dim() else value.item()
     return (value,) if isinstance(value, int) else tuple(int(v) for v in value)
 
 
@@ -87,7 +87,8 @@ def _check(log_probs, targets, input_lengths, target_lengths):
             )
     else:
         raise RuntimeError(
-            f"Expected 1- or 2-dimensional targets, but got {targets.dim()}-dimensional ones {where}"
+            f"Expected 1 to 2 dimensions, but got {targets.dim()}-dimensional tensor for argument #2 "
+            f"'targets' {where}"
         )
     for length in input_lengths:
         if length < 0:
@@ -119,7 +120,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     x = log_probs if batched or log_probs.dim() != 2 else log_probs.unsqueeze(1)
     if x.dim() != 3:
         raise RuntimeError(
-            f"Expected 3-dimensional tensor, but got {x.dim()}-dimensional tensor for argument #1 "
+            f"Expected 3-dimensional tensor, but got {x.dim() + 1}-dimensional tensor for argument #1 "
             "'log_probs' (while checking arguments for ctc_loss_allocate_outputs)"
         )
     if not batched and targets.dim() == 1:
@@ -127,6 +128,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if x.is_meta:
         return x.new_empty(x.shape[1:2] if reduction == 0 and batched else ())
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
+    if not x.numel():
+        raise RuntimeError("log_probs tensor must not be empty")
     _check(x, targets, inputs, lengths)
     if targets.dim() == 2:
         starts = tuple(n * targets.shape[1] for n in range(len(lengths)))

@@ -93,7 +93,7 @@ def _euclid(x1, x2):
 def _check_p(name, p):
     if not isinstance(p, (int, float)) and hasattr(p, "__float__") and not getattr(p, "ndim", 0):
         p = float(p)  # NumPy's numbers, a tensor without dimensions
-    if isinstance(p, bool) or not isinstance(p, (int, float)):
+    if not isinstance(p, (int, float)):
         place = 3 if name == "cdist" else 2
         raise TypeError(f"{name}(): argument 'p' (position {place}) must be float, not {type(p).__name__}")
     if not p >= 0:

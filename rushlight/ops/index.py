@@ -136,7 +136,7 @@ def _rows_of_bags(g, starts, mean, length):
     """What bag_sum's rows get of the gradient of their bags; `length` is that of all bags, or -1."""
     if length >= 0:
         g = g / length if mean and length else g
-        return g.unsqueeze(1).expand(-1, length, -1).reshape(-1, g.size(1))
+        return g.unsqueeze(1).expand(-1, length, -1).reshape(g.size(0) * length, g.size(1))
     lengths = starts[1:] - starts[:-1]
     if mean:
         g = g / lengths.clamp(min=1).unsqueeze(-1).to(g.dtype)

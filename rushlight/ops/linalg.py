@@ -403,6 +403,8 @@ def matrix_exp(input):
     tensor([[1., 0.],
             [0., 1.]])
     """
+    if isinstance(input, Tensor) and input.ndim < 2:
+        check_square("linalg.matrix_exp", input)
     if isinstance(input, Tensor) and input.dtype in (_C.float16, _C.bfloat16):
         return ops.linalg_matrix_exp(input.to(_C.float32)).to(input.dtype)
     return ops.linalg_matrix_exp(input)

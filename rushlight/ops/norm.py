@@ -261,6 +261,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     >>> rushlight.rms_norm(rushlight.tensor([[3.0, 3.0]]), (2,), eps=0.0)
     tensor([[1., 1.]])
     """
+    listed = isinstance(input, Tensor) and isinstance(normalized_shape, (tuple, list))
+    if listed and input.dim() < len(normalized_shape):
+        raise ValueError(
+            f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.dim()}"
+        )
     if isinstance(input, Tensor) and (
         input.is_complex()
         or (weight is not None and weight.dtype != input.dtype and input.dtype == _C.float64)

@@ -200,15 +200,16 @@ def _avg_pool(
         k, s, p, length = kernel[d], stride[d], padding[d], shape[n - dims + d]
         if s == 0:
             raise RuntimeError("stride should not be zero")
-        if k <= 0 or s < 0:
-            shown = _lettered("k", kernel) if k <= 0 else _lettered("d", stride)
-            what = "kernel size" if k <= 0 else "stride"
-            raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if 2 * p > k:
+        if p > int(k / 2):
             raise RuntimeError("pad should be at most half of effective kernel size, but got "
                                f"pad={p}, kernel_size={k} and dilation=1")  # fmt: skip
+        if k <= 0 or s < 0:
+            flat = (1,) if dims == 1 else ()  # lines are images of one row in torch
+            shown = _lettered("k", flat + kernel) if k <= 0 else _lettered("d", flat + stride)
+            what = "kernel size" if k <= 0 else "stride"
+            raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
         out = (length + 2 * p - k + (s - 1 if ceil_mode else 0)) // s + 1
         if ceil_mode and (out - 1) * s >= length + p:
             out -= 1
@@ -219,9 +220,9 @@ def _avg_pool(
             f"shape of {list(shape)} and non-batch dimension 0 has length zero!"
         )
     if 0 in shape[n - dims - 1 :]:
+        seen = [*shape[:-1], 1, shape[-1]] if dims == 1 else list(shape)
         raise RuntimeError(
-            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for "
-            f"input, but got:{list(shape)}"
+            f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{seen}"
         )
     if dims == 3 and any(length < k for length, k in zip(shape[n - 3 :], kernel, strict=True)):
         t, h, w = shape[n - 3 :]
@@ -275,6 +276,11 @@ def _check_dims(name, dims, input):
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
             f"{-dims - 1})"
+        )
+    if dims == 2 and name == "avg_pool2d":
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{list(input.shape)}"
         )
     raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
 
@@ -391,6 +397,8 @@ def _check_size(name, size, at):
 def _adaptive_avg_pool(dims, input, output_size):
     name = f"adaptive_avg_pool{dims}d"
     if not isinstance(input, Tensor):
+        if dims > 1:
+            input.size()  # the AttributeError that torch gives
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     size = sizes_like(output_size, input, dims)
     if len(size) != dims:

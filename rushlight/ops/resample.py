@@ -189,7 +189,7 @@ def interpolate(
             )
     elif align_corners is None:
         align_corners = False
-    dims, given = input.ndim - 2, (size, scale_factor)
+    dims, given = input.dim() - 2, (size, scale_factor)
     sizes_first = mode == "area" or bool(recompute_scale_factor)
     size, scales = _target(input, size, scale_factor, dims, recompute_scale_factor, sizes_first)
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
@@ -352,6 +352,10 @@ def pixel_shuffle(input, upscale_factor):
              [2., 3.]]])
     """
     r = upscale_factor
+    if r * r >= 2**63:
+        raise ValueError(
+            f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={upscale_factor}"
+        )
     if input.ndim < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} "

@@ -57,7 +57,8 @@ def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, require
     else:
         window = _C.full((M,), 1.0, _C.float64, None)
     dtype = dtype or rushlight.get_default_dtype()
-    return window.to(dtype=dtype, device=_device(device) or "cpu").requires_grad_(requires_grad)
+    device = (_device(None) or "cpu") if device is None else device
+    return window.to(dtype=dtype, device=device).requires_grad_(requires_grad)
 
 
 def _is_int(M: Any) -> bool:

@@ -102,7 +102,47 @@ F.conv1d(o(1, 4, 5), o(3, 4, 8, 3))
 F.conv1d(o(8, 4, 2), o(3, 2, 2, 3), o(2), stride=3, padding=1, groups=2, dilation=2)
 """
 
+WINDOWED = """
+F.max_pool2d(o(1, 2, 9, 9), (3, 5), 1, 2, 2)
+F.max_pool3d(o(1, 2, 9, 9, 9), 3, 1, 2, 2)
+F.max_pool1d(o(1, 2, 9), 3, 1, 2, 2, return_indices=True)
+F.max_pool2d(o(1, 2, 5, 5), -2, 1, 0)
+F.avg_pool2d(o(1, 1, 4, 4), (-2, 2))
+F.avg_pool2d(o(1, 1, 4, 4), -1)
+F.avg_pool1d(o(1, 2, 5), -1)
+F.avg_pool1d(o(1, 3, 0), 6, 3, 2)
+F.avg_pool2d(o(1, 3, 9, 9, 1), 3)
+F.lp_pool1d(o(1, 2, 5), 2, 2, -1)
+F.conv1d(o(1, 3, 4).cfloat(), o(3, 3, 3))
+F.conv1d(o(1, 3, 4).cfloat(), o(3, 3, 3).cdouble())
+F.interpolate(3, size=2)
+F.max_unpool2d(3, L([1]), 2)
+F.adaptive_avg_pool2d(3, 2)
+F.pixel_shuffle(o(1, 4, 2, 2), 2**40)
+Z.solve(o(3), o(3).double())
+"""
+
 VALUES = """
+F.dropout(o(2), p=nan)
+F.dropout(o(2), p=(1,))
+F.dropout(I(2), p=1.0)
+F.embedding(L([0]), o(3), max_norm=1.0)
+F.embedding_bag(L([[0]]), o(3, 0))
+F.rms_norm(o(2, 3), (1, 2, 3))
+F.poisson_nll_loss(o(2), o(2), reduction=0)
+F.huber_loss(I(2), o(2))
+F.binary_cross_entropy_with_logits(o(2), o(2), pos_weight=1.0)
+F.binary_cross_entropy_with_logits(o(2).bfloat16(), o(2).half(), weight=o(2).bfloat16())
+F.grid_sample(o(1, 1, 2, 2), o(1, 1, 1, 2), mode=[1])
+torch.cdist(o(1, 2), o(1, 2) * 2, True)
+torch.cholesky(o(0))
+F.ctc_loss(o(3, 2, 3) * 0, L([[1, 2], [1, 2]]), L([[3], [3]]), L([1, 1]))
+F.ctc_loss(o(3, 2, 3) * 0, L([[1, 2], [1, 2]]), (3, 3), 1)
+F.ctc_loss(o(3, 2, 3) * 0, L([[1, 2], [1, 2]]), (3, 3), (1, 1), zero_infinity=1)
+F.ctc_loss(o(3, 2, 3, 1), L([[1, 2], [1, 2]]), (3, 3), (1, 1))
+F.ctc_loss(o(3, 0, 3), o(0, 2).long(), (), ())
+F.multilabel_margin_loss(o(()), L([0]))
+F.nll_loss(o(2, 3, 2, 2), o(2, 2, 2).long(), weight=o(0))
 F.huber_loss(A(3), -A(3), delta=inf)
 F.huber_loss(o(3), o(3).cfloat())
 F.binary_cross_entropy(I(2), o(2))
@@ -245,7 +285,9 @@ def lines(text):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", lines(PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE))
+@pytest.mark.parametrize(
+    "text", lines(WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE)
+)
 def test_same(text):
     theirs = outcome(torch, text, SETUP).partition("\n")[0]
     assert outcome(rushlight, text, SETUP).partition("\n")[0] == theirs

@@ -43,6 +43,8 @@ def _check_class_target(input, target, weight):
     classes = input.size(0 if input.dim() == 1 else 1)
     if weight is not None:
         if weight.dim() != 1 or weight.numel() != classes:
+            if input.dim() > 2:
+                raise RuntimeError("weight tensor should be defined either for all or no classes")
             raise RuntimeError(
                 f"weight tensor should be defined either for all {classes} classes or no classes but got "
                 f"weight tensor of shape: {list(weight.shape)}"
@@ -244,7 +246,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     check_reduction(reduction)
     require_tensor("multilabel_margin_loss", input)
     _check_scores(input)
-    if target.shape != input.shape:
+    flat = input.dim() < 2 and target.dim() < 2 and target.numel() == input.numel()
+    if target.shape != input.shape and not flat:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )

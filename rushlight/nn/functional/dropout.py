@@ -24,9 +24,11 @@ def _mask(input, p, by_channel):
 
 
 def _dropout(input, p, training, inplace, by_channel=False):
+    if p != p:
+        raise RuntimeError("dropout probability has to be between 0 and 1, but got nan")
     if p == 0 or not training or input.numel() == 0:
         return input
-    if not (input.is_floating_point() or input.is_complex()):
+    if p != 1 and not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
         )
@@ -38,6 +40,8 @@ def _dropout(input, p, training, inplace, by_channel=False):
 
 
 def _alpha_dropout(input, p, training, inplace, by_channel=False):
+    if p != p:
+        raise RuntimeError("dropout probability has to be between 0 and 1, but got nan")
     if p == 0 or not training or input.numel() == 0:
         return input
     if p == 1:

@@ -100,7 +100,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     difference = input - target
-    if difference.is_complex() and not input.is_complex():
+    if not rushlight.can_cast(difference.dtype, input.dtype):
         raise RuntimeError(
             f"result type {type_name(difference.dtype)} can't be cast to the desired output type "
             f"{type_name(input.dtype)}"
@@ -189,7 +189,7 @@ def binary_cross_entropy_with_logits(
         raise RuntimeError(
             f"output with shape {list(loss.shape)} doesn't match the broadcast shape {list(weighted.shape)}"
         )
-    return reduced(weighted, reduction)
+    return reduced(weighted.to(loss.dtype), reduction)
 
 
 @functional
@@ -235,7 +235,8 @@ def poisson_nll_loss(
     tensor(1.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not a valid value for reduction")
     require_tensor("poisson_nll_loss", input)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:

@@ -120,6 +120,8 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def _adaptive_max_pool(dims, input, output_size):
     name = f"adaptive_max_pool{dims}d"
+    if dims > 1 and not isinstance(input, rushlight.Tensor):
+        input.size()  # the AttributeError that torch gives
     require_tensor(name, input)
     if dims == 1:
         return pool.adaptive_max_pool1d(input, output_size)
@@ -187,6 +189,13 @@ def _fractional(dims, input, kernel_size, output_size, output_ratio, samples):
     name = f"fractional_max_pool{dims}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if dims == 3 and samples is None and not isinstance(input, rushlight.Tensor):
+        input.size()
+    require_tensor(name, input)
+    if dims == 3 and input.ndim > 5:
+        raise RuntimeError(
+            f"fractional_max_pool3d_out(): Expected 4D or 5D tensor, but got: {list(input.shape)}"
+        )
     if input.ndim <= dims:
         if dims == 3 and samples is not None:
             raise RuntimeError(
@@ -322,7 +331,10 @@ def _unpool_size(input, kernel, stride, padding, output_size):
 
 def _unpool(dims, input, indices, kernel_size, stride, padding, output_size):
     name = f"max_unpool{dims}d"
-    require_tensor(name, input)
+    if not isinstance(input, rushlight.Tensor):
+        input.size()  # the AttributeError that torch gives
+    if dims == 1 and not isinstance(indices, rushlight.Tensor):
+        indices.unsqueeze(-1)
     require_tensor(name, indices, 2, "indices")
     kernel = pool.numbers(name, "kernel_size", kernel_size, dims)
     stride = kernel if stride is None else pool.numbers(name, "stride", stride, dims)

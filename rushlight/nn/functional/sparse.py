@@ -36,7 +36,7 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None and not weight.is_meta:
-        _shorten_rows(weight, input, max_norm, norm_type)
+        _shorten_rows(weight, input, max_norm, norm_type, sparse)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -89,7 +89,7 @@ def embedding_bag(
             f"[0, {rows})"
         )
     if max_norm is not None:
-        _shorten_rows(weight, flat, max_norm, norm_type)
+        _shorten_rows(weight, flat, max_norm, norm_type, sparse)
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     one_size = input.dim() == 2 and mode != "max" and padding_idx is None
     if not one_size:
@@ -222,7 +222,14 @@ def _largest_of_bags(vectors, bag, count):
     return rushlight.where((sizes > 0).unsqueeze(-1), low, 0)
 
 
-def _shorten_rows(weight, indices, max_norm, norm_type):
+def _shorten_rows(weight, indices, max_norm, norm_type, sparse=False):
+    if sparse:
+        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+    if weight.dim() != 2:
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {weight.dim()}-dimensional tensor for argument #1 "
+            "'self' (while checking arguments for embedding_renorm_)"
+        )
     if not (weight.is_floating_point() or weight.is_complex()):
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {type_name(weight.dtype)} "

@@ -83,12 +83,12 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     >>> torch.nn.functional.grid_sample(image, middle, align_corners=False)
     tensor([[[[1.5000]]]])
     """
-    if mode not in _MODES:
+    if mode not in tuple(_MODES):
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
             f"'{mode}'"
         )
-    if padding_mode not in _PADDING:
+    if padding_mode not in tuple(_PADDING):
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             "'reflection', but got: "
