@@ -158,3 +158,23 @@ def test_asarray_keeps_the_history_it_is_not_told_to_cut():
 def test_tensors_without_data_take_the_output_of_counting():
     assert torch.arange(5, out=torch.empty(0, dtype=torch.int64, device="meta")).shape == (5,)
     assert torch.linspace(0, 1, 5, out=torch.empty(0, device="meta")).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.mul_(x[0]),
+        lambda x: x.detach().sub_(x[1]),
+        lambda x: x.lerp_(x[0], 0.5),
+        lambda x: x.addcmul_(x[0], x),
+        lambda x: x.clamp_(x[0]),
+        # the memory is looked at before the shapes
+        lambda x: x[1].mul_(x),
+        lambda x: x[:1].add_(x),
+    ],
+)
+def test_a_number_of_what_is_written_overlaps_it(write):
+    x = torch.arange(4.0)
+    with pytest.raises(RuntimeError, match=OVERLAP):
+        write(x)
+    assert x.tolist() == [0, 1, 2, 3] and x._version == 0

@@ -137,18 +137,31 @@ void check_writable(Tensor* out) {
 namespace {
 
 // How the memory of an input lies to that of what is written, as far as that is simple to tell.
+enum class Overlap { none, full, partial };
+
+Overlap overlap(const Tensor* in, const Tensor* out) {
+  if (in == out) return Overlap::full;
+  bool apart = in->storage != out->storage || in->numel == 0 || out->numel == 0 || in->is_meta() ||
+               !is_dense(in->sizes(), in->strides()) || !is_dense(out->sizes(), out->strides()) ||
+               !ranges_meet(in, out);
+  if (apart) return Overlap::none;
+  bool same = in->offset == out->offset && in->numel == out->numel &&
+              std::ranges::equal(in->strides(), out->strides());
+  return same ? Overlap::full : Overlap::partial;
+}
+
+void check_overlap(const Tensor* in, const Tensor* out) {
+  if (in->storage != out->storage || overlap(in, out) != Overlap::partial) return;
+  fail(PyExc_RuntimeError,
+       "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+       "memory location. Please clone() the tensor before performing the operation.");
+}
+
 PyObject* py_overlap(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !is_tensor(args[0]) || !is_tensor(args[1])) fail(PyExc_TypeError, "two tensors expected");
-    Tensor *in = as_tensor(args[0]), *out = as_tensor(args[1]);
-    if (in == out) return PyUnicode_FromString("full");
-    bool apart = in->storage != out->storage || in->numel == 0 || out->numel == 0 || in->is_meta() ||
-                 !is_dense(in->sizes(), in->strides()) || !is_dense(out->sizes(), out->strides()) ||
-                 !ranges_meet(in, out);
-    if (apart) return PyUnicode_FromString("");
-    bool same = in->offset == out->offset && in->numel == out->numel &&
-                std::ranges::equal(in->strides(), out->strides());
-    return PyUnicode_FromString(same ? "full" : "partial");
+    constexpr const char* names[] = {"", "full", "partial"};
+    return PyUnicode_FromString(names[int(overlap(as_tensor(args[0]), as_tensor(args[1])))]);
   });
 }
 
@@ -167,12 +180,7 @@ TensorRef safe_to_read(Tensor* in, Tensor* out) {
   bool same = in->offset == out->offset && same_sizes(in, out) && in->dtype == out->dtype &&
               std::equal(in->strides().begin(), in->strides().end(), out->strides().begin());
   if (same) return share(in);
-  if (is_dense(in->sizes(), in->strides()) && is_dense(out->sizes(), out->strides())) {
-    fail(PyExc_RuntimeError,
-         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-         "single "
-         "memory location. Please clone() the tensor before performing the operation.");
-  }
+  check_overlap(in, out);
   return clone(in);
 }
 
@@ -346,7 +354,12 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
         scalar_argument(args[entry.n_inputs + k], entry.name, op.args[size_t(entry.n_inputs + k)].c_str());
   }
   meta = onto_meta || device.type == DeviceType::meta;
-  // As torch does: first the shapes, then the types, then whether there is a loop.
+  // As torch does: first the memory, then the shapes, then the types, then whether there is a loop.
+  if (out && !meta) {
+    check_writable(out);
+    for (int k = 0; k < entry.n_inputs; k++)
+      if (operands[k].tensor) check_overlap(operands[k].tensor, out);
+  }
   Shape shape;
   Tensor* full = nullptr;  // an operand that has the shape of the result already
   bool contiguous_all = true;
@@ -361,12 +374,9 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     }
     contiguous_all &= t->is_contiguous();
   }
-  if (out) {
-    if (!meta) check_writable(out);
-    if (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry)) {
-      fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
-                                   " doesn't match the broadcast shape " + sizes_text(shape));
-    }
+  if (out && (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry))) {
+    fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
+                                 " doesn't match the broadcast shape " + sizes_text(shape));
   }
   for (int k = conditional; k < entry.n_inputs; k++) {
     if (operands[k].single) promotion.add(operands[k].scalar);
