@@ -729,3 +729,12 @@ def test_views_in_place_of_a_leaf_are_refused_whatever_their_arguments():
     for write in (lambda: x.t_(), lambda: x.transpose_(5, 6), lambda: x.unsqueeze_(0)):
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             write()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.float32, torch.complex128])
+def test_bytes_seen_as_a_dtype_have_no_gradient(dtype):
+    x = torch.ones(4, dtype=torch.float64, requires_grad=True)
+    seen = x.view(dtype)
+    assert not seen.requires_grad and not seen._is_view() and seen.data_ptr() == x.data_ptr()
+    seen.zero_()
+    assert x._version == 1 and not x.any()

@@ -161,7 +161,8 @@ def _contiguous_strides(sizes):
 
 @method
 def view(self, *size, dtype=None):
-    """Returns a view with another shape (or, given a dtype, the same bytes seen as that dtype).
+    """Returns a view with another shape (or, given a dtype, the same bytes seen as that dtype: that has no
+    gradient, whatever the dtype).
 
     >>> rushlight.arange(6).view(2, 3)
     tensor([[0, 1, 2],
@@ -170,20 +171,8 @@ def view(self, *size, dtype=None):
     if dtype is None and len(size) == 1 and isinstance(size[0], _C.dtype):
         dtype = size[0]
     if dtype is not None:
-        return _view_dtype(self, dtype)
+        return _C.view_dtype(self, dtype)
     return ops.view(self, dims(size))
-
-
-def _view_dtype(self, dtype):
-    if dtype == self.dtype and not (_C.is_conj(self) or _C.is_neg(self)):
-        return ops.alias(self)
-    if _C.is_conj(self) or _C.is_neg(self):
-        return _C.view_dtype(self, dtype)  # says why not
-    if (dtype == _C.float32 and self.dtype == _C.complex64) or (
-        dtype == _C.float64 and self.dtype == _C.complex128
-    ):
-        return flatten(ops.view_as_real(self), -2) if self.dim() else ops.view_as_real(self)
-    return _C.view_dtype(self, dtype)
 
 
 @public
