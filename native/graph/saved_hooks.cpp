@@ -304,10 +304,14 @@ bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
   Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
   Ref<Node> history(edge.node);
-  // The hook sees the value and that it needs a gradient, not the graph: it may keep what it is given.
-  TensorRef plain = new_alias(t);
-  if (edge.node || !keep_history) plain->flags |= is_differentiable(t->dtype) ? Tensor::REQUIRES_GRAD : 0;
-  if (Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType) plain = share(t);
+  auto values_of = [&] {
+    TensorRef plain = new_alias(t);
+    if (edge.node || !keep_history) plain->flags |= is_differentiable(t->dtype) ? Tensor::REQUIRES_GRAD : 0;
+    return plain;
+  };
+  // Of an input the hook sees the tensor itself, of an output its values: that one leads to this node.
+  bool subclass = Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType;
+  TensorRef plain = keep_history || subclass ? share(t) : values_of();
   uint32_t version = t->storage->version;
   Ref<PyObject> value;
   {
@@ -321,6 +325,9 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
          "an "
          "issue if you need to perform in-place operations on the input to a pack hook.");
   }
+  // A later write in place would make it lead to this node.
+  if (value.get() == t->object() && t->grad_fn && !subclass)
+    value = Ref<PyObject>(values_of().release_object());
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
   if (!packed) throw PythonError{};
   packed->value = value.release();

@@ -467,6 +467,14 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
   });
 }
 
+// Frees what was saved as soon as backward has read it, unless the graph is to be kept.
+PyObject* maybe_clear_saved_tensors(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (!run_keeps_graph()) release_saved(self_function(self), current_source());
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* get_raw_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
@@ -625,6 +633,7 @@ PyMethodDef methods[] = {
     {"mark_dirty", FAST(mark_dirty), nullptr},
     {"mark_non_differentiable", FAST(mark_non_differentiable), nullptr},
     {"set_materialize_grads", set_materialize_grads, METH_O, nullptr},
+    {"maybe_clear_saved_tensors", maybe_clear_saved_tensors, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 #define TUPLE(field)                                                                         \
   {                                                                                          \

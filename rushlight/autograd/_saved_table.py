@@ -237,6 +237,8 @@ result* self* upper: CholeskyInverse
 result* upper: Cholesky
 result* x1* x2*: EuclideanDist
 result1* self*: AdaptiveMaxPool2D AdaptiveMaxPool3D
+scalar self*: ForeachMaximum ForeachMinimum
+scalars self*: ForeachMaximumBackward1 ForeachMinimumBackward1
 self*: Abs Acos Acosh AdaptiveAvgPool2D AdaptiveAvgPool3D Angle Asin Asinh Atan Atanh Cos Cosh Digamma Erf
  Erfc Erfinv Hardsigmoid Hardswish I0 Lgamma LinalgMatrixExp Log10 Log1P Log2 Log Mish NanToNum Silu Sin
  Sinc Sinh SpecialEntr

@@ -358,7 +358,7 @@ class _Frame:
                     "the original forward pass."
                 )
             index, count = count, count + 1
-            value = tensor.detach()
+            value = tensor.detach() if tensor.requires_grad else tensor
             self.again.append((_about(tensor), _C.current_source() if self.debug else None))
             if index < len(self.holders):
                 holder = self.holders[index]()

@@ -148,6 +148,77 @@ def cases(torch):
 
         return E(lambda: run(lambda x: Twice.apply(x * 2))), run(lambda x: (x * x).sin())
 
+    @case("a checkpoint gives back the tensors it was given")
+    def _():
+        seen = []
+
+        class Keep(Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(y)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, g):
+                seen.append(ctx.saved_tensors[0] is constant)
+                return g, None
+
+        x, constant = R(2), torch.ones(2)
+        for run in (
+            Keep.apply,
+            lambda *xs: torch.utils.checkpoint.checkpoint(Keep.apply, *xs, use_reentrant=False),
+        ):
+            run(x, constant).sum().backward()
+        return seen
+
+    @case("what a pack hook is shown")
+    def _():
+        leaf, constant = R(3), torch.ones(3)
+        known = {"leaf": leaf, "constant": constant, "inner": leaf * 2, "view": (leaf * 3)[:3]}
+        seen = []
+
+        def pack(t):
+            which = [name for name, one in known.items() if one is t]
+            seen.append((which, t.requires_grad, torch.is_grad_enabled()))
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            for name in ("constant", "inner", "view"):
+                out = known[name] * leaf
+                seen.append(name)
+                out.sum().backward(retain_graph=True)
+            out = known["inner"].exp()
+        seen.sort(key=str)
+        return seen, leaf.grad
+
+    @case("a Function frees what it has read")
+    def _():
+        def run(retain):
+            seen = []
+
+            class Read(Function):
+                @staticmethod
+                def forward(ctx, x):
+                    ctx.save_for_backward(x.sin())
+                    seen.append(ctx.maybe_clear_saved_tensors())
+                    return x.clone()
+
+                @staticmethod
+                def backward(ctx, g):
+                    (kept,) = ctx.saved_tensors
+                    there = weakref.ref(kept)
+                    del kept
+                    seen.append((ctx.maybe_clear_saved_tensors(), there() is None))
+                    seen.append(E(lambda: len(ctx.saved_tensors)))
+                    return g
+
+            out = Read.apply(R(2))
+            out.grad_fn.maybe_clear_saved_tensors()
+            out.sum().backward(retain_graph=retain)
+            return seen, E(lambda: len(out.grad_fn.saved_tensors))
+
+        return run(True)[0][0], run(True)[0][2:], run(True)[1], run(False)
+
     @case("unique below its function")
     def _():
         x = torch.tensor([3.0, 1.0, 3.0]).requires_grad_()
