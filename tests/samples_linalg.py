@@ -449,6 +449,7 @@ op(
     ),
     dtypes="sc",
     grad="sc",
+    covers=("solve_factor",),
     tolerance=50.0,
     method=False,
 )

@@ -250,7 +250,7 @@ PyObject* slogdet_forward(const Primitive&, PyObject* const* args, Tensor*) {
       .release();
 }
 
-// linalg_solve_triangular(A, B; upper, left, unitriangular)
+// linalg_solve_triangular(A, B; upper, left, unitriangular), and solve_factor, whose derivative is another
 PyObject* solve_triangular_forward(const Primitive&, PyObject* const* args, Tensor*) {
   static const char name[] = "linalg.solve_triangular";
   Tensor *a = tensor_argument("linalg_solve_triangular", args[0]),
@@ -553,6 +553,7 @@ ModuleInit init([](PyObject*) {
   define("linalg_det(A) -> result, LU, pivots", det_forward);
   define("linalg_slogdet(A; caller) -> sign, logabsdet, LU, pivots", slogdet_forward);
   define("linalg_solve_triangular(A, B; upper, left, unitriangular)", solve_triangular_forward);
+  define("solve_factor(A, B; upper, left, unitriangular)", solve_triangular_forward);
   define("linalg_lu_solve(LU, pivots, B; left, adjoint)", lu_solve_forward);
   define("linalg_lstsq(A, B; rcond, driver) -> x, rank, singular_values", lstsq_forward);
   define("linalg_ldl_solve(LD, pivots, B; hermitian)", ldl_solve_forward);

@@ -130,8 +130,8 @@ def cholesky_solve(input, input2, upper=False, *, out=None):
     _check_kernel("cholesky_solve_cpu", L)
     if upper:
         L = _mh(L)
-    half = ops.linalg_solve_triangular(L, input, False, True, False)
-    return finish(ops.linalg_solve_triangular(_mh(L), half, True, True, False), out)
+    half = ops.solve_factor(L, input, False, True, False)
+    return finish(ops.solve_factor(_mh(L), half, True, True, False), out)
 
 
 def _check_system(b, A, name):
@@ -162,7 +162,7 @@ def cholesky_inverse(input, upper=False, *, out=None):
     check_square("cholesky_inverse", input)
     _check_kernel("cholesky_inverse_out_cpu", input)
     unit = eye_like(input, input.shape[-1])
-    half = ops.linalg_solve_triangular(input, unit, upper, True, False)
+    half = ops.solve_factor(input, unit, upper, True, False)
     result = _nh(half, half) if upper else _hn(half, half)
     return finish(result.mT.contiguous().mT, out)
 

@@ -162,6 +162,15 @@ def _solve_triangular(g, A, out, upper, left, unitriangular, needs):
 derivative("linalg_solve_triangular", _solve_triangular)
 
 
+def _solve_factor(g, A, out, upper, left, unitriangular, needs):
+    g_B = ops.solve_factor(_mh(A), g, not upper, left, unitriangular)
+    return _matrix_gradient(g_B, out, left) if needs[0] else None, g_B
+
+
+# A triangular solve as a step of a function of A = L L^H, in which every element of L counts, the zeros too.
+derivative("solve_factor", _solve_factor)
+
+
 def _inverse_adjoint(A):
     return _mh(ops.linalg_inv(A, None)[0])
 

@@ -116,3 +116,32 @@ def test_low_rank_draws_as_torch():
         weight = lib.empty(3, 5)
         results[-1] += (lib.nn.init.orthogonal_(weight),)
     assert_same(results[1], results[0], scale=10.0, strides=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own forward mode
+@pytest.mark.parametrize("name", ["cholesky_solve", "cholesky_inverse"])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_every_element_of_a_factor_has_a_gradient(name, upper, dtype):
+    """They are functions of L L^H in which the zeros beside the triangle count too."""
+
+    def solved(lib, L, B):
+        if name == "cholesky_solve":
+            return lib.cholesky_solve(B, L, upper)
+        return lib.cholesky_inverse(L, upper) @ B
+
+    results = []
+    for lib in (torch, rushlight):
+        forward_ad = lib.autograd.forward_ad
+        lib.manual_seed(1)
+        A, B, G = (lib.randn(2, 3, 3, dtype=getattr(lib, dtype)) for _ in range(3))
+        L = lib.linalg.cholesky(A @ A.mH + lib.eye(3, dtype=A.dtype), upper=upper).requires_grad_()
+        B.requires_grad_()
+        first = lib.autograd.grad(solved(lib, L, B), (L, B), G, create_graph=True)
+        second = lib.autograd.grad(sum((g.abs() ** 2).sum() for g in first), (L, B))
+        results.append((*(g.detach() for g in first), *second))
+        if name == "cholesky_solve":  # torch's tangent of the inverse is none that finite differences confirm
+            with forward_ad.dual_level():
+                dual = forward_ad.make_dual(L.detach(), A)
+                results[-1] += (forward_ad.unpack_dual(solved(lib, dual, B.detach())).tangent,)
+    assert_same(results[1], results[0], scale=1000.0, strides=False)
