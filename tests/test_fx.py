@@ -108,6 +108,26 @@ def test_the_code():
     )
 
 
+def test_new_nodes_go_where_they_are_told_to():
+    traced = fx.symbolic_trace(lambda x: x.exp().log())
+    graph = traced.graph
+    x, exp = list(graph.nodes)[:2]
+    names = lambda: " ".join(node.name for node in graph.nodes)
+    with graph.inserting_after(exp):
+        for function in (torch.sin, torch.cos):
+            graph.call_function(function, (x,))
+    assert names() == "x exp cos sin log output"
+    point = graph.inserting_before(exp)  # without a block, too
+    graph.call_function(torch.tan, (x,))
+    assert names() == "x tan exp cos sin log output"
+    with point:
+        graph.call_function(torch.abs, (x,))
+    with graph.inserting_before():
+        graph.placeholder("y")
+    graph.call_function(torch.neg, (x,))
+    assert names() == "y x tan abs_1 exp cos sin log output neg"
+
+
 def test_graphs_can_be_changed():
     traced = fx.symbolic_trace(lambda x, y: torch.add(x, y).relu())
     (add,) = traced.graph.find_nodes(op="call_function", target=torch.add)

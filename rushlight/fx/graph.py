@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import copy
 import keyword
 import re
@@ -92,6 +91,20 @@ class _node_list:
 
     def __reversed__(self) -> _node_list:
         return _node_list(self.graph, "_next" if self.direction == "_prev" else "_prev")
+
+
+class _InsertPoint:
+    """Where new nodes go, from the moment it is made; a `with` block puts back what was before."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph = graph
+        self.before, graph._insert = graph._insert, insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        self.graph._insert = self.before
 
 
 class Graph:
@@ -231,36 +244,24 @@ class Graph:
         self._len -= 1
         to_erase.args, to_erase.kwargs = (), {}
 
-    @contextlib.contextmanager
-    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
     def inserting_before(self, n: Node | None = None) -> Any:
-        """Puts the nodes made in a `with` block before `n` (or at the start)."""
+        """Puts the nodes made from now on, or to the end of a `with` block, before `n` (or at the start)."""
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
             raise AssertionError("Node to insert before is not in graph.")
-        return self._inserting(n.prepend)
+        return _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """Puts the nodes made in a `with` block after `n` (or at the end)."""
+        """Puts the nodes made from now on, or to the end of a `with` block, right after `n` (or at the end).
+
+        Each of several goes right after `n`, so that they stand in the reverse of their order, as in torch.
+        """
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
             raise AssertionError("Node to insert after is not in graph.")
-        last = n
-
-        def insert(node: Node) -> None:
-            nonlocal last
-            last.append(node)
-            last = node
-
-        return self._inserting(insert)
+        return _InsertPoint(self, n.append)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
         """Adds a copy of a node of another graph, whose arguments `arg_transform` maps into this one."""
