@@ -115,8 +115,10 @@ def signatures_of(function: Any) -> Any:
 
 def examine(function: Any, args: tuple, kwargs: dict) -> None:
     """Raises torch's TypeError if none of the function's signatures takes the arguments."""
-    if sys._getframe(1).f_globals.get("__name__", "").startswith("rushlight."):
-        return  # our own calls take the liberties that our functions allow
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    layer = caller.startswith("rushlight.nn.") and not caller.startswith("rushlight.nn.functional")
+    if caller.startswith("rushlight.") and not layer:
+        return  # our own calls take the liberties that our functions allow; layers hand on what they got
     texts, takes_self = signatures_of(function)
     key, name = _name_of(function)
     said, handed_on, _ = _read().get(key, "").partition("@")

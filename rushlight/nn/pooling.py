@@ -238,6 +238,10 @@ class _FractionalMaxPoolNd(Module):
     ):
         super().__init__()
         dims, name = self._dims, type(self).__name__
+        if dims == 3:
+            sizes = kernel_size if isinstance(kernel_size, (tuple, list)) else (kernel_size,)
+            if any(isinstance(size, int) and size <= 0 for size in sizes):
+                raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.kernel_size = _each(kernel_size, dims)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)

@@ -390,7 +390,7 @@ class RNNCellBase(Module):
         batched = input.dim() == 2
         result = function(
             input if batched else input.unsqueeze(0),
-            hx if hx.dim() == 2 else hx.unsqueeze(0),
+            hx if batched else hx.unsqueeze(0),
             self.weight_ih,
             self.weight_hh,
             self.bias_ih,

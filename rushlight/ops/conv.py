@@ -7,6 +7,7 @@ form: the derivatives of each are the other two.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._signatures import type_name as signature_name
 from rushlight._warn import warn_once
 
 from ._public import Tensor, function, type_name
@@ -352,6 +353,20 @@ def conv_tbc(input, weight, bias, pad=0):
     return result.permute(2, 0, 1).contiguous()
 
 
+def _check_pairs(name, position, **numbers):
+    """torch makes pairs of numbers before it looks at what they are."""
+    for at, (what, value) in enumerate(numbers.items()):
+        first = value[0] if isinstance(value, (tuple, list)) and value else value
+        whole = hasattr(first, "__index__") and not isinstance(first, bool)
+        if isinstance(first, Tensor):
+            whole = first.numel() == 1 and not (first.is_floating_point() or first.is_complex())
+        if not (whole or isinstance(first, (tuple, list))):
+            raise TypeError(
+                f"{name}(): argument '{what}' (position {position + at}) must be tuple of ints, but found "
+                f"element of type {signature_name(first)} at pos 0"
+            )
+
+
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The patches under a sliding window as columns, (N, C * KH * KW, number of windows).
 
@@ -359,7 +374,11 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), (2, 2)).shape
     torch.Size([1, 12, 9])
     """
-    return ops.im2col(input, kernel_size, dilation, padding, stride)
+    try:
+        return ops.im2col(input, kernel_size, dilation, padding, stride)
+    except TypeError:
+        _check_pairs("im2col", 2, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+        raise
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -369,4 +388,11 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     >>> torch.nn.functional.fold(torch.ones(1, 12, 9), (4, 4), (2, 2)).shape
     torch.Size([1, 3, 4, 4])
     """
-    return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)
+    try:
+        return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)
+    except TypeError:
+        _check_pairs(
+            "col2im", 2, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
+            stride=stride,
+        )  # fmt: skip
+        raise

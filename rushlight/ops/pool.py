@@ -497,6 +497,10 @@ def adaptive_max_pool1d(input, output_size):
 def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
     """(sum of x ** norm_type under the window) ** (1 / norm_type); where the sum is negative, 0."""
     name = f"avg_pool{dims}d"
+    if norm_type in (math.inf, -math.inf):  # the largest or the smallest magnitude
+        sign = 1 if norm_type > 0 else -1
+        largest = getattr(ops, f"max_pool{dims}d")
+        return sign * largest(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
     size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
     mean = _avg_pool(name, dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
     return (ops.sign(mean) * ops.abs(mean).relu() * size).pow(1.0 / norm_type)

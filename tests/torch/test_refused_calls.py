@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 SETUP = """
 import math
-o, F, Z, W = torch.ones, torch.nn.functional, torch.linalg, torch.signal.windows
+o, F, Z, W, N = torch.ones, torch.nn.functional, torch.linalg, torch.signal.windows, torch.nn
 L, D, inf, nan = torch.tensor, torch.float64, float('inf'), float('nan')
 def I(*size): return torch.ones(*size).int()
 def A(*size): return torch.arange(1.0, 1 + math.prod(size), dtype=D).reshape(size)
@@ -262,6 +262,37 @@ W.general_cosine(3, a=o(2))
 W.general_cosine(3, a=[1, 'x'])
 """
 
+LAYERS = """
+N.KLDivLoss(log_target=3)(o(2), o(2))
+N.PoissonNLLLoss(full=1)(o(2), o(2))
+N.PoissonNLLLoss()(o(2), 2)
+N.GELU(3)(o(2))
+N.Hardshrink(o(4))(o(2))
+N.Threshold(o(4), 2)(o(2))
+N.CrossEntropyLoss()(o(2, 3), 3)
+N.GLU(1.5)(o(2))
+N.AvgPool1d(o(2))(o(1, 1, 4))
+N.AvgPool2d((1.5, 2))(o(1, 1, 4, 4))
+N.ReflectionPad1d(o(2))(o(1, 1, 4))
+N.ReplicationPad2d(False)(o(1, 4, 4))
+N.ConstantPad3d(1, o(1))(o(1, 3, 3, 3))
+N.ZeroPad1d(2**64)(o(1, 3))
+N.LogSoftmax(L(True))(o(2, 2))
+N.GRU(2, 3, bidirectional=1)(o(3, 1, 2))
+N.GRUCell(5, 10)(o(1, 5), o(10))
+N.LSTMCell(2, 2)(o(2))[0].shape
+N.BatchNorm1d(2, momentum=o(2))(o(2, 2))
+N.Unfold(o(2))(o(1, 1, 4, 4))
+N.FractionalMaxPool3d((2, 0, 2), output_size=2)
+F.lp_pool1d(A(1, 7) - 4, inf, 3, 2)
+F.lp_pool2d(A(1, 4, 4) - 8, -inf, 2)
+F.lp_pool3d(A(1, 2, 4, 4) - 8, inf, 2)
+slopes(lambda x: F.lp_pool1d(x, inf, 2), A(1, 4) - 2.5)[0]
+F.cross_entropy(A(2, 3), L([0, 1]), label_smoothing=-0.5)
+F.cross_entropy(A(2, 3), L([0, 1]), label_smoothing=nan)
+F.cross_entropy(A(2, 3), L([0, 1]), label_smoothing=1.5)
+"""
+
 DEGENERATE = """
 slopes(lambda x: x.norm(), A(3) * 0)
 slopes(lambda x: x.norm(0.5), L([0.0, 1.0], dtype=D))
@@ -284,10 +315,11 @@ def lines(text):
     return text.strip().split("\n")
 
 
+CALLS = LAYERS + WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "text", lines(WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE)
-)
+@pytest.mark.parametrize("text", [line for line in lines(CALLS) if line])
 def test_same(text):
     theirs = outcome(torch, text, SETUP).partition("\n")[0]
     assert outcome(rushlight, text, SETUP).partition("\n")[0] == theirs

@@ -114,8 +114,10 @@ def cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     check_reduction(reduction)
     require_tensor("cross_entropy_loss", input)
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if not label_smoothing > 0:  # torch takes these for none
+        label_smoothing = 0.0
     shape = input.shape
     if shape == target.shape:
         return _cross_entropy_of_probabilities(
