@@ -38,7 +38,6 @@ from rushlight._C import (  # noqa: E402
     int64,
     is_anomaly_check_nan_enabled,
     is_anomaly_enabled,
-    is_grad_enabled,
     is_inference_mode_enabled,
     memory_stats,
     promote_types,
@@ -106,6 +105,9 @@ from rushlight.random import (  # noqa: E402
 
 globals().update({name: getattr(_settings, name) for name in _settings.EXPORTED})
 globals().update(_tensor_types.TYPES)
+
+
+is_grad_enabled = _C.shown_grad_enabled
 
 
 def is_tensor(obj: object) -> bool:
@@ -270,6 +272,13 @@ _LAZY_NAMES |= dict.fromkeys(
         "_unsafe_masked_index_put_accumulate",
     ),
     "_underscored",
+)  # fmt: skip
+_LAZY_NAMES |= dict.fromkeys(
+    (
+        "_test_autograd_multiple_dispatch", "_test_autograd_multiple_dispatch_view",
+        "_test_autograd_multiple_dispatch_view_copy",
+    ),
+    "_test_operations",
 )  # fmt: skip
 
 if _typing.TYPE_CHECKING:

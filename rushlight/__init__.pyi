@@ -113,6 +113,9 @@ from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax
 from rushlight._underscored import _softmax_backward_data as _softmax_backward_data
 from rushlight._private import _stack as _stack
+from rushlight._test_operations import _test_autograd_multiple_dispatch as _test_autograd_multiple_dispatch
+from rushlight._test_operations import _test_autograd_multiple_dispatch_view as _test_autograd_multiple_dispatch_view
+from rushlight._test_operations import _test_autograd_multiple_dispatch_view_copy as _test_autograd_multiple_dispatch_view_copy
 from rushlight.nn.functional.short_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
 from rushlight._private import _unique as _unique
 from rushlight._private import _unique2 as _unique2

@@ -95,7 +95,7 @@ _dynamo.decorators: disable@ mark_static_address
 _dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
-_dynamo.utils: counters is_compile_supported?
+_dynamo.utils: counters is_compile_supported? LazyString=_logging.LazyString
 _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
 _guards: CompileContext TracingContext active_fake_mode detect_fake_mode
 _higher_order_ops:
@@ -114,7 +114,7 @@ _inductor.fx_passes.pad_mm: *
 _dynamo.backends: *
 _dynamo.backends.registry: *
 _dynamo.backends.common: *
-_dynamo.test_case: *
+_dynamo.test_case: TestCase=_dynamo_testing.TestCase run_tests=_dynamo_testing.run_tests *
 _functorch.deprecated: *
 _dispatch: *
 _dispatch.python: *

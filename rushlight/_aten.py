@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import rushlight
 from rushlight import _C
 from rushlight.ops._node_names import one_node
@@ -72,6 +74,37 @@ def _convolution(input, weight, bias, stride, padding, dilation, transposed, out
             input, weight, bias, stride, padding, output_padding, groups, dilation
         )
     return getattr(functional, name)(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+    output_mask,
+):  # fmt: skip
+    """The gradients of a convolution that output_mask asks for: of the input, the weight and the bias."""
+    from rushlight.ops import conv
+
+    geometry = tuple(stride), tuple(padding), tuple(dilation), groups
+    of_input = of_weight = of_bias = None
+    if output_mask[0] and transposed:
+        of_input = conv._transposed_input(grad_output, input.shape, weight, *geometry)
+    elif output_mask[0]:
+        of_input = _C.ops.conv_input_gradient(grad_output, conv._conj(weight), input.shape, *geometry)
+    if output_mask[1] and transposed:
+        of_weight = conv._transposed_weight(grad_output, input, weight.shape, *geometry)
+    elif output_mask[1]:
+        of_weight = _C.ops.conv_weight_gradient(conv._conj(input), grad_output, weight.shape, *geometry)
+    if output_mask[2]:
+        of_bias = conv._sum_bias(grad_output)
+    return of_input, of_weight, of_bias
+
+
+def _new_zeros_alike(self, other, *, self_num_batch_dims=0):
+    """Zeros that lie in memory as `other` does, in a storage as large, behind batch dimensions of self."""
+    batch = self.shape[:self_num_batch_dims]
+    room = other.untyped_storage().nbytes() // other.element_size()
+    steps = [room * math.prod(batch[d + 1 :]) for d in range(len(batch))]
+    memory = other.new_zeros(math.prod(batch) * room)
+    return memory.as_strided((*batch, *other.shape), (*steps, *other.stride()), other.storage_offset())
 
 
 def _loss(name, *names):
@@ -177,6 +210,8 @@ FUNCTIONS = {
     ),
     "nll_loss_forward": _nll_loss_forward,
     "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+    "_new_zeros_with_same_feature_meta": _new_zeros_alike,
     "slice": _slice,
     "max_pool2d_with_indices": max_pool2d_with_indices,
     "max_pool2d_with_indices_backward": max_pool2d_with_indices_backward,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C, stack
+from rushlight.ops._tangents import batching
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
@@ -86,10 +87,12 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
                 f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
             )
         size = _batch_size(values, dims, name, in_dims)
-        results = []
+        results, slices = [], []
         for i in range(size):
             one = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
-            results.append(func(*tree_unflatten(one, spec)))
+            slices.append(one)
+            with batching:
+                results.append(func(*tree_unflatten(one, spec)))
         if not results:
             raise ValueError(
                 f"vmap({name})(<inputs>): the batch is empty, and so is what is known of its results"
@@ -97,12 +100,44 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
         several = isinstance(results[0], tuple)
         columns = list(zip(*results, strict=True)) if several else [tuple(results)]
         places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(columns)
-        stacked = tuple(
-            _stacked(c, p, name, allow_none_pass_through) for c, p in zip(columns, places, strict=True)
-        )
-        return stacked if several else stacked[0]
+        given = zip(values, dims, zip(*slices, strict=True), strict=True)
+        known = [(column, value, True) for value, dim, column in given if dim == 0]
+        # A view comes after what it is a view of.
+        order = sorted(range(len(columns)), key=lambda i: getattr(columns[i][0], "_base", None) is not None)
+        stacked: dict[int, Any] = {}
+        for i in order:
+            found = _as_known(columns[i], known) if places[i] == 0 else None
+            if found is None:
+                found = _stacked(columns[i], places[i], name, allow_none_pass_through)
+            stacked[i] = found
+            if places[i] == 0:
+                known.append((columns[i], found, False))
+        return tuple(stacked[i] for i in range(len(columns))) if several else stacked[0]
 
     return batched
+
+
+def _as_known(column: tuple, known: list[tuple[tuple, Any, bool]]) -> Any:
+    """What comes out twice, or went in and comes out, is one tensor, and a view is a view of its base."""
+    if not all(isinstance(value, _C.Tensor) for value in column):
+        return None
+    for values, whole, went_in in known:
+        if all(a is b for a, b in zip(column, values, strict=True)):
+            return whole
+        first = column[0]
+        place = (first.shape, first.stride(), first.storage_offset())
+        if (
+            all(a._base is b for a, b in zip(column, values, strict=True))
+            and all((a.shape, a.stride(), a.storage_offset()) == place for a in column)
+            and all(not b.storage_offset() and b.stride() == whole.stride()[1:] for b in values)
+            and whole.dtype == first.dtype
+            and not whole.storage_offset()
+        ):
+            if not went_in and (values[0].shape, values[0].stride(), 0) == place:
+                return whole
+            sizes, strides = (len(column), *first.shape), (whole.stride(0), *first.stride())
+            return whole.as_strided(sizes, strides, first.storage_offset())
+    return None
 
 
 def _stacked(column: tuple, place: int, name: str, none_allowed: bool) -> Any:

@@ -87,3 +87,21 @@ def test_a_budget_is_for_compiled_regions():
         budget(0.5)
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 5"):
         budget(5.0)
+
+
+def test_test_suites_find_the_registered_loggers():
+    import unittest
+
+    from rushlight._dynamo import test_case
+
+    from rushlight._logging import _internal
+
+    names = _internal.log_registry.get_log_qnames()
+    assert "torch.autograd" in names
+    assert all(logging.getLogger(name).handlers for name in names)
+    before = _internal._get_log_state()
+    torch._logging.set_logs(autograd=logging.DEBUG)
+    assert logging.getLogger("torch.autograd").level == logging.DEBUG
+    _internal._set_log_state(before)
+    assert logging.getLogger("torch.autograd").level != logging.DEBUG
+    assert issubclass(test_case.TestCase, unittest.TestCase)

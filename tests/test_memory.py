@@ -81,3 +81,18 @@ def test_checkpoint_holds_only_the_inputs():
         kept, y = held(lambda reentrant=reentrant: checkpoint(function, x, use_reentrant=reentrant))
         assert kept < plain / 10
         y.sum().backward()
+
+
+def test_collects_a_tensor_that_a_hook_kept_and_that_its_own_history_leads_to():
+    def once():
+        a, b = torch.ones(1000, requires_grad=True), torch.ones(1000)
+        with graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+            b.mul_(a * b)
+
+    once()
+    gc.collect()
+    before = torch._C.memory_stats()["allocated_bytes"]
+    for _ in range(10):
+        once()
+    gc.collect()
+    assert torch._C.memory_stats()["allocated_bytes"] == before

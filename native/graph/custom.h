@@ -118,7 +118,8 @@ struct Timing {
 Saved save_tensor(Tensor* t, bool keep_history);
 
 // saved_hooks.cpp. A value that went through a pack hook is kept as a Packed object.
-bool saved_hooks_active();
+extern thread_local bool hooks_active __attribute__((tls_model("initial-exec")));
+inline bool saved_hooks_active() { return hooks_active; }
 bool is_packed(PyObject* o);
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook);
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history);

@@ -221,6 +221,8 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
     join_node(t);
     move_retained(t, before.get());
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+    // Somebody may hold it whom the new history leads to: a saved-tensor hook was given it (saved_hooks.cpp).
+    if (PyObject_GC_IsTracked(t->object())) track_node(t->grad_fn);
     return;
   }
   Tensor* base = t->extra->base;

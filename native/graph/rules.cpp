@@ -300,9 +300,35 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   }
 }
 
+// What the unpack hooks of one node have returned while its rules run: each is asked once, however many rules
+// name the value.
+struct Unpacked {
+  explicit Unpacked(Node* node) : node(node), outer(now) { now = this; }
+  ~Unpacked() { now = outer; }
+  Unpacked(const Unpacked&) = delete;
+
+  Node* node;
+  Unpacked* outer;
+  std::vector<std::pair<PyObject*, Ref<PyObject>>> values;
+  static thread_local Unpacked* now __attribute__((tls_model("initial-exec")));
+};
+thread_local Unpacked* Unpacked::now __attribute__((tls_model("initial-exec"))) = nullptr;
+
+Ref<PyObject> unpack_once(Node* node, PyObject* packed, int out) {
+  Unpacked* now = Unpacked::now;
+  if (!now || now->node != node) return unpack_packed(node, packed, out);
+  for (auto& [key, value] : now->values) {
+    if (key == packed) return share(value.get());
+  }
+  Ref<PyObject> value = unpack_packed(node, packed, out);
+  now->values.emplace_back(packed, share(value.get()));
+  return value;
+}
+
 void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
+  Unpacked once(node);
   if (!op.list_inputs && !op.joint.function) return apply_separate_rules(node, grads, results, wanted);
   // First edge of each input, to know which inputs are wanted and where results go.
   uint32_t first[17];
@@ -413,7 +439,7 @@ void check_kept(Node* node, Tensor* alias, uint32_t version) {
 Ref<PyObject> unpack(Node* node, int at, int out) {
   const Saved& saved = node->saved[at];
   if (!saved.object) fail_freed(node);
-  if (is_packed(saved.object)) return unpack_packed(node, saved.object, out);
+  if (is_packed(saved.object)) return unpack_once(node, saved.object, out);
   if (is_tensor(saved.object)) {
     Tensor* alias = as_tensor(saved.object);
     check_version(node, alias, saved, out);
@@ -456,7 +482,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
   Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(saved.object)));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
     PyObject* one = PyTuple_GET_ITEM(saved.object, k);
-    PyTuple_SET_ITEM(list.get(), k, is_packed(one) ? unpack_packed(node, one, -1).release() : Py_NewRef(one));
+    PyTuple_SET_ITEM(list.get(), k, is_packed(one) ? unpack_once(node, one, -1).release() : Py_NewRef(one));
   }
   return list;
 }

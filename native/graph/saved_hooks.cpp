@@ -11,6 +11,9 @@
 #include "rules.h"
 
 namespace rl {
+
+thread_local bool hooks_active __attribute__((tls_model("initial-exec"))) = false;
+
 namespace {
 
 struct Packed {
@@ -37,7 +40,6 @@ struct HookStack {
 };
 thread_local HookStack hooks;
 thread_local PyObject* write_watcher __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local bool active __attribute__((tls_model("initial-exec"))) = false;
 
 Packed* as_packed(PyObject* o) { return reinterpret_cast<Packed*>(o); }
 
@@ -204,7 +206,7 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
   });
 }
 
-void refresh_active() { active = !hooks.pairs.empty(); }
+void refresh_active() { hooks_active = !hooks.pairs.empty(); }
 
 PyObject* py_push_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -298,7 +300,6 @@ void announce_write(Tensor* t) {
   checked(PyObject_CallOneArg(watcher.get(), t->object()));
 }
 
-bool saved_hooks_active() { return active; }
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
@@ -312,6 +313,9 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
   // Of an input the hook sees the tensor itself, of an output its values: that one leads to this node.
   bool subclass = Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType;
   TensorRef plain = keep_history || subclass ? share(t) : values_of();
+  // It may come to lead back to this node when it is written to: the collector has to know of it
+  // (rewrite_history).
+  if (plain.get() == t && !PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
   uint32_t version = t->storage->version;
   Ref<PyObject> value;
   {
@@ -361,7 +365,7 @@ Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
   Tensor* t = as_tensor(value.get());
   if (!history || !is_differentiable(t->dtype)) return value;
   if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t)) return value;
-  TensorRef with = dispatches(t) ? dispatched_detach(t) : new_alias(t);
+  TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
   Py_INCREF(history->object());
   // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
   with->grad_fn = history;

@@ -476,7 +476,6 @@ PyMethodDef functions[] = {
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
     {"is_grad_enabled", get_mode<&Modes::grad>, METH_NOARGS, nullptr},
-    {"set_grad_enabled", set_mode<&Modes::grad>, METH_O, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
     {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, nullptr},

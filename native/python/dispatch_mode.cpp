@@ -27,24 +27,29 @@ PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
 thread_local bool mode_here = false, subclasses_off = false;
 thread_local bool outer_grad = true;  // whether whoever caused the question records
+thread_local bool shown_grad =
+    true;  // what is_grad_enabled() says inside a handler: as outside, till it is set
 
 // Below autograd: nothing is recorded, no tangents are carried along.
 class BelowAutograd {
  public:
-  BelowAutograd() : grad(modes.grad), forward(modes.forward), before(outer_grad) {
-    if (depth++ == 0) outer_grad = grad;
+  BelowAutograd() : grad(modes.grad), forward(modes.forward), before(outer_grad), shown(shown_grad) {
+    if (depth++ == 0) outer_grad = shown_grad = grad;
     modes.grad = modes.forward = false;
   }
   ~BelowAutograd() {
     depth--;
     outer_grad = before;
+    shown_grad = shown;
     modes.grad = grad;
     modes.forward = forward;
   }
   BelowAutograd(const BelowAutograd&) = delete;
 
  private:
-  bool grad, forward, before;
+  bool grad, forward, before, shown;
+
+ public:
   static thread_local int depth;
 };
 thread_local int BelowAutograd::depth = 0;
@@ -247,6 +252,26 @@ PyObject* py_set_mode(PyObject*, PyObject* on) {
 // dispatch_outer_grad(): inside a handler, whether whoever caused the question records.
 PyObject* py_outer_grad(PyObject*, PyObject*) { return PyBool_FromLong(outer_grad); }
 
+// is_grad_enabled() for users: inside a handler nothing is recorded, but as in torch the switch is where the
+// caller left it.
+PyObject* py_shown_grad(PyObject*, PyObject*) {
+  return PyBool_FromLong(modes.grad || (BelowAutograd::depth && shown_grad));
+}
+
+// set_grad_enabled(bool): returns what was set, to be given back; 2 means "shown as on, but below autograd".
+PyObject* py_set_grad(PyObject*, PyObject* on) {
+  bool below = BelowAutograd::depth && !modes.grad;
+  PyObject* before = below && shown_grad ? PyLong_FromLong(2) : PyBool_FromLong(modes.grad);
+  int truth = PyObject_IsTrue(on);
+  if (truth < 0 || !before) {
+    Py_XDECREF(before);
+    return nullptr;
+  }
+  shown_grad = truth;
+  modes.grad = truth && !(BelowAutograd::depth && PyLong_CheckExact(on));
+  return before;
+}
+
 // set_dispatch_disabled(bool): whether classes are left alone in this thread; returns what was set before.
 PyObject* py_set_disabled(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(subclasses_off, on == Py_True));
@@ -327,6 +352,7 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
+                           {"set_grad_enabled", py_set_grad, METH_O, nullptr},
                            {"dispatch_outer_grad", py_outer_grad, METH_NOARGS, nullptr},
                            {"set_dispatch_disabled", py_set_disabled, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},
@@ -336,7 +362,13 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"run_forward", FAST(py_run_forward), nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
-ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+PyMethodDef shown_grad_function = {"is_grad_enabled", py_shown_grad, METH_NOARGS, nullptr};
+
+ModuleInit init([](PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  Ref<PyObject> shown = checked(PyCFunction_New(&shown_grad_function, nullptr));
+  PyModule_AddObjectRef(module, "shown_grad_enabled", shown.get());
+});
 
 }  // namespace
 }  // namespace rl

@@ -18,4 +18,7 @@ bool asks_about(const Primitive& op, PyObject* const* args);
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
 
+// primitive.cpp: what was worked out from the rules there were; to be called when a primitive gets another.
+void forget_plans();
+
 }  // namespace rl

@@ -37,6 +37,10 @@ def _set(name: str, level: int) -> None:
     logger = logging.getLogger(name)
     _changed.setdefault(name, logger.level)
     logger.setLevel(level)
+    _add_handler(logger)
+
+
+def _add_handler(logger: logging.Logger) -> None:
     if not logger.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter(_FORMAT, "%m%d %H:%M:%S"))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from rushlight import _C
 from rushlight.autograd.grad_mode import _Mode
+from rushlight.ops._tangents import batching
 from rushlight.ops._tangents import tangents as _formulas
 
 Tensor = _C.Tensor
@@ -85,7 +86,10 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
     room = tensor.untyped_storage().nbytes()
     alike = all(n < 2 or a == b for n, a, b in zip(sizes, strides, tangent.stride(), strict=True))
+    alike = alike and tensor.is_conj() == tangent.is_conj() and tensor.is_neg() == tangent.is_neg()
     if tensor.numel() == 0 or tensor.device.type == "meta":
+        return tangent
+    if alike and batching.depth:  # a slice of a batch shares its memory with the others
         return tangent
     if alike and offset == tangent.storage_offset() and room == tangent.untyped_storage().nbytes():
         return tangent
@@ -122,7 +126,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
             "supported."
         )
-    dual = tensor.view_as(tensor)
+    dual = _C.ops.alias(tensor)
     if _C._is_fwd_grad_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
         key = id(dual)

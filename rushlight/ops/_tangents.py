@@ -13,6 +13,7 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from rushlight import _C
@@ -183,14 +184,37 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
     return False
 
 
+class _Batching(threading.local):
+    """How many `_vmap`s this thread is in: there a tangent may be a slice of a batch of them."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.depth -= 1
+
+
+batching = _Batching()
+
+
 def _as_strided(t: Tensor, size: Any, stride: Any, offset: int, layout: Any, start: int) -> Tensor:
     """The geometry is that of the input's storage. Where the tangent lies in its own as the input does, the
     result is a view of it, so that writes into either are seen by the other."""
     length = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     if tuple(t.stride()) == tuple(layout) and start <= offset and all(n > 0 for n in size):
         first = t.storage_offset() + offset - start
-        if (first + length) * t.element_size() <= t.untyped_storage().nbytes():
+        end = t.untyped_storage().nbytes() // t.element_size()
+        if batching.depth:
+            end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
+        if first + length <= end:
             return _C.ops.as_strided(t, size, stride, first, t.stride(), t.storage_offset())
+        if batching.depth:
+            raise RuntimeError(
+                f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
+                "outside of `tensor`. This is not supported inside of vmap"
+            )
     return _C.ops.pick(t, layout, size, stride, offset - start)
 
 

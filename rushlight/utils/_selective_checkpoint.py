@@ -57,25 +57,21 @@ class _VersionWrapper:
     """A kept tensor that must not have been written in place when it is handed out."""
 
     def __init__(self, value: Any) -> None:
-        self.value = value.detach() if isinstance(value, _C.Tensor) else value
+        self.val = value.detach() if isinstance(value, _C.Tensor) else value
         self.version = None if not isinstance(value, _C.Tensor) or value.is_inference() else value._version
 
     def get_val(self, allow_cache_entry_mutation: bool) -> Any:
         """The tensor."""
-        if (
-            self.version is not None
-            and not allow_cache_entry_mutation
-            and self.value._version != self.version
-        ):
+        if self.version is not None and not allow_cache_entry_mutation and self.val._version != self.version:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-        return self.value
+        return self.val
 
 
 def _aliases() -> bool:
     """Whether the operation of the moment returns memory of an argument: a view, or a write in place. Keeping
     its result would keep nothing, and the write has to happen again."""
     _, primitive, out = _dispatching.calls[-1]
-    return out is not None or primitive.is_view
+    return out is not None or (primitive is not None and primitive.is_view)
 
 
 def _each(function: Callable, result: Any) -> Any:
@@ -106,10 +102,9 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
                 f"{policy}: tensors are in the memory of the processor already, there is nothing to offload"
             )
         result = func(*args, **kwargs)
-        key = (func, self.func_counter[func])
-        self.func_counter[func] += 1
         kept = policy in _KEPT and not _aliases()
-        self.storage[key] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
+        self.storage[func][self.func_counter[func]] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
+        self.func_counter[func] += 1
         return result
 
 
@@ -129,13 +124,13 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if func in SAC_IGNORED_OPS:
             return func(*args, **kwargs)
-        key = (func, self.func_counter[func])
+        calls, call = self.storage.get(func, {}), self.func_counter[func]
         self.func_counter[func] += 1
-        if key not in self.storage:
+        if call not in calls:
             raise RuntimeError(
                 f"{func} encountered during backward but not found in storage. {_SAC_MISMATCH_MSG}"
             )
-        kept = self.storage[key]
+        kept = calls[call]
         if kept is _CONSUMED:
             raise RuntimeError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region "
@@ -143,7 +138,7 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
             )
         if kept is _RECOMPUTE:
             return func(*args, **kwargs)
-        self.storage[key] = _CONSUMED
+        calls[call] = _CONSUMED
         return _each(lambda wrapper: wrapper.get_val(self.allow_cache_entry_mutation), kept)
 
 
@@ -181,7 +176,7 @@ def create_selective_checkpoint_contexts(
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    storage: dict = {}
+    storage: dict = defaultdict(dict)  # by operation and number of the call
     return (
         _CachingTorchDispatchMode(policy, storage),
         _CachedTorchDispatchMode(storage, allow_cache_entry_mutation),

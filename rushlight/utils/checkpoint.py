@@ -20,6 +20,8 @@ from rushlight._warn import warn
 from rushlight.autograd import backward, enable_grad, graph, no_grad
 from rushlight.autograd.function import Function
 from rushlight.random import get_rng_state, set_rng_state
+from rushlight.utils._operator_log import OperatorLog
+from rushlight.utils._python_dispatch import _disable_current_modes
 from rushlight.utils._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -299,25 +301,25 @@ class _Frame:
         self.random = _Random(keep_random)
         self.autocast = _present_autocast()
         self.early_stop, self.check, self.debug = early_stop, check, debug
-        self.contexts = contexts
+        self.contexts = (OperatorLog(), OperatorLog()) if debug else contexts
+        self.completed = False  # whether the first run is over
+        self.partial = False  # whether the second run began before that, so that it may save more
         self.holders: list = []  # weak: a value that no node needs any more is not computed again
         self.about: list = []
-        self.lines: list = []
         self.again: list = []  # the same of the last second run, for errors
         tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
         self.args = [None if isinstance(arg, _C.Tensor) else arg for arg in args]
         self.places = [i for i, arg in enumerate(args) if isinstance(arg, _C.Tensor)]
         anchor = _C.requires_grad_(_C.empty((0,), _C.float32, None), True)
         carrying = _C.set_forward_mode(False)
-        self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
+        with _disable_current_modes():
+            self.saved = _SaveInputs.apply(anchor, *tensors).grad_fn
         _C.set_forward_mode(carrying)
 
     def pack(self, tensor):
         holder = _Holder()
         self.holders.append(weakref.ref(holder))
         self.about.append(_about(tensor))
-        if self.debug:
-            self.lines.append(_C.current_source())
         return holder
 
     def unpack(self, holder):
@@ -352,14 +354,15 @@ class _Frame:
 
         def keep(tensor):
             nonlocal count
-            if count == len(self.holders) and not self.early_stop:
+            self.partial |= count >= len(self.holders) and not self.completed
+            if count == len(self.holders) and not self.early_stop and not self.partial:
                 raise self.error(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
                     "the original forward pass."
                 )
             index, count = count, count + 1
             value = tensor.detach() if tensor.requires_grad else tensor
-            self.again.append((_about(tensor), _C.current_source() if self.debug else None))
+            self.again.append(_about(tensor))
             if index < len(self.holders):
                 holder = self.holders[index]()
                 if holder is not None:
@@ -382,6 +385,8 @@ class _Frame:
                 holder.values.pop(run, None)
 
     def check_match(self, count) -> None:
+        if self.partial:
+            return
         if count < len(self.holders):
             raise self.error(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
@@ -391,7 +396,7 @@ class _Frame:
         if self.check == "none":
             return
         lines = ""
-        for index, (before, (now, _)) in enumerate(zip(self.about, self.again, strict=False)):
+        for index, (before, now) in enumerate(zip(self.about, self.again, strict=False)):
             if self.holders[index]() is not None and before != now:
                 lines += (
                     f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
@@ -410,18 +415,27 @@ class _Frame:
                 "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
             )
 
-        def table(title, rows):
-            lines = [f"  {about} saved at {source}" for about, source in rows]
-            return "\n".join([title, *lines])
+        first, second = self.contexts
 
-        first = table("In the forward pass:", zip(self.about, self.lines, strict=True))
+        def chapter(title):
+            return f"+{'-' * 78}+\n| {title:^76} |\n+{'-' * 78}+"
+
         return CheckpointError(
-            " An error happened while unpacking tensors; dumping logs of latest computation\nbecause you "
-            "passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
-            f"{first}\n{table('In the second run:', self.again)}\n\n"
+            " An error happened while unpacking tensors; dumping logs of latest computation\n"
+            "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
+            f"{chapter('1. Stack traces of the operators that ran in the original forward')}\n\n"
+            f"{first.shown('original')}\n\n"
+            f"{chapter('2. Stack traces of the operators that ran during recomputation')}\n\n"
+            f"{second.shown('recompute')}\n\n"
+            f"{chapter('3. Log of operators in the original forward and recomputation')}\n"
+            "(A detach more or less is the checkpoint's own doing and means nothing.)\n\n"
+            "Operations executed during the original forward:\n\n" + "\n".join(first.lines) + "\n\n"
+            "Operations executed during recomputation:\n\n" + "\n".join(second.lines) + "\n\n"
+            f"{chapter('4. Error message')}\n"
             " ERROR: Detected non-determinism while running activation checkpointing\n\n"
-            " You are seeing this error because you passed `debug=True` to checkpoint and\n the two lists "
-            f"above differ.\n\n{text}"
+            " You are seeing this error because you passed `debug=True` to checkpoint and\n the second run "
+            "saved other tensors than the first. Look above for the first operation\n in which the two "
+            f"lists differ, and for the lines it came from.\n\n{text}"
         )
 
 
@@ -479,7 +493,9 @@ def checkpoint(
     explain = debug if _debug is None else _debug
     frame = _Frame(function, args, kwargs, keep_random, stop, determinism_check, contexts, explain)
     with _recorded(frame):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.completed = True
+    return result
 
 
 def checkpoint_sequential(

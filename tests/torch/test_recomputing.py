@@ -1,0 +1,306 @@
+"""What runs when, around saved values: where a recomputation stops, what hooks see, inference tensors."""
+
+import contextlib
+import functools
+import weakref
+
+import pytest
+import torch as torch_itself
+import torch.autograd.forward_ad
+import torch.utils._python_dispatch
+import torch.utils.checkpoint
+from outcomes import collector, outcome
+
+import rushlight
+import rushlight._vmap_internals
+import rushlight.autograd.forward_ad
+import rushlight.utils._python_dispatch
+
+
+def cases(torch):
+    found, case = collector()
+    C = torch.utils.checkpoint
+    checkpoint = functools.partial(C.checkpoint, use_reentrant=False)
+    forward = torch.autograd.forward_ad
+    vmap = torch._vmap_internals._vmap
+    hooks = torch.autograd.graph.saved_tensors_hooks
+
+    class Log(torch.utils._python_dispatch.TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    functions = {
+        "sines": lambda x: x.sin().cos().clone().add(1),
+        "relu": lambda x: (x * 2).relu() + 1,
+        "product": lambda x: (x @ x).exp() @ x,
+        "softmax": lambda x: torch.softmax(x, 0).log(),
+        "views": lambda x: x.reshape(-1)[1:].tanh().clone(),
+        "cat": lambda x: torch.cat([x.exp(), x.sin()]),
+        "written": lambda x: x.sin().mul_(x).cos(),
+        "nothing saved": lambda x: x.clone() + 1,
+    }
+    for name, function in functions.items():
+
+        @case(f"recomputed: {name}")
+        def _(function=function):
+            log = Log()
+            x = torch.full((3, 3), 0.5, requires_grad=True)
+            y = checkpoint(function, x, context_fn=lambda: (contextlib.nullcontext(), log))
+            y.sum().backward()
+            return log.seen, x.grad
+
+    @case("unpacked once, whoever reads it")
+    def _():
+        seen = []
+        for f in (torch.div, torch.atan2, torch.pow, torch.hypot, torch.maximum, lambda x, y: (x / y) @ y):
+            x, y = torch.full((2,), 0.5, requires_grad=True), torch.ones(2, requires_grad=True)
+            unpacked = []
+            with hooks(lambda t: t, lambda t, seen=unpacked: (seen.append(0), t)[1]):
+                z = f(x, y)
+            z.sum().backward()
+            checkpoint(f, x, y).sum().backward()
+            seen.append((len(unpacked), x.grad, y.grad))
+        return seen
+
+    @case("stops before the operation that saves last")
+    def _():
+        log = Log()
+        x = torch.ones(2, requires_grad=True)
+        with log:
+            checkpoint(torch.sin, x).sum().backward()
+        return log.seen.count("aten.sin.default")
+
+    @case("gradients inside, without early stop")
+    def _():
+        def f(x):
+            y = x.sin().exp()
+            return torch.autograd.grad(y.sum(), x, create_graph=True)[0] * x
+
+        x = torch.ones(2, requires_grad=True)
+        with C.set_checkpoint_early_stop(False):
+            y = checkpoint(f, x)
+        y.sum().backward()
+        return x.grad
+
+    @case("a saved argument is the argument")
+    def _():
+        class Keep(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(y)
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                seen.append(ctx.saved_tensors[0] is b)
+                return g, None
+
+        seen, a, b = [], torch.ones((), requires_grad=True), torch.ones(())
+        checkpoint(Keep.apply, a, b).backward()
+        return seen
+
+    @case("what pack hooks are given")
+    def _():
+        leaf, plain = torch.ones(2, requires_grad=True), torch.ones(2)
+        inner = leaf * 2
+        seen = []
+
+        def pack(x):
+            seen.append((x is leaf, x is plain, x.requires_grad, x.grad_fn is not None))
+            return x
+
+        with hooks(pack, lambda x: x):
+            y = (leaf * plain).sum() + (inner * inner).sum()
+        y.backward()
+        return seen, leaf.grad
+
+    @case("a pack hook that throws keeps the operation from running")
+    def _():
+        def pack(x):
+            raise ValueError("no")
+
+        log = Log()
+        with log, contextlib.suppress(ValueError), hooks(pack, lambda x: x):
+            torch.ones(2, requires_grad=True).sin()
+        return "aten.sin.default" in log.seen
+
+    @case("debug")
+    def _():
+        calls = []
+
+        def f(x):
+            calls.append(0)
+            return x.sin().exp() if len(calls) == 1 else x.sin()
+
+        y = checkpoint(f, torch.ones(1, requires_grad=True), debug=True)
+        try:
+            y.backward()
+        except RuntimeError as error:
+            lines = str(error).splitlines()
+            at = lines.index("Operations executed during the original forward:")
+            return [line for line in lines[at : at + 10] if line]
+
+    @case("what a selective checkpoint keeps, and until when")
+    def _():
+        kept = []
+
+        def f(x):
+            y = x.cos().exp()
+            mode = torch.utils._python_dispatch._get_current_dispatch_mode()
+            if isinstance(mode, C._CachingTorchDispatchMode):
+                kept.append(weakref.ref(mode.storage[torch.ops.aten.exp.default][0].val))
+            return y.sin().sin()
+
+        contexts = functools.partial(
+            C.create_selective_checkpoint_contexts, lambda *_: C.CheckpointPolicy.MUST_SAVE
+        )
+        y = checkpoint(f, torch.ones(2, requires_grad=True), context_fn=contexts)
+        before = kept[0]() is not None
+        y.sum().backward()
+        return before, kept[0]() is None
+
+    @case("inference tensors alone have no history")
+    def _():
+        with torch.inference_mode():
+            c, d = torch.ones(2, 2, requires_grad=True), torch.ones(2, 2)
+        n, s = torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)
+        made = [
+            c * c,
+            c * d,
+            c.exp(),
+            c @ c,
+            torch.cat([c, c]),
+            c.sum(),
+            c + n,
+            c * 2,
+            c + s,
+            torch.cat([c, n]),
+        ]
+        return [(x.requires_grad, x.is_leaf, x.is_inference()) for x in made]
+
+    @case("tangents of lazy views")
+    def _():
+        kinds = (lambda x: x, lambda x: x.conj(), lambda x: x._neg_view())
+        seen = []
+        with forward.dual_level():
+            for of_primal in kinds:
+                for of_tangent in kinds:
+                    x = of_primal(torch.ones(2, dtype=torch.cdouble))
+                    t = of_tangent(torch.ones(2, dtype=torch.cdouble))
+                    seen.append(forward.unpack_dual(forward.make_dual(x, t)).tangent is t)
+        return seen
+
+    @case("tangents in batches")
+    def _():
+        tangent, seen = torch.zeros(2, 2, 2), []
+        for view in (lambda x: x.view_as(x), lambda x: x.t()):
+            base = torch.zeros(2, 2)
+            part = view(base)
+
+            def jvp(t, part=part, base=base):
+                with forward.dual_level():
+                    x = forward.make_dual(torch.zeros(2, 2), t)
+                    part.copy_(x)
+                    return tuple(forward.unpack_dual(y).tangent for y in (x, part, base))
+
+            x, v, b = vmap(jvp)(tangent)
+            seen.append((x is tangent, v is b, v is x, v._is_view(), v._base is b))
+        return seen
+
+    @case("a batched tangent shorter than the memory of its primal")
+    def _():
+        primal = torch.zeros(5)[:4].detach()
+
+        def jvp(t):
+            with forward.dual_level():
+                dual = forward.make_dual(primal, t)
+                own = forward.unpack_dual(dual).tangent is t
+                try:
+                    dual.as_strided((5,), (1,), 0)
+                except RuntimeError as error:
+                    return t, torch.tensor([own, "can access memory outside of `tensor`" in str(error)])
+
+        return vmap(jvp)(torch.ones(3, 4))
+
+    @case("gradients of a convolution")
+    def _():
+        torch.manual_seed(0)
+        seen = []
+        for transposed in (False, True):
+            x, w = torch.randn(2, 4, 7, 7, dtype=torch.double), torch.randn(4, 2, 3, 3, dtype=torch.double)
+            rest = ([2, 2], [1, 1], [1, 1], transposed, [int(transposed)] * 2, 2)
+            y = torch.ops.aten.convolution(x, w, None, *rest)
+            f = torch.ops.aten.convolution_backward
+            seen += f(torch.ones_like(y), x, w, [y.shape[1]], *rest, [True] * 3)
+            seen += f(torch.ones_like(y), x, w, None, *rest, [False, True, False])
+        return seen
+
+    @case("zeros that lie alike")
+    def _():
+        f, seen = torch.ops.aten._new_zeros_with_same_feature_meta, []
+        for other in (torch.ones(4, 5).t(), torch.ones(10)[2:6], torch.ones(10)[::2]):
+            for n in range(3):
+                z = f(torch.ones(3, 2, dtype=torch.double), other, self_num_batch_dims=n)
+                room = z.untyped_storage().nbytes()
+                seen.append((z.dtype, z.shape, z.stride(), z.storage_offset(), room, z.sum()))
+        return seen
+
+    @case("is_grad_enabled below autograd")
+    def _():
+        seen = []
+
+        class Ask(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                states = [torch.is_grad_enabled()]
+                with torch.no_grad():
+                    states.append(torch.is_grad_enabled())
+                states.append(torch.is_grad_enabled())
+                result = func(*args, **(kwargs or {}))
+                seen.append((str(func), states, torch.is_grad_enabled(), result.requires_grad))
+                return result
+
+        x = torch.ones(2, requires_grad=True)
+        with Ask():
+            y = x.sin()
+            with torch.no_grad():
+                x.cos()
+            (y * 2).exp()
+        return seen, y.requires_grad, torch.is_grad_enabled()
+
+    @case("views played again, with visitors")
+    def _():
+        x, n = torch.zeros(2, 3), torch.arange(6.0).reshape(2, 3)
+        views = (x.t(), x[:, 1:], x[1], x.diagonal(), x.unbind(0)[1], x.unfold(1, 2, 1), x.t()[1].view(1, 2))
+        visited = []
+        visit = lambda value: (visited.append(value), value)[1]
+        return [v._view_func_unsafe(n, visit, visit) for v in views], visited
+
+    @case("operations for tests")
+    def _():
+        seen = []
+        for f in (
+            torch._test_autograd_multiple_dispatch,
+            lambda x: torch._test_autograd_multiple_dispatch(x, True),
+            torch._test_autograd_multiple_dispatch_view,
+            torch._test_autograd_multiple_dispatch_view_copy,
+        ):
+            x = torch.ones(2, 2, requires_grad=True)
+            y = f(x)
+            y.backward(torch.full_like(y, 3))
+            seen.append((y.detach(), y._is_view(), x.grad))
+        return seen
+
+    return found
+
+
+THEIRS, OURS = cases(torch_itself), cases(rushlight)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_same(name):
+    assert outcome(OURS[name]) == outcome(THEIRS[name])
