@@ -178,3 +178,17 @@ def test_a_number_of_what_is_written_overlaps_it(write):
     with pytest.raises(RuntimeError, match=OVERLAP):
         write(x)
     assert x.tolist() == [0, 1, 2, 3] and x._version == 0
+
+
+@pytest.mark.parametrize("shapes", [((), (1,)), ((1,), ())])
+def test_a_source_has_the_dimensions_of_what_it_is_added_to(shapes):
+    x, source = torch.ones(shapes[0]), torch.ones(shapes[1])
+    for add in (lambda i: x.index_add_(0, i, source), lambda i: x.index_reduce_(0, i, source, "prod")):
+        with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
+            add(torch.tensor([0]))
+
+
+def test_a_leaf_is_refused_before_its_memory_is_looked_at():
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.index_add_(0, torch.tensor([0]), x[:1])

@@ -301,10 +301,8 @@ TensorRef check_index_add(const char* name, Tensor* x, int dim, Tensor* given, T
           "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %d", name,
           (long long)index->numel, (long long)(source->ndim ? source->size(dim) : 1), dim);
   }
-  bool fits =
-      x->ndim == source->ndim || (x->numel == 1 && source->numel == 1 && x->ndim <= 1 && source->ndim <= 1);
-  for (int d = 0; fits && d < x->ndim && d < source->ndim; d++)
-    fits = d == dim || x->size(d) == source->size(d);
+  bool fits = x->ndim == source->ndim;
+  for (int d = 0; fits && d < x->ndim; d++) fits = d == dim || x->size(d) == source->size(d);
   if (!fits) {
     fail(PyExc_RuntimeError,
          "source tensor shape must match self tensor shape, excluding the specified dimension. Got "

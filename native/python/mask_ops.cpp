@@ -133,7 +133,7 @@ PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor
   } else {
     store_checked(scalar_argument(args[2], "masked_fill", "value"), x->dtype, value);
   }
-  Shape shape = broadcast_shape(mask, x);
+  Shape shape = out ? broadcast_shape(x, mask) : broadcast_shape(mask, x);  // named in torch's order
   TensorRef chosen = apart_from(mask, out), result = broadcast_copy(x, shape, out);
   if (result->is_meta()) return result.release_object();
   Broadcast where(chosen.get(), shape);

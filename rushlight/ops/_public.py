@@ -173,6 +173,8 @@ _APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm", "addmv", "addb
 
 def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     """The in-place form of what reads here and writes there: the tensors must not share memory."""
+    if isinstance(self, Tensor):
+        _C.check_inplace(self)
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
