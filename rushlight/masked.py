@@ -351,7 +351,9 @@ def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, i
 
 def _first(dim: Any, input: Tensor) -> Any:
     """The one dimension of a function that takes one: of several the first counts, as in torch."""
-    return _dims(dim, input.dim())[0] if isinstance(dim, (tuple, list)) and input.dim() else dim
+    several = isinstance(dim, (tuple, list)) and input.dim()
+    counted = isinstance(dim, int) and -input.dim() <= dim < input.dim()
+    return _dims(dim, input.dim())[0] if several or counted else dim
 
 
 def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:

@@ -226,7 +226,8 @@ PyObject* node_get_name(PyObject* self, PyObject*) {
   return PyUnicode_FromString(node_name(self_node(self)).c_str());
 }
 
-PyObject* node_next_functions(PyObject* self, void*) {
+// The edges that are shown, without facades.
+PyObject* node_edges(PyObject* self, PyObject*) {
   Node* node = self_node(self);
   PyObject* result = PyList_New(0);
   std::vector<Edge> edges;
@@ -248,6 +249,14 @@ PyObject* node_next_functions(PyObject* self, void*) {
   return tuple;
 }
 
+PyObject* node_next_functions(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> facades = facades_behind(self_node(self));
+    return facades ? facades.release() : node_edges(self, nullptr);
+  });
+}
+
+PyObject* node_facade(PyObject* self, void*) { return PyBool_FromLong(is_facade(self_node(self))); }
 PyObject* node_get_source(PyObject* self, void*) { return source_as_tuple(self_node(self)->source); }
 // An accumulator runs as soon as it can: its number is the highest there is.
 PyObject* node_sequence(PyObject* self, PyObject*) {
@@ -263,7 +272,8 @@ PyObject* node_set_sequence(PyObject* self, PyObject* number) {
 // What a composed operation was called with and torch would save, or None.
 PyObject* node_kept(PyObject* self, void*) {
   NodeExtra* extra = self_node(self)->extra;
-  return Py_NewRef(extra && extra->trace ? extra->trace : Py_None);
+  if (!extra || !extra->trace) Py_RETURN_NONE;
+  return PyDictProxy_New(extra->trace);  // not to be changed
 }
 PyObject* node_released(PyObject* self, void*) { return PyBool_FromLong(self_node(self)->released); }
 PyObject* node_refuse(PyObject* self, PyObject*) {
@@ -289,6 +299,7 @@ PyObject* node_hooks(PyObject* self, PyObject* which) {
   return guarded([&]() -> PyObject* {
     // The dict (or list) that holds one kind of hooks, made at first use; rushlight/autograd/graph.py fills
     // it.
+    refuse_facade(self_node(self), "hooks of this kind");
     const char* name = PyUnicode_AsUTF8(which);
     if (!name) return nullptr;
     NodeExtra* extra = extra_of(self_node(self));
@@ -423,6 +434,7 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
       failf(PyExc_TypeError, "'%s' object is not callable", Py_TYPE(self)->tp_name);
     }
     if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "keyword arguments are not supported");
+    refuse_facade(node, "a call");
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     std::vector<uint32_t> outputs = shown_outputs(node);
     if (n != Py_ssize_t(outputs.size())) {
@@ -470,6 +482,7 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
 
 PyMethodDef node_methods[] = {
     {"_outputs", node_outputs, METH_NOARGS, nullptr},
+    {"_edges", node_edges, METH_NOARGS, nullptr},
     {"_names_saved", node_saved_names, METH_NOARGS, nullptr},
     {"_unpack", node_unpack, METH_VARARGS, nullptr},
     {"_output", node_output, METH_O, nullptr},
@@ -486,6 +499,7 @@ PyGetSetDef node_getset[] = {
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"variable", node_variable, nullptr, nullptr, nullptr},
     {"_kept", node_kept, nullptr, nullptr, nullptr},
+    {"_facade", node_facade, nullptr, nullptr, nullptr},
     {"_released", node_released, nullptr, nullptr, nullptr},
     {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},
     {"_source", node_get_source, nullptr, "(file, line, function) of the user's line", nullptr},

@@ -175,7 +175,8 @@ PyGetSetDef saved_tensor_getset[] = {
     {"unpack_hook", saved_tensor_unpack_hook, nullptr, "The hook that unpacks it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// raw_saved(node, slot, output number or -1), or (node, value) of a value that the node has not saved
+// raw_saved(node, slot, output number or -1), or (node, value) of a value that the node has not saved. None
+// for a number that the node has in the place of a tensor.
 PyObject* py_raw_saved(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *o, *unsaved = nullptr;
@@ -199,6 +200,7 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
     };
     if (!saved) return handle(-1);
     PyObject* value = node->saved[at].object;
+    if (value && (PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value))) Py_RETURN_NONE;
     if (!value || !PyTuple_CheckExact(value)) return handle(-1);
     Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(value)));
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) PyTuple_SET_ITEM(list.get(), k, handle(int(k)));

@@ -12,4 +12,10 @@ bool shows_edge(const Node* node, uint32_t edge);
 // The numbers of the outputs that are shown, in order.
 std::vector<uint32_t> shown_outputs(const Node* node);
 
+// Note [facades], python/graph_inspect.cpp. What next_functions shows instead of the node's own edges; empty
+// if it does not.
+Ref<PyObject> facades_behind(Node* node);
+bool is_facade(const Node* node);
+void refuse_facade(const Node* node, const char* what);
+
 }  // namespace rl

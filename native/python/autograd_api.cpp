@@ -6,6 +6,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../graph/shown.h"
 #include "forward_mode.h"
 #include "functions.h"
 #include "graph_log.h"
@@ -27,6 +28,7 @@ Edge edge_of(PyObject* o, const char* function) {
     failf(PyExc_TypeError, "%s(): expected a Tensor or a GradientEdge", function);
   }
   auto* node = reinterpret_cast<Node*>(PyTuple_GET_ITEM(o, 0));
+  refuse_facade(node, "a gradient edge");
   int64_t nr = read_int(PyTuple_GET_ITEM(o, 1));
   if (nr < 0 || nr >= int64_t(node->output_count)) {
     failf(PyExc_RuntimeError, "%s(): %s has no output %lld", function, node_name(node).c_str(),
@@ -436,6 +438,7 @@ PyObject* py_will_run(PyObject*, PyObject* args) {
     PyObject* node;
     int nr;
     if (!PyArg_ParseTuple(args, "O!i", NodeType, &node, &nr)) return nullptr;
+    refuse_facade(reinterpret_cast<Node*>(node), "whether it runs");
     return PyBool_FromLong(will_run(reinterpret_cast<Node*>(node)));
   });
 }

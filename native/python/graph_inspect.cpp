@@ -15,6 +15,14 @@
 // dict (NodeExtra::trace): numbers as they are, tensors as what nodes save, an alias and its version
 // (`keep`), never the user's object, which might come to depend on the node. A backward that frees the graph
 // lets them go.
+//
+// Note [facades]
+// `linear` is one node; torch records a transposition of the weight, a product, and around them views of
+// input and result. A program that walks the graph sees them: next_functions of such a node asks
+// rushlight/autograd/_facades.py, which makes nodes that stand for the steps within (`facade`), each with
+// edges to the next and at the end to the real ones. They are made once per node and kept with it; no
+// gradient runs through them. Hooks on one are put on the node it belongs to; whatever else would need a
+// gradient there is refused.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -23,6 +31,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/rules.h"
+#include "../graph/shown.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
@@ -175,6 +184,62 @@ PyObject* py_kept(PyObject*, PyObject* args) {
   });
 }
 
+std::unordered_set<uint32_t> with_facades;  // Primitive::number
+PyObject* facade_maker = nullptr;
+
+// show_facades(maker, primitives): maker(node) gives the tuple that next_functions shows, or None.
+PyObject* py_show_facades(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *maker, *names;
+    if (!PyArg_ParseTuple(args, "OO!", &maker, &PyTuple_Type, &names)) return nullptr;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+      if (!name) return nullptr;
+      with_facades.insert(primitive(name).number);
+    }
+    Py_XSETREF(facade_maker, Py_NewRef(maker));
+    Py_RETURN_NONE;
+  });
+}
+
+// facade(node it belongs to, name, primitive, edges, sizes, dict of what it shows)
+PyObject* py_facade(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *of, *edges, *sizes, *about;
+    const char *name, *op;
+    if (!PyArg_ParseTuple(args, "O!ssO!O!O!", NodeType, &of, &name, &op, &PyTuple_Type, &edges, &PyTuple_Type,
+                          &sizes, &PyDict_Type, &about))
+      return nullptr;
+    auto* owner = reinterpret_cast<Node*>(of);
+    Py_ssize_t count = PyTuple_GET_SIZE(edges);
+    std::vector<int64_t> shape;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); i++)
+      shape.push_back(read_int(PyTuple_GET_ITEM(sizes, i)));
+    if (owner->kind != Node::operation || !owner->output_count || shape.size() > 64)
+      fail(PyExc_ValueError, "no facade can stand here");
+    Ref<Node> node = new_node(Node::operation, renamed(&primitive(op), name), uint32_t(count), 0);
+    for (Py_ssize_t i = 0; i < count; i++) {
+      PyObject* next;
+      unsigned nr;
+      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(edges, i), "OI", &next, &nr)) return nullptr;
+      if (!PyObject_TypeCheck(next, NodeType)) continue;
+      Py_INCREF(next);
+      node->edges[i] = {reinterpret_cast<Node*>(next), nr};
+    }
+    node->sequence = owner->sequence;
+    set_outputs(node.get(), 1);
+    OutputInfo& info = node->outputs[0];
+    info.ndim = uint8_t(shape.size());
+    info.dtype = owner->outputs[0].dtype;
+    info.device = owner->outputs[0].device;
+    info.sizes = info.ndim > 4 ? new int64_t[info.ndim] : nullptr;
+    std::ranges::copy(shape, info.ndim > 4 ? info.sizes : info.room);
+    extra_of(node.get())->trace = Py_NewRef(about);
+    expose(node.get());
+    return Py_NewRef(node->object());
+  });
+}
+
 PyObject* py_enforces_layout(PyObject*, PyObject*) { return PyBool_FromLong(enforces_layout); }
 PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
   int truth = PyObject_IsTrue(on);
@@ -185,6 +250,8 @@ PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
 
 PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_layout, METH_NOARGS, nullptr},
                            {"_set_grad_layout_enforcement_enabled", py_set_enforces_layout, METH_O, nullptr},
+                           {"show_facades", py_show_facades, METH_VARARGS, nullptr},
+                           {"facade", py_facade, METH_VARARGS, nullptr},
                            {"keep", py_keep, METH_O, nullptr},
                            {"kept", py_kept, METH_VARARGS, nullptr},
                            {"name_node", py_name_node, METH_VARARGS, nullptr},
@@ -202,6 +269,33 @@ PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_l
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 
 }  // namespace
+
+// A facade knows whose it is.
+bool is_facade(const Node* node) {
+  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->trace : nullptr;
+  return kept && PyDict_Check(kept) && PyDict_GetItemString(kept, "owner");
+}
+
+void refuse_facade(const Node* node, const char* what) {
+  if (!is_facade(node)) return;
+  failf(PyExc_NotImplementedError,
+        "%s stands for a step within an operation that Rushlight computes as one: %s is not supported on it",
+        node_name(node).c_str(), what);
+}
+
+Ref<PyObject> facades_behind(Node* node) {
+  if (node->kind != Node::operation || !with_facades.contains(node->op->number) || is_facade(node)) return {};
+  PyObject* kept = node->extra ? node->extra->trace : nullptr;
+  PyObject* known = kept && PyDict_Check(kept) ? PyDict_GetItemString(kept, "next") : nullptr;
+  if (known && PyTuple_CheckExact(known)) return share(known);
+  expose(node);
+  Ref<PyObject> next = checked(PyObject_CallOneArg(facade_maker, node->object()));
+  if (!PyTuple_CheckExact(next.get())) return {};
+  PyObject*& place = extra_of(node)->trace;
+  if (!place || !PyDict_Check(place)) Py_XSETREF(place, checked(PyDict_New()).release());
+  if (PyDict_SetItemString(place, "next", next.get()) < 0) throw PythonError{};
+  return next;
+}
 
 Primitive* renamed(Primitive* op, const std::string& name) {
   static std::map<std::pair<Primitive*, std::string>, Primitive*> known;

@@ -28,6 +28,11 @@ class _Functions(ModuleType):
                 return found
         raise AttributeError(f"module 'torch._C._functions' has no attribute '{name}'")
 
+    def __dir__(self) -> list[str]:
+        from rushlight.autograd._saved_table import SHOWN
+
+        return [*super().__dir__(), *_COPIES, *SHOWN]
+
 
 class CreationMeta:
     """How a view came about; decides what writing into it in place means."""

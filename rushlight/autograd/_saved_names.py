@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight.autograd._facades import saved_value
 from rushlight.autograd._saved_table import SHOWN
 from rushlight.ops._rules import _ARG, _OUT, RULES
 
@@ -69,7 +70,7 @@ def _value(node: Node, name: str) -> Any:
 
 
 def _input_shape(node: Node, at: int) -> tuple:
-    source, number = node.next_functions[at]
+    source, number = node._edges()[at]
     if source is None:
         raise LookupError(at)
     return tuple(source._outputs()[number][0])
@@ -89,6 +90,8 @@ def _sizes(name: str, at: int) -> Callable:
 
 def _strides(name: str, at: int) -> Callable:
     def strides(node: Node) -> tuple:
+        if node._edges()[at][0] is None:
+            return ()  # for no gradient of it is laid out
         try:
             return tuple(_value(node, name).stride())
         except LookupError:
@@ -174,7 +177,7 @@ def _total_weight(node: Node) -> Any:
 
     target, weight = _value(node, "target"), _value(node, "weight")
     dtype = node._outputs()[0][1]
-    if _value(node, "reduction") in ("none", 0):
+    if _value(node, "reduction") in ("none", 0) and target.dim():
         return zeros((), dtype=dtype)
     counted = target[target != _value(node, "ignore_index")]
     return counted.new_tensor(counted.numel(), dtype=dtype) if weight is None else weight[counted].sum()
@@ -305,6 +308,7 @@ NAMES: dict[str, dict[str, Any]] = {
         "query": "q", "key": "k", "value": "v", "attn_mask": "mask", "is_causal": "causal",
         "dropout_p": lambda node: 0.0,
     },
+    "SqueezeBackward4": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else 0},
     "SoftplusBackward0": {"beta": "s", "threshold": "t"},
     "SplitBackward0": {"split_size": lambda node: _output_size(node, 0, _value(node, "dim"))},
     "SplitWithSizesBackward0": {
@@ -410,11 +414,16 @@ def saved_attribute(node: Node, attribute: str) -> Any:
     shown = SHOWN.get(node.name(), {})
     if name not in shown or (raw and not shown[name]):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    if node._facade:
+        value = saved_value(node, name)
+        return _C.raw_saved(node, value) if raw else _shown(node, name, value, shown[name])
     slot = _found(node, name)
     if raw and slot is not None:
         if name == "indices":
             node._unpack(*slot)  # raises if it has been freed
-        return _C.raw_saved(node, *slot)
+        handle = _C.raw_saved(node, *slot)
+        if handle is not None:
+            return handle
     try:
         value = _get(node, name, slot, shown[name])
     except LookupError:
@@ -428,6 +437,12 @@ def _get(node: Node, name: str, slot: tuple[int, int] | None, tensor: bool) -> A
         if not tensor or kept[name] is None:
             return node._refuse() if tensor and node._released else _shown(node, name, kept[name], tensor)
         return _C.kept(node, kept[name])
+    if (
+        name == "self_sym_sizes"
+        and (before := node.next_functions[:1])
+        and getattr(before[0][0], "_facade", 0)
+    ):
+        return tuple(before[0][0]._outputs()[0][0])  # the product that is viewed
     special = NAMES.get(node.name(), {}).get(name)
     if callable(special):
         return _shown(node, name, special(node), tensor)

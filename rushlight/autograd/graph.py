@@ -201,7 +201,12 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
 
 def _register(kind: str) -> Callable:
     def register(self, fn):
-        hooks = self._hooks(kind)
+        node, where = self, kind
+        if kind == "post" or self._facade:
+            from rushlight.autograd import _facades
+
+            node, where, fn = _facades.placed(self, kind, fn)
+        hooks = OrderedDict() if node is None else node._hooks(where)
         handle = RemovableHandle(hooks)
         hooks[handle.id] = fn
         return handle
@@ -239,7 +244,11 @@ class _InputMetadata(NamedTuple):
 
 
 _C.Node._input_metadata = property(
-    lambda self: tuple(_InputMetadata(list(shape), *rest) for shape, *rest in self._outputs()),
+    lambda self: tuple(
+        _InputMetadata(list(shape), dtype, device)
+        for shape, dtype, device in self._outputs()
+        if dtype.is_floating_point or dtype.is_complex
+    ),
     doc="Shape, dtype and device of the gradients this node takes.",
 )
 
@@ -368,6 +377,18 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         yield
     finally:
         _C.disable_saved_hooks(before)
+
+
+def _show_facades(node: Any) -> tuple | None:
+    from rushlight.autograd import _facades
+
+    return _facades.show(node)
+
+
+_C.show_facades(
+    _show_facades,
+    ("linear", "linear_nd", "linear_unbiased", "linear_nd_unbiased", "matmul_nd", "matmul_nd_t", "vecmat"),
+)
 
 
 def _node_dir(self) -> list[str]:

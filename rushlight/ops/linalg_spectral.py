@@ -140,7 +140,7 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     if isinstance(ord, str) or (ord is not None and (len(dim) == 2 if dim is not None else input.ndim == 2)):
         result = matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     else:
-        result = vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+        result = vector_norm(input, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
     return finish(result, out)
 
 

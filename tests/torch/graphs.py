@@ -9,6 +9,9 @@ from opdb import array_of, numpy_of, value_differences
 
 import rushlight
 
+# Vectors that are determined up to a factor of modulus one.
+UP_TO_A_FACTOR = ("_saved_eigenvectors", "_saved_U", "_saved_Vh")
+
 
 def saved(node: Any) -> dict[str, Any]:
     """What a node shows of what it saved, by the names that dir() tells."""
@@ -79,6 +82,8 @@ def differences(mine: Drawing, theirs: Drawing) -> Iterator[tuple[str, str]]:
             return
         missing, more = sorted(there[1].keys() - ours[1].keys()), sorted(ours[1].keys() - there[1].keys())
         for name in there[1]:
+            if name.endswith(UP_TO_A_FACTOR):
+                continue
             if name in ours[1] and (found := value_difference(ours[1][name], there[1][name])):
                 yield f"{at} saved", f"{place}.{name}: {found}"
         if missing or more:

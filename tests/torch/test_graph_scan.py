@@ -31,28 +31,25 @@ DIFFER = {
         nn.functional.scaled_dot_product_attention slice
     """,
     "saved": """
-        __rmatmul__ __rmul__ _native_batch_norm_legit _softmax_backward_data _unsafe_masked_index
+        __rmul__ _native_batch_norm_legit _softmax_backward_data _unsafe_masked_index
         _unsafe_masked_index_put_accumulate cumulative_trapezoid einsum fft.hfft2 fft.hfftn fft.ifft
-        fft.ifft2 fft.ihfft2 fft.ihfftn inner istft linalg.det linalg.eig linalg.eigh linalg.eigvals
-        linalg.eigvalsh linalg.lu linalg.matrix_norm linalg.norm linalg.norm.subgradients_at_zero
-        linalg.slogdet linalg.svdvals masked.cumprod masked.cumsum masked.log_softmax masked.median
-        masked.softmax masked.softmin masked.var matmul max_pool2d_with_indices_backward native_batch_norm
+        fft.ifft2 fft.ihfft2 fft.ihfftn inner istft linalg.det linalg.lu linalg.matrix_norm linalg.slogdet
+        masked.median masked.var max_pool2d_with_indices_backward native_batch_norm
         nn.functional.adaptive_max_pool1d nn.functional.avg_pool1d nn.functional.avg_pool2d
         nn.functional.cross_entropy nn.functional.embedding_bag nn.functional.interpolate.area
-        nn.functional.linear nn.functional.linear_cross_entropy nn.functional.max_pool1d
-        nn.functional.multilabel_margin_loss nn.functional.nll_loss nn.functional.prelu
-        nn.functional.rms_norm nn.functional.rrelu normal pca_lowrank special.ndtr
+        nn.functional.linear_cross_entropy nn.functional.max_pool1d nn.functional.multilabel_margin_loss
+        nn.functional.prelu nn.functional.rms_norm nn.functional.rrelu normal pca_lowrank special.ndtr
         stft svd_lowrank take_along_dim tensordot torch.ops.aten._safe_softmax.default
     """,
     "steps": """
         __radd__ cartesian_prod combinations corrcoef cov fft.fft2 fft.fftn fft.hfft fft.ifftn fft.ihfft
-        gradient kron linalg.lstsq linalg.lstsq.grad_oriented linalg.matrix_power linalg.multi_dot
-        linalg.tensorsolve logdet lu_unpack masked.std nanquantile nn.functional.bilinear
-        nn.functional.cosine_embedding_loss nn.functional.cosine_similarity
-        nn.functional.gaussian_nll_loss nn.functional.hinge_embedding_loss nn.functional.instance_norm
-        nn.functional.local_response_norm nn.functional.multi_head_attention_forward
-        nn.functional.pad.circular nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss
-        quantile split_with_sizes_copy trapezoid trapz triangular_solve unbind_copy
+        gradient kron linalg.lstsq linalg.lstsq.grad_oriented linalg.multi_dot linalg.tensorsolve logdet
+        lu_unpack masked.std nanquantile nn.functional.bilinear nn.functional.cosine_embedding_loss
+        nn.functional.cosine_similarity nn.functional.gaussian_nll_loss nn.functional.hinge_embedding_loss
+        nn.functional.instance_norm nn.functional.local_response_norm
+        nn.functional.multi_head_attention_forward nn.functional.pad.circular
+        nn.functional.poisson_nll_loss nn.functional.triplet_margin_loss quantile split_with_sizes_copy
+        trapezoid trapz triangular_solve unbind_copy
     """,
 }
 

@@ -168,7 +168,7 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
         loss = loss * _along(weight, dim, input.dim())
     loss = -(loss.sum(dim) if reduction == "none" else loss.sum())
     if reduction == "mean":
-        count = input.numel() / classes if input.numel() else 0.0
+        count = input.numel() // classes if input.numel() else 0
         return _C.name_node(loss / count, "DivBackward1")
     return loss
 
