@@ -100,8 +100,8 @@ def cholesky(input, upper=False, *, out=None):
         "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
         "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
     )
-    if not input.numel():
-        return finish(input.new_empty(input.shape), out)
+    if not input.numel() and (input.ndim < 2 or input.size(-1) != input.size(-2)):
+        return finish(ops.clone(input), out)  # no matrix, and none asked for
     check_square("cholesky", input)
     _check_kernel("cholesky_cpu", input)
     return finish(ops.linalg_cholesky(input, upper, "cholesky", "cholesky")[0], out)
