@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._signatures import type_name
 
 _UNARY = [
     "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -35,7 +36,7 @@ def _lists(name: str, *lists: Any) -> None:
             )
         for at, element in enumerate(value):
             if not isinstance(element, Tensor):
-                kind = type(element).__name__
+                kind = type_name(element)
                 raise TypeError(f"expected Tensor as element {at} in argument {position}, but got {kind}")
     if not lists[0]:
         raise RuntimeError("Tensor list must have at least one tensor.")
@@ -47,8 +48,8 @@ def _lists(name: str, *lists: Any) -> None:
 
 
 def _invalid(name: str, args: tuple, kwargs: dict) -> NoReturn:
-    given = [type(value).__name__ for value in args]
-    given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
+    given = [type_name(value) for value in args]
+    given += [f"{key}={type_name(value)}" for key, value in kwargs.items()]
     raise TypeError(
         f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one "
         "of:\n * (tuple of Tensors, tuple of Tensors)\n * (tuple of Tensors, tuple of Numbers)\n"
@@ -63,6 +64,8 @@ def _per_tensor(name: str, tensors: Any, other: Any) -> list:
         return list(other)
     _lists(name, tensors)
     if isinstance(other, (list, tuple)):
+        if any(isinstance(value, Tensor) for value in other):
+            raise TypeError(f"expected Tensor as element 0 in argument 1, but got {type_name(other[0])}")
         if not all(isinstance(value, _NUMBER) for value in other):
             _invalid(name, (tensors, other), {})
         if len(other) != len(tensors):
@@ -83,10 +86,10 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
             _lists(name, other)
             return tuple(rushlight.pow(tensors, exponent) for exponent in other)
         if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
-            _invalid(name, args, kwargs)
+            _invalid(name, args, kwargs | extra)
         whole = isinstance(other, Tensor)
         if not whole and not isinstance(other, (list, tuple, *_NUMBER)):
-            _invalid(name, args, kwargs)
+            _invalid(name, args, kwargs | extra)
         if whole and other.dim() and operation in _WITH_TENSOR:
             raise RuntimeError(
                 f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and "
@@ -169,8 +172,13 @@ def _unary(name: str, operation: str, inplace: bool) -> Callable:
 def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
     method = operation + "_" * inplace
 
-    def function(self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, *, value: Any = 1) -> Any:
-        _lists(name, self, tensor1, tensor2)
+    def function(
+        self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, *, value: Any = 1, **more: Any
+    ) -> Any:
+        lists = (self, tensor1, tensor2)
+        if more or not all(isinstance(each, (list, tuple)) for each in lists):
+            _invalid(name, lists if scalars is None else (*lists, scalars), more)
+        _lists(name, *lists)
         if isinstance(scalars, Tensor):
             if scalars.dim() != 1:
                 text = f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."

@@ -74,20 +74,23 @@ _WITHOUT_DERIVATIVE = _names("""
     special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
     special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
 """)
-_entries: dict[Any, tuple[str, bool]] = {}
+# Written element by element, but read anywhere.
+_SCATTERED = _names("ger index_select masked_select scatter scatter_add scatter_reduce take")
+_entries: dict[Any, tuple[str, bool | None]] = {}
 
 
-def _entry(function: Any) -> tuple[str, bool]:
-    """Who complains of a gradient (nobody: "") and whether the function writes element by element."""
+def _entry(function: Any) -> tuple[str, bool | None]:
+    """Who complains of a gradient (nobody: ""), and whether the function reads as it writes, element by
+    element (None: it writes as a whole)."""
     key, name = _signatures._name_of(function)
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return "", False
+        return "", None
     apart = (
         key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith(("fft_", "linalg_"))
     )
     complains = "" if apart or not key or key.startswith("nn.") else _COMPLAINS.get(key, name)
-    return complains, key in _ITERATED
+    return complains, True if key in _ITERATED else False if key in _SCATTERED else None
 
 
 def check(function: Any, args: tuple, kwargs: dict) -> None:
@@ -97,7 +100,7 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     if entry is None:
         entry = _entries[function] = _entry(function)
     complains, iterated = entry
-    if out is None or not (complains or iterated):
+    if out is None or not (complains or iterated is not None):
         return
     inputs = [value for name, value in kwargs.items() if name != "out"]
     inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
@@ -107,7 +110,10 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
             f"{complains}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
-    if not iterated or not isinstance(out, _C.Tensor) or out.is_meta:
+    if iterated is None or not isinstance(out, _C.Tensor) or out.is_meta:
+        return
+    if not iterated:
+        check_apart_elements(out, ())
         return
     inputs = [t for t in inputs if not t.is_meta]
     check_apart_elements(out, inputs)

@@ -358,7 +358,7 @@ def forward(op, args, out):
     name = op.__name__
     wanted = args[op.args.index("dtype")] if "dtype" in op.args else None
     if wanted in _WIDE:
-        refuse(op, wanted, [_C.int64 if a is wanted and wanted in _UNSIGNED else a for a in args])
+        return refuse(op, wanted, [_C.int64 if a is wanted and wanted in _UNSIGNED else a for a in args])
     if wanted is not None:  # torch converts the elements first
         return _run(op, [_each(a, lambda t: _cast(t, wanted)) for a in args], out)
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):

@@ -32,7 +32,8 @@ _WORDS = {
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
                 }  # fmt: skip
 # The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
-_COUNTS = {"chunks", "num_classes", "steps"}
+_COUNTS = {"chunks", "num_classes", "steps", "source", "destination", "split_size",
+           "sections", "window_length", "diagonal"}  # fmt: skip
 _table: dict[str, str] = {}
 
 
@@ -293,6 +294,8 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         fine = False
     elif kind == "i":
         fine = _is_int(value) or (_is_value(value) and _is_whole(value) and value.dtype != _C.bool)
+        if tensor and not fine and p.name[:3] != "dim" and p.name not in _COUNTS:
+            fine = _is_whole(value) and value.dtype != _C.bool and not value.is_meta
     elif kind == "b":
         fine = isinstance(value, bool)
     elif kind == "s":

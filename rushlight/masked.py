@@ -106,7 +106,7 @@ def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
     for each in wanted:
         d = wrap_dim(each, ndim)
         if d in found:
-            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         found.append(d)
     return tuple(found)
 
@@ -360,7 +360,7 @@ def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | 
     input = _cast(input, dtype)
     if mask is not None:
         input = _filled(input, mask, _identity(extreme, input.dtype))
-    return function(input, _first(dim, input))
+    return function(input, 0 if dim is None else _first(dim, input))
 
 
 @_function

@@ -114,14 +114,23 @@ class Mutator:
         return rng.choice((self.argument(), rng.choice(NUMBERS), rng.choice((0, 1, 2, -1))))
 
     def mutate(self, args, kwargs):
-        """Changes one or two of the arguments, in place."""
+        """Changes one or two of the arguments, in place. How many mistakes that makes."""
+        mistakes = 0
         for _ in range(self.rng.choice((1, 1, 1, 2))):
             if args and (not kwargs or self.rng.random() < 0.75):
-                at = self.rng.randrange(len(args))
-                args[at] = self.replaced(args[at])
+                at, among = self.rng.randrange(len(args)), args
             elif kwargs:
-                name = self.rng.choice(list(kwargs))
-                kwargs[name] = self.replaced(kwargs[name])
+                at, among = self.rng.choice(list(kwargs)), kwargs
+            else:
+                continue
+            before, among[at] = among[at], self.replaced(among[at])
+            mistakes += 1 + self.is_unlike(before, among[at])
+        return mistakes
+
+    def is_unlike(self, a, b):
+        """Whether a tensor became one of another dtype and shape: that is two mistakes."""
+        tensors = isinstance(a, self.torch.Tensor) and isinstance(b, self.torch.Tensor)
+        return tensors and a.dtype != b.dtype and a.shape != b.shape
 
     def out(self, args):
         """Something to write to, for a function of these arguments."""
@@ -177,16 +186,18 @@ def mutated_calls(library, seed, count, families=None, start=0):
         args, kwargs = list(args), dict(kwargs)
         function, name = op.function(library), op.name
         form = rng.random()
-        if form < 0.7 or rng.random() < 0.5:
-            mutator.mutate(args, kwargs)
+        changes = mutator.mutate(args, kwargs) if form > 0.3 or rng.random() < 0.5 else 0
         if op.run is None and form < 0.15 and args and isinstance(args[0], library.Tensor):
             function, name = _in_place(name), name + "_"
+            changes += 1
         elif op.run is None and form < 0.3 and not name.startswith("Tensor."):
             kwargs["out"] = mutator.out(args)
+            changes += 1 + any(mutator.is_unlike(value, kwargs["out"]) for value in args)
         if rng.random() < 0.5:
             args = [_differentiable(library, value) for value in args]
+            changes += name.endswith("_") or "out" in kwargs  # neither is for what requires grad
         told = [*map(described, args), *(f"{name}={described(value)}" for name, value in kwargs.items())]
-        yield f"call {number}: {name}({', '.join(told)})", function, args, kwargs
+        yield f"call {number}, {changes} mistakes: {name}({', '.join(told)})", function, args, kwargs
 
 
 def _differentiable(library, value):

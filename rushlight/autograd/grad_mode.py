@@ -111,8 +111,10 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
+            from rushlight._signatures import type_name
+
             raise TypeError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}"
             )
         self.mode = mode
         self.prev = _C.set_grad_enabled(mode)

@@ -95,9 +95,10 @@ SAME_DTYPE = "Expected out tensor to have dtype {result_c}, but got {out_c} inst
 FOUND_DTYPE = "Found dtype {out} but expected {result}"
 
 
-def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
+def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "") -> Tensor:
     """The `out=` form of a function: puts `result` into `out`, resizing it as torch does. A result is cast
-    to the dtype of `out` unless `exact` gives the sentence that refuses."""
+    to the dtype of `out` unless `exact` gives the sentence that refuses; `unsafe` is that for a cast that
+    loses something."""
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     records = _C.is_grad_enabled() and (result.requires_grad or out.requires_grad)
@@ -121,8 +122,8 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "") -> Tensor:
             )
         )
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type "
-                           f"{type_name(out.dtype)}")  # fmt: skip
+        unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
+        raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
     if out.device != result.device:
         if exact is SAME_DTYPE:
             raise RuntimeError(
@@ -207,6 +208,8 @@ def write_beside(out: Tensor, result: Tensor, input: Tensor, *others: Any) -> Te
     if isinstance(out, Tensor) and out.shape == result.shape:
         check_apart(out, *(t for t in others if isinstance(t, Tensor)))
         check_apart_elements(out, [input])
+    elif isinstance(out, Tensor) and not out.requires_grad and out.dtype == result.dtype:
+        _check_resized(out, result, [t for t in (input, *others) if isinstance(t, Tensor)])
     return write_out(out, result, exact=SAME_DTYPE)
 
 

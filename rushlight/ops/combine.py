@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from rushlight import _C
+from rushlight._signatures import type_name as kind_of
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     SAME_DTYPE,
@@ -140,8 +141,7 @@ def _each(name, function_, tensors):
         )
     for i, one in enumerate(tensors):
         if not isinstance(one, Tensor):
-            kind = type(one).__name__
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {kind}")
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {kind_of(one)}")
     return tuple(function_(t) for t in tensors)
 
 
@@ -262,9 +262,7 @@ def _check_tensors(tensors):
     """Refuses what is no tensor among several, as torch does where it takes a list of them."""
     for i, t in enumerate(tensors):
         if not isinstance(t, _C.Tensor):
-            error: Any = TypeError(
-                f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}"
-            )
+            error: Any = TypeError(f"expected Tensor as element {i} in argument 0, but got {kind_of(t)}")
             error.worded = True
             raise error
 

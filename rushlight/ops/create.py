@@ -209,6 +209,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in _OF_PYTHON:
         raise TypeError(f"asarray(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"asarray(): argument 'copy' must be bool, not {type(copy).__name__}")
     if requires_grad is None:
         requires_grad = isinstance(obj, Tensor) and obj.requires_grad
         if requires_grad:
@@ -486,6 +488,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
         # The exponents run between whole numbers, as torch has it.
         wide, start, end = _C.float64, int(start), int(end)
     if steps == 1:
+        if dtype.is_floating_point and isinstance(start, (int, float)) and dtype in (_C.float32, _C.float16):
+            largest = 65504.0 if dtype == _C.float16 else 3.4028234663852886e38
+            if base > 0 and start * math.log(base) > math.log(largest):
+                raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype]} without overflow")
         exponents = _C.full((1,), start, wide, _device(device))
     else:
         exponents = _C.linspace(start, end, steps, wide, _device(device))

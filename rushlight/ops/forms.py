@@ -15,6 +15,7 @@ from rushlight.ops._public import (
     method,
     named,
     public,
+    type_name,
     wrap_dim,
     write_out,
 )
@@ -267,6 +268,11 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     """
     from rushlight.ops.reduce import vector_norm
 
+    if not (input.is_floating_point() or input.is_complex()):
+        kind = type_name(input.dtype)
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {kind} instead."
+        )
     result = vector_norm(input, 2, dim, keepdim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 

@@ -36,6 +36,12 @@ def _counted(place, inside, bins, weight, dtype, device):
     return counts.scatter_add_(0, place, weight).to(dtype)
 
 
+_SAME = (
+    "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {result_c} and "
+    "hist {out_c}"
+)
+
+
 @public
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall into each of `bins` equal parts of [min, max] (of the elements' own range if
@@ -69,7 +75,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     inside = ops.logical_and(ops.ge(wide, low), ops.le(wide, high))
     place = FUNCTIONS["clamp"]((wide - low) * bins / (high - low), max=bins - 1)
     result = _counted(place, inside, bins, None, x.dtype, x.device)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=_SAME)
 
 
 def _edges(x, count, limits, dim):
@@ -189,7 +195,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
         bins = bins.clone().contiguous()
     hist, edges = _histogram(column, [bins], range, flat, density)
     if out is not None:
-        pair = write_out(out[0], hist), write_out(out[1], edges[0])
+        pair = write_out(out[0], hist, exact=_SAME), write_out(out[1], edges[0])
         return return_types.histogram_out(pair)
     return return_types.histogram(
         _undifferentiable(("histogram", "histogram"), (hist, edges[0]), input, weight)

@@ -244,6 +244,8 @@ def randint_like(input, *args, generator=None, dtype=None, layout=None, device=N
     >>> rushlight.randint_like(rushlight.ones(2), 10).shape
     torch.Size([2])
     """
+    if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dim():
+        raise RuntimeError("high must be a scalar tensor and on CPU")
     low, high = _bounds("randint_like", args, named, ())
     return _drawn_like(ops.random, (low, high, generator), input, "randint_like", dtype, layout, device,
                        requires_grad, pin_memory, memory_format)  # fmt: skip

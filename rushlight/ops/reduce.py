@@ -643,6 +643,10 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     >>> rushlight.tensor([1000., 1000.]).logsumexp(0)
     tensor(1000.6932)
     """
+    if isinstance(out, Tensor) and not (out.is_floating_point() or out.is_complex()):
+        raise RuntimeError(
+            f"logsumexp(): Expected floating point type for result tensor, but got: {type_name(out.dtype)}"
+        )
     if input.is_complex():
         shift = ops.amax(input.real.detach(), dim, True)
         shift = ops.where(ops.eq(ops.abs(shift), math.inf), 0, shift)

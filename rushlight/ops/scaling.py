@@ -63,6 +63,8 @@ def _ldexp(input, other):
     dtype = _C.result_type(input, other)
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = _C.get_default_dtype()
+    if other.dtype == _C.bool and input.dtype.is_floating_point:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     if other.is_complex():
         return input.to(dtype) * 2 ** other.to(dtype)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
@@ -79,8 +81,9 @@ def ldexp(input, other, *, out=None):
     >>> rushlight.ldexp(rushlight.tensor([1., 1.]), rushlight.tensor([3, -1]))
     tensor([8.0000, 0.5000])
     """
-    result = _ldexp(input, other)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return _ldexp(input, other)
+    return write_out(out, _ldexp(input, other), unsafe="ldexp can't be cast to the desired output type {out}")
 
 
 in_place_of(_ldexp, "ldexp")
@@ -95,6 +98,8 @@ def unravel_index(indices, shape):
     """
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int):

@@ -75,6 +75,11 @@ def embedding_bag(
         bags = input.size(0) if offsets is None else offsets.size(0) - bool(include_last_offset)
         return weight.new_empty((bags, weight.size(1)))
     flat = input.reshape(-1).long()
+    if not isinstance(include_last_offset, bool):
+        kind = type(include_last_offset).__name__
+        raise TypeError(
+            f"embedding_bag(): argument 'include_last_offset' (position 8) must be bool, not {kind}"
+        )
     starts = _starts(input, offsets, include_last_offset)
     plain = padding_idx is None and per_sample_weights is None and max_norm is None and not sparse
     if plain and mode != "max":
@@ -177,6 +182,11 @@ def _starts(input, offsets, include_last_offset):
     if input.dim() == 2:
         count, length = input.shape
         return rushlight.arange(count + 1, device="cpu") * length
+    if offsets.dtype not in (rushlight.int64, rushlight.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {offsets.type()} instead (while checking arguments for embedding_bag)"
+        )
     starts = offsets.long()
     if starts.numel() and int(starts[0]) != 0:
         raise RuntimeError(

@@ -1,0 +1,187 @@
+"""Where a mutated call may end otherwise than in torch: a list of rules.
+
+docs/design/differences.md gives the reason of each; test_mutations.py asserts that every difference it finds
+falls under one of them, and that the document knows them all.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a call: "taken" with the result, or the type of the exception with its first line.
+    `changed` says of every tensor given what it is now, or 0 if it is as it was."""
+
+    kind: str
+    text: Any
+    changed: tuple = ()
+
+    @property
+    def taken(self):
+        return self.kind == "taken"
+
+    def says(self, *words):
+        return not self.taken and any(word in self.text for word in words)
+
+
+RULES = {}
+RARE = re.compile(r"\b(uint16|uint32|uint64|complex32|float8_\w+)\(")
+HUGE = re.compile(r"(?<![\w.])-?\d{9,}\b(?!\.)|[\d.]e\+\d\d")
+EMPTY = re.compile(r"[a-z0-9]\((0|[^()]*, 0)\b")
+
+
+def rule(name):
+    def add(predicate):
+        RULES[name] = predicate
+        return predicate
+
+    return add
+
+
+def name_of(call):
+    return call.partition("mistakes: ")[2].partition("(")[0]
+
+
+def both_refuse(theirs, ours):
+    return not theirs.taken and not ours.taken
+
+
+@rule("a failure inside torch")
+def _(call, theirs, ours):
+    return theirs.says(
+        "INTERNAL ASSERT", "Could this error message be improved", "integer multiplication overflow",
+        "aten::", "The register_meta function", "isIntegral", "out tensor with dtype torch.", "vector::",
+        "bad_alloc",
+        "_consecutive_return_output", "object has no attribute", "The truth value of an empty array",
+        "setStorage: sizes", "Storage size calculation overflowed with sizes=[-", "step must be nonzero",
+        "Expected bool, got", "start out of range", "Autograd not support dtype", "mvlgamma: result type",
+        "min(): Expected reduction dim to be specified", "in the tensor list but got:",
+    )  # fmt: skip
+
+
+@rule("an operand without data")
+def _(call, theirs, ours):
+    return " meta" in call
+
+
+@rule("gradients of complex results")
+def _(call, theirs, ours):
+    return theirs.says("automatic differentiation for outputs with complex dtype")
+
+
+@rule("a copy where torch wants a view")
+def _(call, theirs, ours):
+    return theirs.says("view size is not compatible with input tensor's size and stride")
+
+
+@rule("dtypes without a kernel")
+def _(call, theirs, ours):
+    words = ("not implemented for", "Promotion for", "same dtype", "scalar type", "dtypes", "Unsupported")
+    return RARE.search(call) is not None and (theirs.says(*words) or ours.says(*words))
+
+
+@rule("two mistakes in one call")
+def _(call, theirs, ours):
+    return both_refuse(theirs, ours) and int(call.split()[2]) > 1
+
+
+@rule("a refused call that changed something in torch")
+def _(call, theirs, ours):
+    same = theirs.kind == ours.kind and theirs.text == ours.text
+    return same and not ours.taken and not any(ours.changed) and any(theirs.changed)
+
+
+@rule("an output that is read while it is written")
+def _(call, theirs, ours):
+    return (
+        "out=" in call and ours.taken and (theirs.taken or theirs.says("refer to a single memory location"))
+    )
+
+
+@rule("a leaf that an undifferentiable write replaces")
+def _(call, theirs, ours):
+    return ours.says("a leaf Variable that requires grad") and name_of(call).endswith("_")
+
+
+@rule("numbers beyond 32 bits")
+def _(call, theirs, ours):
+    return HUGE.search(call) is not None
+
+
+@rule("strides of results")
+def _(call, theirs, ours):
+    return theirs.taken and ours.taken and only_strides_differ(theirs.text, ours.text)
+
+
+def only_strides_differ(a, b):
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        if len(a) > 3 and isinstance(a[0], str) and isinstance(b[0], str):
+            return a[:3] == b[:3] and a[3] != b[3]
+        return any(only_strides_differ(x, y) for x, y in zip(a, b))
+    return False
+
+
+@rule("reflected operators called by name")
+def _(call, theirs, ours):
+    return both_refuse(theirs, ours) and re.match(r"Tensor\.__r\w+__$", name_of(call)) is not None
+
+
+@rule("arguments of masked operations")
+def _(call, theirs, ours):
+    return name_of(call).startswith("masked.")
+
+
+@rule("booleans of NumPy")
+def _(call, theirs, ours):
+    return "np.True_" in call
+
+
+@rule("places among equal elements")
+def _(call, theirs, ours):
+    return theirs.taken and ours.taken and name_of(call) in ("sort", "argsort", "topk", "kthvalue", "mode")
+
+
+@rule("statistics of infinities")
+def _(call, theirs, ours):
+    names = ("std", "var", "std_mean", "var_mean", "cov", "corrcoef")
+    return theirs.taken and ours.taken and name_of(call) in names and "nan" in str(theirs.text)
+
+
+@rule("nodes without a derivative")
+def _(call, theirs, ours):
+    names = ("detach_copy", "histogramdd", "Tensor.fill_", "nn.functional.embedding_bag")
+    return theirs.taken and ours.taken and name_of(call) in names
+
+
+@rule("words for lists and overloads")
+def _(call, theirs, ours):
+    if not both_refuse(theirs, ours) or not (theirs.kind == "TypeError" or theirs.kind == ours.kind):
+        return False
+    names = ("histogram", "histogramdd", "gradient", "tensor", "as_tensor", "asarray", "Tensor.size", "split")
+    return name_of(call) in names or name_of(call).startswith(("_foreach_", "special."))
+
+
+@rule("an index that names its dimension")
+def _(call, theirs, ours):
+    told = theirs.says("out of bounds for dimension", "Expected idx >= 0")
+    told |= ours.says("Index tensor must have the same number of dimensions")
+    return both_refuse(theirs, ours) and told
+
+
+@rule("memory read outside a tensor")
+def _(call, theirs, ours):
+    return theirs.taken and ours.says(
+        "out of bounds", "out of range", "should be a scalar", "sum to data.size"
+    )
+
+
+@rule("draws and writes of nothing")
+def _(call, theirs, ours):
+    return EMPTY.search(call) is not None and (theirs.taken or ours.taken)
+
+
+def explanation(call, theirs, ours):
+    """The name of the rule under which a difference falls, or None."""
+    return next((name for name, holds in RULES.items() if holds(call, theirs, ours)), None)
