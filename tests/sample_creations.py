@@ -43,8 +43,6 @@ creation("result_type", call(x(2), 1), call(x(), x(2)), call(1, 2.5))
 creation("is_tensor", call(x(2)))
 creation("numel", call(x(2, 2)))
 creation("device", call("cpu"), call("cpu", 0), call("cuda:1"))
-creation("manual_seed", call(1))
-creation("set_grad_enabled", call(True))
 for _name in ("rand", "randn"):
     creation(_name, call(2, 3), call((2, 0)), call(0, dtype=dtype("float64")))
 creation("randint", call(5, (2,)), call(-2, 3, (2, 2)), call(1, (0,), dtype=dtype("int8")))
