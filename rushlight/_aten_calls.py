@@ -89,7 +89,6 @@ threshold_backward threshold_backward.default a b s
 to_dtype _to_copy.default x * dtype=None
 to_device _to_copy.default x * dtype=None device=None
 topk topk.default x k dim=-1 largest=True
-transpose transpose.int x dim0 dim1
 tril tril.default x diagonal=0
 triu triu.default x diagonal=0
 unbind unbind.int x dim=0
@@ -295,13 +294,45 @@ def _spread(name: str) -> Callable:
 
 
 def _where(condition, a, b):
-    a, b = (x if isinstance(x, Tensor) else rushlight.scalar_tensor(x) for x in (a, b))
+    kind = rushlight.result_type(a, b)
+    a, b = (x if isinstance(x, Tensor) else rushlight.scalar_tensor(x, dtype=kind) for x in (a, b))
     return "where.self", (condition, a, b), {}
 
 
+# Numbers that a derivative's formula brings along are numbers in torch; those of a program become tensors.
+_OF_PROGRAMS = {None, "add", "sub", "mul", "div", "rsub_number", "add_alpha", "sub_alpha"}
+
+
+def _with_number(name: str) -> Callable:
+    def show(a, b):
+        number = _is_number(a) or _is_number(b)
+        kind = "Scalar" if number and _C.rule_of() not in _OF_PROGRAMS else "Tensor"
+        swapped = name in ("add", "mul") and _is_number(a)
+        return f"{name}.{kind}", (b, a) if swapped else (a, b), {}
+
+    return show
+
+
+_PRODUCTS = {"mm", "mm_t", "mm_nh", "mm_hn", "addmm", "linear", "linear_nd", "linear_unbiased"}
+
+
+def _transpose(x, dim0, dim1):
+    if x.dim() == 2 and _C.rule_of() in _PRODUCTS:
+        return "t.default", (x,), {}
+    return "transpose.int", (x, dim0, dim1), {}
+
+
+def named(overload: str, *args: Any) -> Any:
+    """Asks about an operation that is made of others here."""
+    from rushlight._dispatching import _C_no_grad, ask
+    from rushlight._ops import handle_named
+
+    with _C_no_grad():
+        return ask(handle_named(overload), args, {})
+
+
 SHOWN: dict[str, Callable] = {
-    "add": lambda a, b: ("add.Tensor", (b, a) if _is_number(a) else (a, b), {}),
-    "mul": lambda a, b: ("mul.Tensor", (b, a) if _is_number(a) else (a, b), {}),
+    **{name: _with_number(name) for name in ("add", "sub", "mul", "div")}, "transpose": _transpose,
     "rsub_number": lambda a, b: ("rsub.Scalar", (b, a), {}),
     "pow": lambda a, b: ("pow.Scalar" if _is_number(a) else "pow.Tensor_Tensor", (a, b), {}),
     "div_trunc": lambda a, b: ("div.Tensor_mode", (a, b), {"rounding_mode": "trunc"}),
@@ -365,12 +396,12 @@ def _matmul_nd(a, b):
         return ops.mm(a, b)
     if b.dim() == 2 and a.dim() > 2:
         product = ops.mm(a.reshape(-1, a.shape[-1]), b)
-        return product.view(*a.shape[:-1], b.shape[-1])
+        return named("_unsafe_view.default", product, [*a.shape[:-1], b.shape[-1]])
     batch = rushlight.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = math.prod(batch)
     left = a.expand(*batch, *a.shape[-2:]).reshape(count, *a.shape[-2:])
     right = b.expand(*batch, *b.shape[-2:]).reshape(count, *b.shape[-2:])
-    return ops.bmm(left, right).view(*batch, a.shape[-2], b.shape[-1])
+    return named("_unsafe_view.default", ops.bmm(left, right), [*batch, a.shape[-2], b.shape[-1]])
 
 
 def _sum_to(x, shape):
@@ -408,6 +439,7 @@ COMPOSED: dict[str, Callable] = {
     "linear_unbiased": _linear_unbiased,
     "linear_nd_unbiased": _linear_unbiased,
     "sum_to": _sum_to,
+    "index_backward": lambda g, indices, shape: ops.index_put(g.new_zeros(shape), indices, g, True),
     "restore": _restore,
     "sin_backward": lambda a, b: a * b.cos(),
     "cos_backward": lambda a, b: a * -b.sin(),

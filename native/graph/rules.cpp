@@ -314,13 +314,32 @@ struct Unpacked {
 };
 thread_local Unpacked* Unpacked::now __attribute__((tls_model("initial-exec"))) = nullptr;
 
+// rule_of(): the name of the primitive whose derivative is being computed, or None.
+PyObject* py_rule_of(PyObject*, PyObject*) {
+  Unpacked* now = Unpacked::now;
+  if (!now) Py_RETURN_NONE;
+  return PyUnicode_FromString(now->node->op->name.c_str());
+}
+PyMethodDef rule_of_function[] = {{"rule_of", py_rule_of, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+ModuleInit init_rule_of([](PyObject* module) { PyModule_AddFunctions(module, rule_of_function); });
+
 Ref<PyObject> unpack_once(Node* node, PyObject* packed, int out) {
   Unpacked* now = Unpacked::now;
   if (!now || now->node != node) return unpack_packed(node, packed, out);
   for (auto& [key, value] : now->values) {
     if (key == packed) return share(value.get());
   }
-  Ref<PyObject> value = unpack_packed(node, packed, out);
+  // What a hook computes (a checkpoint's function, say) is no part of this derivative.
+  struct Outside {
+    Unpacked* before = std::exchange(Unpacked::now, nullptr);
+    ~Outside() { Unpacked::now = before; }
+  };
+  Ref<PyObject> value;
+  {
+    Outside outside;
+    value = unpack_packed(node, packed, out);
+  }
   now->values.emplace_back(packed, share(value.get()));
   return value;
 }
@@ -451,7 +470,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
           {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
     }
     if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
-    bool asked = asks_dispatch(alias);
+    bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype);
     if (!modes.grad && !asked) return share(saved.object);
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
     if (!modes.grad) return Ref<PyObject>(value.release_object());

@@ -93,7 +93,7 @@ Saved save_tensor(Tensor* t, bool keep_history) {
   }
   if (keep_history && dispatches(t))
     return {Py_NewRef(t->object()), t->storage->version, t->storage->silent_version};
-  bool asked = !keep_history && asks_dispatch(t);
+  bool asked = !keep_history && asks_dispatch(t) && is_differentiable(t->dtype);
   TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);
   if (modes.forward) share_tangent(t, alias.get());
   if (keep_history) {

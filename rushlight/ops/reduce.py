@@ -51,6 +51,8 @@ derivative(
 
 def _mean_gradient(g, x_shape, dim, keepdim):
     count = _count(x_shape, dim)
+    if count and _C.asks_dispatch(g):  # who looks on sees torch's order
+        return ops.restore(g, x_shape, dim, keepdim) / count
     return ops.restore(g / count if count else g, x_shape, dim, keepdim)
 
 

@@ -280,6 +280,44 @@ def cases(torch):
         visit = lambda value: (visited.append(value), value)[1]
         return [v._view_func_unsafe(n, visit, visit) for v in views], visited
 
+    expressions = """x ** 3
+x.sqrt()
+x.log1p()
+x.log2()
+x.expm1()
+x.exp2()
+x.atan()
+torch.lerp(x, y, 0.3)
+torch.addcmul(x, x, y)
+x.mean()
+x.mean(0)
+x.mean(1, keepdim=True)
+x.max(1)[0]
+x.sort(1)[0]
+x.topk(2)[0]
+x @ y.t()
+x[torch.tensor([0, 1])]
+x[x > 0.6]
+torch.nn.functional.l1_loss(x, y.detach())"""
+    for expression in expressions.splitlines():
+
+        @case(f"trace: {expression}")
+        def _(expression=expression):
+            x = torch.linspace(0.5, 1, 6).reshape(2, 3).requires_grad_()
+            y = torch.linspace(1, 2, 6).reshape(2, 3).requires_grad_()
+            first, second = Log(), Log()
+            with first:
+                z = eval(expression, {"torch": torch, "x": x, "y": y})
+            with second:
+                grads = torch.autograd.grad(z, (x, y), torch.ones_like(z), allow_unused=True)
+            return first.seen, second.seen, grads
+
+    @case("a number beside a condition keeps the dtype")
+    def _():
+        with Log():
+            m = torch.tensor([True, False])
+            return [torch.where(m, x, v).dtype for x in (m.long(), m.half(), m.float()) for v in (0, 0.5)]
+
     @case("operations for tests")
     def _():
         seen = []
