@@ -68,6 +68,8 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
             if result is not NotImplemented:
                 return result
             asked.append(f"  - tensor subclass {kind}")
+        if not asked and REPLACED:
+            return _run_kernel(handle, args, kwargs)
     finally:
         _dispatching.calls = before
     from rushlight.overrides import _Unanswered
@@ -77,6 +79,37 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
         "NotImplemented:\n\n" + "\n".join(asked) + "\n\n"
         "For more information, try re-running with TORCH_LOGS=not_implemented"
     )
+
+
+# The functions that torch.library has put in the place of kernels, by overload, the newest last.
+REPLACED: dict[Any, list[Callable]] = {}
+
+
+def replace_kernel(handle: Any, function: Callable) -> None:
+    """Lets `function` run in the place of the CPU's kernel of an operation."""
+    import rushlight.utils._python_dispatch  # noqa: F401  (tells the native core whom to ask)
+
+    REPLACED.setdefault(handle, []).append(function)
+    _C.replace_kernels(True)
+
+
+def restore_kernel(handle: Any, function: Callable) -> None:
+    """Takes such a function back."""
+    REPLACED[handle].remove(function)
+    if not REPLACED[handle]:
+        del REPLACED[handle]
+    if not REPLACED:
+        _C.replace_kernels(False)
+
+
+def _run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
+    if handle in REPLACED:
+        return REPLACED[handle][-1](*args, **kwargs)
+    before = _C.run_kernels(True)
+    try:
+        return handle(*args, **kwargs)
+    finally:
+        _C.run_kernels(before)
 
 
 def handle(primitive: Any, args: tuple, out: Any) -> Any:

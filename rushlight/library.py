@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import rushlight
+from rushlight._dispatching import replace_kernel, restore_kernel
 from rushlight._operators import OPERATORS, Operator, _tensors
 from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight._schema import FunctionSchema, Tag, infer_schema
-from rushlight._warn import warn
+from rushlight._warn import warn, warn_once
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract",
@@ -282,10 +283,52 @@ _defining: set[str] = set()
 _kept: list[Library] = []  # those that nobody else holds
 
 
+def _reached(name: str) -> Any:
+    """The overload of torch's own operation, if it is one of those that calls arrive at by that name."""
+    from rushlight import _C, _aten_calls
+
+    op, _, overload = name.removeprefix("aten::").partition(".")
+    try:
+        handle = getattr(getattr(rushlight.ops.aten, op), overload or "default")
+    except AttributeError:
+        raise RuntimeError(f"operator {name} does not exist") from None
+    plain = op.removesuffix("_") if op.endswith("_") and not op.endswith("__") else op
+    shown = {spec.overload.partition(".")[0] for spec in _aten_calls.SPECS.values()}
+    if plain in _aten_calls.COMPOSED or (plain not in shown and not hasattr(_C.ops, plain)):
+        raise NotImplementedError(
+            f"registering something for torch's own {name} is not implemented: it is no single step here"
+        )
+    return handle
+
+
+def _replace(lib: Any, name: str, fn: Callable, key: str, with_keyset: bool) -> None:
+    """Puts a function in the place of a kernel of torch's own."""
+    if key != "CPU":
+        raise NotImplementedError(
+            f"registering something for torch's own {name} at {key} is not implemented: only at CPU"
+        )
+    handle = _reached(name)
+    warn_once(
+        "Warning only once for all operators,  other operators may also be overridden.\n  Overriding a "
+        "previously registered kernel for the same operator and the same dispatch key\n  operator: "
+        f"{handle._schema}\n  dispatch key: CPU"
+    )
+    run = (
+        functools.partial(fn, rushlight._C.DispatchKeySet(rushlight._C.DispatchKey.CPU))
+        if with_keyset
+        else fn
+    )
+    replace_kernel(handle, run)
+    lib._op_impls.append((handle, key, run))
+
+
 def _taken_back(ns: str, kind: str, defs: list, impls: list) -> None:
     for op in defs:
         op.forget()
     for op, device, fn in impls:
+        if isinstance(op, OpOverload):
+            restore_kernel(op, fn)
+            continue
         if op.kernels.get(device) is fn:
             del op.kernels[device]
         if op.autograd_kernel is fn:
@@ -355,13 +398,17 @@ class Library:
         """Sets what an operation runs at a level: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd"."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        if with_keyset:
-            raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
         name = op_name.name() if isinstance(op_name, OpOverload) else str(op_name)
-        op = _operator(name if "::" in name else f"{self.ns}::{name}")
+        name = name if "::" in name else f"{self.ns}::{name}"
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key not in _COMPOSITE and key not in _OTHER_KEYS and not _KEYS.fullmatch(key):
             raise RuntimeError(f"could not parse dispatch key: {key}")
+        if name.startswith("aten::"):
+            _replace(self, name, fn, key, with_keyset)
+            return
+        if with_keyset:
+            raise NotImplementedError("Library.impl(with_keyset=True) is not implemented")
+        op = _operator(name)
         if key.startswith("Autograd"):
             # A level that is passed over records nothing, and nobody misses a gradient.
             op.autograd_kernel = op.run if fn is fallthrough_kernel else fn

@@ -26,7 +26,9 @@ bool timing_now = false;
 PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
 thread_local bool mode_here = false, subclasses_off = false;
-thread_local bool outer_grad = true;  // whether whoever caused the question records
+bool kernels_replaced = false;  // somebody has put a function in the place of a kernel (torch.library)
+thread_local bool replaced_off = false;  // it is not asked here: the kernel itself runs
+thread_local bool outer_grad = true;     // whether whoever caused the question records
 thread_local bool shown_grad =
     true;  // what is_grad_enabled() says inside a handler: as outside, till it is set
 
@@ -148,7 +150,9 @@ void arrange_forwards(bool timing, bool dispatching) {
 bool dispatching_classes = false;
 
 bool asks_about(const Primitive& op, PyObject* const* args) {
-  return dispatching_now && handler && (mode_here || (dispatching_classes && any_dispatches(op, args)));
+  if (!dispatching_now || !handler) return false;
+  return mode_here || (kernels_replaced && !replaced_off) ||
+         (dispatching_classes && any_dispatches(op, args));
 }
 
 bool class_dispatches(PyTypeObject* type) {
@@ -277,9 +281,21 @@ PyObject* py_set_disabled(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(subclasses_off, on == Py_True));
 }
 
+// replace_kernels(bool): whether functions stand in the place of kernels, in all threads.
+PyObject* py_replace_kernels(PyObject*, PyObject* on) {
+  kernels_replaced = on == Py_True;
+  arrange_forwards(timing_now, dispatching_now || kernels_replaced);
+  Py_RETURN_NONE;
+}
+
+// run_kernels(bool): whether this thread runs the kernels themselves; returns what was set before.
+PyObject* py_run_kernels(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(replaced_off, on == Py_True));
+}
+
 // set_dispatching(bool): whether the handler is asked at all, in any thread; returns whether it is.
 PyObject* py_set_dispatching(PyObject*, PyObject* on) {
-  arrange_forwards(timing_now, on == Py_True || dispatching_classes);
+  arrange_forwards(timing_now, on == Py_True || dispatching_classes || kernels_replaced);
   return PyBool_FromLong(dispatching_now);
 }
 
@@ -353,6 +369,8 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
                            {"set_grad_enabled", py_set_grad, METH_O, nullptr},
+                           {"replace_kernels", py_replace_kernels, METH_O, nullptr},
+                           {"run_kernels", py_run_kernels, METH_O, nullptr},
                            {"dispatch_outer_grad", py_outer_grad, METH_NOARGS, nullptr},
                            {"set_dispatch_disabled", py_set_disabled, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},

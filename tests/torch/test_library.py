@@ -1,7 +1,9 @@
 """torch.library: operations of one's own, their schemas, gradients and refusals, as in torch."""
 
 import itertools
+import threading
 import typing
+import warnings
 
 import pytest
 import torch as torch_itself
@@ -258,6 +260,35 @@ def cases(torch):
         ]
         bad = ("f Tensor x", "f(Tensor x", "f(Foo x) -> Tensor", "(Tensor x) -> Tensor")
         return str(s), s.name, s.overload_name, arguments, [err(torch._C.parse_schema, b)[:60] for b in bad]
+
+    @case("functions in the place of kernels")
+    def _():
+        seen, calls = [], []
+
+        def product(a, b):
+            calls.append(0)
+            return (a[:, :, None] * b[None]).sum(1)
+
+        lib = library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lib.impl("sin", lambda x: x.clone().mul_(0).add_(7), "CPU")
+            lib.impl("cos", lambda keys, x: x.clone(), "CPU", with_keyset=True)
+            lib.impl("mm", product, "CPU")
+        try:
+            x = L(2)
+            y = torch.sin(x)
+            y.sum().backward()  # by cos, which gives back what it gets
+            seen += [y, x.grad, torch.ones(2).sin_(), x.detach().exp()]
+            w = L(2, 3)
+            torch.nn.functional.linear(torch.ones(2, 3), w).sum().backward()
+            seen += [w.grad, len(calls)]
+            thread = threading.Thread(target=lambda: seen.append(torch.cos(torch.full((2,), 3.0))))
+            thread.start()
+            thread.join()
+        finally:
+            lib._destroy()
+        return seen, torch.sin(torch.ones(2)), torch.mm(torch.ones(1, 2), torch.ones(2, 1)), len(calls)
 
     return found
 
