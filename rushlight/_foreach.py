@@ -101,6 +101,8 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
             raise TypeError(f"{name}(): argument 'other' (position 2) must be tuple of Tensors, not Tensor")
         if whole and operation not in _WITH_TENSOR:
             other = other.item()
+        if extra and isinstance(other, _NUMBER):
+            _invalid(name, args, kwargs | extra)
         others = _per_tensor(name, tensors, other)
         if operation in _SCALARS and not inplace and not isinstance(others[0], Tensor):
             return tuple(

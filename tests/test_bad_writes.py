@@ -192,3 +192,26 @@ def test_a_leaf_is_refused_before_its_memory_is_looked_at():
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         x.index_add_(0, torch.tensor([0]), x[:1])
+
+
+def test_counts_may_be_tensors_of_one_element():
+    assert torch.ones(5).topk(torch.tensor([2])).indices.shape == (2,)
+    with pytest.raises(TypeError, match="must be int, not Tensor"):
+        torch.ones(5).unsqueeze(torch.tensor([0]))
+
+
+def test_a_rare_dtype_is_asked_for_once():
+    scan = torch.cumprod(torch.tensor(3).to(torch.uint16), 0, out=torch.tensor(0).to(torch.uint16))
+    assert scan.item() == 3
+
+
+def test_checksums_and_ranges():
+    sums = torch.empty(2, dtype=torch.uint64)
+    assert torch.hash_tensor(torch.tensor([[1, 2], [4, 8]]), 1, out=sums).tolist() == [3, 12]
+    with pytest.raises(RuntimeError, match="Expected result to be of dtype uint64, but got Float"):
+        torch.hash_tensor(torch.ones(2), out=torch.ones(()))
+    with (
+        pytest.warns(UserWarning, match=r"torch\.range is deprecated"),
+        pytest.raises(RuntimeError, match="unsupported range: 0 -> nan"),
+    ):
+        torch.range(0, float("nan"))

@@ -136,7 +136,7 @@ def _each(name, function_, tensors):
         tensors = tensors[0]
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({type(tensors).__name__}), but "
+            f"{name}() received an invalid combination of arguments - got ({kind_of(tensors)}), but "
             "expected one of:\n * (Tensor input)\n * (tuple of Tensors tensors)"
         )
     for i, one in enumerate(tensors):

@@ -115,6 +115,9 @@ def _histogram(input, bins, limits, weight, density):
     if not input.is_floating_point():
         name = "histogramdd" if limits is None else "histogram_cpu"
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
+    for d, edges in enumerate(bins):
+        if isinstance(edges, Tensor) and edges.dim() == 1 and edges.numel() == 1:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got 0 for dimension {d}")
     if limits is not None and len(limits) != 2 * size:
         raise RuntimeError(
             f"torch.histogramdd: for a {size}-dimensional histogram range should have {2 * size} elements, "

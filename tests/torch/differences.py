@@ -55,7 +55,8 @@ def _(call, theirs, ours):
         "aten::", "The register_meta function", "isIntegral", "out tensor with dtype torch.", "vector::",
         "bad_alloc",
         "_consecutive_return_output", "object has no attribute", "The truth value of an empty array",
-        "setStorage: sizes", "Storage size calculation overflowed with sizes=[-", "step must be nonzero",
+        "setStorage: sizes", "[enforce fail at ",
+        "Storage size calculation overflowed with sizes=[-", "step must be nonzero",
         "Expected bool, got", "start out of range", "Autograd not support dtype", "mvlgamma: result type",
         "min(): Expected reduction dim to be specified", "in the tensor list but got:",
     )  # fmt: skip
@@ -95,9 +96,7 @@ def _(call, theirs, ours):
 
 @rule("an output that is read while it is written")
 def _(call, theirs, ours):
-    return (
-        "out=" in call and ours.taken and (theirs.taken or theirs.says("refer to a single memory location"))
-    )
+    return "out=" in call and ours.taken and (theirs.taken or theirs.says("to a single memory location"))
 
 
 @rule("a leaf that an undifferentiable write replaces")

@@ -57,7 +57,10 @@ def described(library, value):
         told = [str(value.dtype).rpartition(".")[2], list(value.shape), value.requires_grad, strides]
         if value.is_meta or value.numel() > 200 or min(value.shape, default=0) < 0:  # torch leaves such
             return told
-        return [*told, [number(one) for one in value.detach().reshape(-1).tolist()]]
+        try:
+            return [*told, [number(one) for one in value.detach().reshape(-1).tolist()]]
+        except RuntimeError:  # a tensor that torch left half resized
+            return told
     if isinstance(value, (list, tuple)):
         return [described(library, one) for one in value[:20]]
     return repr(value).replace("rushlight", "torch")[:200]

@@ -182,7 +182,7 @@ def _starts(input, offsets, include_last_offset):
     if input.dim() == 2:
         count, length = input.shape
         return rushlight.arange(count + 1, device="cpu") * length
-    if offsets.dtype not in (rushlight.int64, rushlight.int32):
+    if offsets.dtype.is_floating_point or offsets.dtype.is_complex:  # what the indices would be promoted to
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
             f"but got {offsets.type()} instead (while checking arguments for embedding_bag)"
