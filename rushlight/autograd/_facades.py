@@ -1,7 +1,8 @@
-"""The steps that torch records within a product that is one node here: see Note [facades], graph_inspect.cpp.
+"""The steps that torch records within a product or a pool along a line, which are one node here: see Note
+[facades], graph_inspect.cpp.
 
 `next_functions` of such a node leads to the product as torch has it and from there, through the views of its
-operands, to what the operation was called with. `show` is where to start: a table by primitive.
+operands, to what the operation was called with. `show` is where to start.
 """
 
 from __future__ import annotations
@@ -86,10 +87,9 @@ def _chain(node: Node, at: int, steps: list[Step]) -> tuple:
     return edge
 
 
-def _around(node: Node, product: Product, operands: list[list[Step]]) -> tuple:
+def _around(node: Node, product: Product, operands: list[list[Step]], **saved: Any) -> tuple:
     edges = tuple(_chain(node, at, steps) for at, steps in enumerate(operands))
-    saved: dict[str, Any] = {}
-    first = len(operands) - 2  # an Addmm has the bias before its factors
+    first = len(operands) - len(product.names)  # an Addmm has the bias before its factors
     for at, (theirs, mine) in enumerate(product.names, first):
         saved[theirs] = _operand(mine, operands[at])
         if product.primitive in ("addmm", "mm"):
@@ -127,6 +127,8 @@ def show(node: Node) -> tuple | None:
     name = node._primitive.__name__
     if name.startswith("linear"):
         return _linear(node, name)
+    if name.endswith("_pool1d"):
+        return _pool(node, name)
     a, b = _size(node, 0, "a"), _size(node, 1, "b")
     out = _leads(node)
     if a is None or b is None:
@@ -173,6 +175,66 @@ def _linear(node: Node, name: str) -> tuple | None:
         return _around(node, product, [[], _viewed(x, flat), turned])
     product = Product("MmBackward0", "mm", size, (("self", "x"), ("mat2", "weight")))
     return _around(node, product, [_viewed(x, flat) if len(x) > 1 else _row(x), turned])
+
+
+_POOLS = {
+    "avg_pool1d": ("AvgPool2DBackward0", "avg_pool2d"),
+    "max_pool1d": ("MaxPool2DWithIndicesBackward0", "max_pool2d"),
+    "adaptive_avg_pool1d": ("AdaptiveAvgPool2DBackward0", "adaptive_avg_pool2d"),
+    "adaptive_max_pool1d": ("AdaptiveMaxPool2DBackward0", "adaptive_max_pool2d"),
+}
+
+
+def _pool(node: Node, name: str) -> tuple | None:
+    """torch pools lines as images of one row."""
+    x, out = _size(node, 0, "x"), _leads(node)
+    if x is None:
+        return None
+    values = {found: node._unpack(slot, out_nr) for found, slot, out_nr in node._names_saved()
+              if found not in ("x", "indices")}  # fmt: skip
+    saved: dict[str, Any] = {"self": _pooled}
+    if name == "avg_pool1d":
+        _, kernel, stride, padding, include, _, _, ceil = values["spec"]
+        saved.update(kernel_size=(1, *kernel), stride=(1, *stride), padding=(0, *padding), ceil_mode=ceil,
+                     count_include_pad=include, divisor_override=None)  # fmt: skip
+    elif name == "max_pool1d":
+        one = {part: _one(value) for part, value in values.items()}
+        kernel, stride = one["kernel_size"], one["stride"]
+        saved.update(kernel_size=(1, kernel), stride=(1, kernel if stride is None else stride),
+                     padding=(0, one["padding"]), dilation=(1, one["dilation"]), ceil_mode=one["ceil_mode"],
+                     result1=lambda owner: _maxima(owner, values))  # fmt: skip
+    elif name == "adaptive_max_pool1d":
+        saved["result1"] = _kept_maxima
+    row = lambda size: (*size[:-1], 1, size[-1])  # noqa: E731
+    view = Step("UnsqueezeBackward0", "unsqueeze", row(x), lambda g: g.unsqueeze(-2),
+                lambda g: g.squeeze(-2), {"dim": -2})  # fmt: skip
+    return _around(node, Product(*_POOLS[name], row(out), ()), [[view]], **saved)
+
+
+def _one(value: Any) -> Any:
+    """The number of a window along a line, given as it is or in a tuple; None for an empty one."""
+    return (*value, None)[0] if isinstance(value, (tuple, list)) else value
+
+
+def _pooled(owner: Node) -> Any:
+    if owner._released:
+        owner._refuse()
+    found = _saved(owner, "x")
+    found = owner._input(0) if found is None else found
+    if found is None:
+        raise NotImplementedError("Rushlight does not keep what was pooled")
+    return found.unsqueeze(-2)
+
+
+def _maxima(owner: Node, values: dict[str, Any]) -> Any:
+    window = (values[part] for part in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
+    return _C.ops.max_pool1d_with_indices(_pooled(owner).detach().squeeze(-2), *window)[1].unsqueeze(-2)
+
+
+def _kept_maxima(owner: Node) -> Any:
+    if owner._released:
+        owner._refuse()
+    return _saved(owner, "indices").unsqueeze(-2)
 
 
 def saved_value(node: Node, name: str) -> Any:

@@ -308,6 +308,7 @@ NAMES: dict[str, dict[str, Any]] = {
         "query": "q", "key": "k", "value": "v", "attn_mask": "mask", "is_causal": "causal",
         "dropout_p": lambda node: 0.0,
     },
+    "SqueezeBackward1": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else -2},
     "SqueezeBackward4": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else 0},
     "SoftplusBackward0": {"beta": "s", "threshold": "t"},
     "SplitBackward0": {"split_size": lambda node: _output_size(node, 0, _value(node, "dim"))},

@@ -387,7 +387,19 @@ def _show_facades(node: Any) -> tuple | None:
 
 _C.show_facades(
     _show_facades,
-    ("linear", "linear_nd", "linear_unbiased", "linear_nd_unbiased", "matmul_nd", "matmul_nd_t", "vecmat"),
+    (
+        "linear",
+        "linear_nd",
+        "linear_unbiased",
+        "linear_nd_unbiased",
+        "matmul_nd",
+        "matmul_nd_t",
+        "vecmat",
+        "avg_pool1d",
+        "max_pool1d",
+        "adaptive_avg_pool1d",
+        "adaptive_max_pool1d",
+    ),
 )
 
 

@@ -52,7 +52,7 @@ def _max_pool_rules(dims):
         ),
     )
     window = "kernel_size stride padding dilation ceil_mode"
-    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims), shows=window)
+    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims), shows=f"x {window}")
 
     # Where the maxima lie does not change with x (almost everywhere), so x gets no gradient.
     def of_grad(g, x, kernel_size, stride, padding, dilation, ceil_mode):
@@ -423,6 +423,8 @@ def _adaptive_avg_pool(dims, input, output_size):
         raise RuntimeError(
             f"{flat}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
         )
+    if size == (1,):  # of an image of one row, as torch has it
+        return input.unsqueeze(-2).mean((-1, -2), keepdim=True).squeeze(-2)
     if all(n == 1 for n in size):
         return input.mean((-1, -2, -3) if dims == 3 else tuple(range(-dims, 0)), keepdim=True)
     for d in range(input.ndim - dims - (dims == 3), input.ndim):

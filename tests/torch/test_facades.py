@@ -21,6 +21,10 @@ CASES = {
     "product of a vector": ((4,), (4, 5)),
     "product of batches": ((2, 3, 4), (2, 4, 5)),
     "product of batches of batches": ((2, 6, 3, 4), (2, 6, 4, 5)),
+    "avg_pool1d": ((2, 3, 8),),
+    "max_pool1d": ((2, 3, 8),),
+    "adaptive_avg_pool1d": ((2, 3, 8),),
+    "adaptive_max_pool1d": ((2, 3, 8),),
 }
 
 
@@ -33,6 +37,8 @@ def made(lib, case):
         )
     if case.startswith("linear"):
         return lib.nn.functional.linear(*inputs), inputs
+    if case.endswith("pool1d"):
+        return getattr(lib.nn.functional, case)(inputs[0], 3), inputs
     return inputs[0] @ inputs[1], inputs
 
 

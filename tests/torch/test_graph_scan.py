@@ -25,8 +25,8 @@ WORST = {"last name": "name", "last saved": "saved"} | dict.fromkeys(
 )
 DIFFER = {
     "name": """
-        __rdiv__ __rsub__ linalg.tensorinv nn.functional.adaptive_avg_pool1d nn.functional.batch_norm
-        nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
+        __rdiv__ __rsub__ linalg.tensorinv nn.functional.batch_norm nn.functional.conv1d
+        nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
         nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.ctc_loss
         nn.functional.scaled_dot_product_attention slice
     """,
@@ -35,11 +35,10 @@ DIFFER = {
         _unsafe_masked_index_put_accumulate cumulative_trapezoid einsum fft.hfft2 fft.hfftn fft.ifft
         fft.ifft2 fft.ihfft2 fft.ihfftn inner istft linalg.det linalg.lu linalg.matrix_norm linalg.slogdet
         masked.median masked.var max_pool2d_with_indices_backward native_batch_norm
-        nn.functional.adaptive_max_pool1d nn.functional.avg_pool1d nn.functional.avg_pool2d
-        nn.functional.cross_entropy nn.functional.embedding_bag nn.functional.interpolate.area
-        nn.functional.linear_cross_entropy nn.functional.max_pool1d nn.functional.multilabel_margin_loss
-        nn.functional.prelu nn.functional.rms_norm nn.functional.rrelu normal pca_lowrank special.ndtr
-        stft svd_lowrank take_along_dim tensordot torch.ops.aten._safe_softmax.default
+        nn.functional.avg_pool2d nn.functional.cross_entropy nn.functional.embedding_bag
+        nn.functional.linear_cross_entropy nn.functional.multilabel_margin_loss nn.functional.prelu
+        nn.functional.rms_norm nn.functional.rrelu normal pca_lowrank special.ndtr stft svd_lowrank
+        take_along_dim tensordot torch.ops.aten._safe_softmax.default
     """,
     "steps": """
         __radd__ cartesian_prod combinations corrcoef cov fft.fft2 fft.fftn fft.hfft fft.ifftn fft.ihfft
