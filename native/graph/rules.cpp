@@ -7,6 +7,7 @@
 #include "custom.h"
 #include "dispatching.h"
 #include "errors.h"
+#include "living.h"
 #include "modes.h"
 #include "reuse.h"
 #include "shown.h"
@@ -469,7 +470,14 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
           "supported, please use out-of-place `.detach()` instead",
           {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
     }
-    if (out < 0) return node->kind == Node::custom ? share(saved.object) : with_history(node, alias, at);
+    if (out < 0) {
+      if (node->kind == Node::custom) return share(saved.object);
+      // Whoever looks on knows tensors by their identity.
+      bool asked = asks_dispatch(alias);
+      GradMode as_recorded(modes.grad || asked);
+      Ref<PyObject> value = with_history(node, alias, at);
+      return asked ? original(std::move(value)) : value;
+    }
     bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype);
     if (!modes.grad && !asked) return share(saved.object);
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);

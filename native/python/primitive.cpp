@@ -91,7 +91,7 @@ Saved save_tensor(Tensor* t, bool keep_history) {
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
   }
-  if (keep_history && dispatches(t))
+  if (keep_history && (dispatches(t) || (!t->grad_fn && asks_dispatch(t))))
     return {Py_NewRef(t->object()), t->storage->version, t->storage->silent_version};
   bool asked = !keep_history && asks_dispatch(t) && is_differentiable(t->dtype);
   TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);

@@ -421,4 +421,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"rushlight.autograd.{name}")
+    if name == "DeviceType":
+        from rushlight.autograd.profiler_util import DeviceType
+
+        return DeviceType
+    if name in ("_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks", "_get_sequence_nr"):
+        return getattr(_C._autograd, name)
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

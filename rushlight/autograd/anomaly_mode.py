@@ -7,6 +7,8 @@ and every result of a derivative is searched for NaN.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from rushlight import _C
@@ -73,26 +75,34 @@ def _forward_trace() -> list[str]:
 
 def _explain(node: Any) -> None:
     """Warns where the failing derivative comes from; called by native/graph/engine.cpp."""
+    for text in _story(node):
+        try:
+            warn(text)
+        except Warning as refused:  # a warning that is to be an error does not take the place of this one
+            print(f"{type(refused).__name__}: {refused}", file=sys.stderr)
+
+
+def _story(node: Any) -> Iterator[str]:
     trace = node.metadata.get("traceback_")
     if trace is None:
-        warn(
+        yield (
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
             "during forward pass for more information."
         )
         return
-    warn(
+    yield (
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}"
     )
     parent, last = node.metadata.get("parent_"), node
     while parent is not None:
         trace = parent.metadata.get("traceback_")
         if trace is None:
-            warn(
+            yield (
                 f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information is "
                 "available. Enable detect anomaly during forward pass for more information."
             )
             return
-        warn(
+        yield (
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that "
             f"induced the previous calculation:\n{''.join(trace)}"
         )

@@ -3,8 +3,6 @@ each other, and operations that torch has under a second name."""
 
 from __future__ import annotations
 
-import math
-
 from rushlight import _C
 from rushlight.ops._public import (
     FUNCTIONS,
@@ -333,12 +331,6 @@ def resize_as(self, tensor):
 
 
 def _resized(self, sizes):
-    count = math.prod(sizes)
-    if count != self.numel():
-        wanted, given = ("x".join(map(str, s)) for s in (sizes, self.shape))
-        raise RuntimeError(
-            f"requested resize to {wanted} ({count} elements in total), but the given tensor has a size of "
-            f"{given} ({self.numel()} elements). autograd's resize can only change the shape of a given "
-            "tensor, while preserving the number of elements."
-        )
-    return self.reshape(sizes)
+    from rushlight.autograd._functions import Resize
+
+    return Resize.apply(self, sizes)

@@ -1,6 +1,9 @@
 """What is freed, shared and replaced: gradients that become .grad, new memory, views that Functions write."""
 
+import contextlib
 import gc
+import io
+import warnings
 import weakref
 
 import pytest
@@ -218,6 +221,49 @@ def cases(torch):
             return seen, E(lambda: len(out.grad_fn.saved_tensors))
 
         return run(True)[0][0], run(True)[0][2:], run(True)[1], run(False)
+
+    @case("the tensors that a mode sees in backward")
+    def _():
+        leaf, constant = R(3), torch.ones(3)
+        known = {"leaf": leaf, "constant": constant, "inner": leaf * 2, "view": (leaf * 3).view(3)}
+        seen = []
+
+        class Look(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append((str(function), [name for name, one in known.items() for a in args if one is a]))
+                return function(*args, **(kwargs or {}))
+
+        outer = (leaf.sin() * known["inner"]).sum()
+        with Look():
+            (leaf.sin() * constant * known["inner"] * known["view"]).sum().backward(retain_graph=True)
+            outer.backward(retain_graph=True)
+        return [one for one in seen if one[1]], leaf.grad
+
+    @case("an anomaly is told also if warnings are errors")
+    def _():
+        def told(kind):
+            written = io.StringIO()
+            with warnings.catch_warnings(), contextlib.redirect_stderr(written):
+                warnings.simplefilter("ignore")
+                with torch.autograd.detect_anomaly():
+                    x = L(2) * 1
+                    y = x * x
+                    x.add_(1)
+                    warnings.simplefilter(kind)
+                    error = E(lambda: y.sum().backward())
+            return error[:60], written.getvalue().split(".")[0]
+
+        return told("error"), told("ignore")
+
+    @case("resize, which is a Function")
+    def _():
+        x = R(2, 3)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = [x.resize(3, 2), x.resize_as(torch.ones(6)), x.t().resize(6)]
+            refused = E(lambda: x.resize(4))
+        torch.autograd.backward([f * i for i, f in enumerate(found)], [torch.ones_like(f) for f in found])
+        return [f.grad_fn.name() for f in found], found, refused, x.grad, [str(w.message) for w in told]
 
     @case("unique below its function")
     def _():
