@@ -186,3 +186,17 @@ def test_optimisers_loaders_and_operators_by_name():
 def test_examples(module):
     failed, _ = doctest.testmod(module, extraglobs={"rushlight": torch})
     assert not failed
+
+
+def test_memory_that_goes_between_operations_is_an_event():
+    with torch.profiler.profile(profile_memory=True) as measured:
+        x = torch.rand(10, 10)
+        y = x * 2
+        del x
+        with torch.profiler.record_function("inside"):
+            del y
+    seen = [(event.name, event.cpu_memory_usage) for event in measured.events()]
+    assert ("[memory]", -400) in seen and ("inside", -400) in seen
+    assert sum(name == "[memory]" for name, _ in seen) == 1
+    (row,) = [row for row in measured.key_averages() if row.key == "[memory]"]
+    assert row.cpu_memory_usage == -400

@@ -65,7 +65,21 @@ PyObject* current_stack() {
   return list.release();
 }
 
+bool memory_wanted = false;
+int64_t level = 0;  // the memory in use when the last outermost event ended
+
+// What came or went since: tensors that died between two operations, mostly.
+void note_memory() {
+  int64_t use = int64_t(requested_memory());
+  if (memory_wanted && use != level) {
+    int64_t time = now();
+    events.push_back({"[memory]", time, time, use - level, -1, 0, -1, nullptr, nullptr, nullptr});
+  }
+  level = use;
+}
+
 int32_t begin(std::string name, int32_t scope, int64_t sequence) {
+  if (innermost < 0 || innermost >= int32_t(events.size())) note_memory();
   int32_t index = int32_t(events.size());
   int32_t parent = innermost < index ? innermost : -1;
   PyObject* stack = stacks_wanted ? current_stack() : nullptr;
@@ -81,6 +95,7 @@ void finish(int32_t index) {
   event.end = now();
   event.memory = int64_t(requested_memory()) - event.memory;
   innermost = event.parent;
+  if (innermost < 0) level = int64_t(requested_memory());
 }
 
 PyObject* shape_list(Tensor* t) {
@@ -130,14 +145,16 @@ bool is_recorded(const Primitive& op, PyObject* const* args) {
   return false;
 }
 
-// profiler_start(with shapes, with stacks)
+// profiler_start(with shapes, with stacks, with memory)
 PyObject* py_start(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    int shapes, stacks;
-    if (!PyArg_ParseTuple(args, "pp", &shapes, &stacks)) return nullptr;
+    int shapes, stacks, memory;
+    if (!PyArg_ParseTuple(args, "ppp", &shapes, &stacks, &memory)) return nullptr;
     if (running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread.");
     shapes_wanted = shapes;
     stacks_wanted = stacks;
+    memory_wanted = memory;
+    level = int64_t(requested_memory());
     events.clear();
     innermost = -1;
     measured_thread = PyThread_get_thread_ident();
@@ -153,6 +170,7 @@ PyObject* py_stop(PyObject*, PyObject*) {
     if (!running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not running");
     arrange_forwards(false, dispatching_forwards());
     running = false;
+    if (innermost < 0) note_memory();
     innermost = -1;
     std::vector<Event> taken = std::move(events);
     events.clear();

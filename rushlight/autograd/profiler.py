@@ -221,7 +221,7 @@ class profile:
                 stacklevel=3,
             )
             _C.profiler_stop()
-        _C.profiler_start(self.record_shapes, self.with_stack)
+        _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
         _run_on_profiler_start()
         make_id = self.custom_trace_id_callback
         self.trace_id = make_id() if make_id is not None else uuid.uuid4().hex.upper()
