@@ -88,7 +88,9 @@ struct JoinedTable : ElementwiseTable {
     for (const Family& family : families) {
       for (int i = 0; i < family.count; i++) {
         const FamilyEntry& e = family.entries[i];
-        joined[count] = {e.name, e.n_inputs, e.n_scalars, e.divides, e.out, e.promote, {}};
+        joined[count] = {e.name,    e.n_inputs, e.n_scalars,
+                         e.divides, e.out,      e.promote,
+                         {},        e.keeps,    {e.by_number[0], e.by_number[1]}};
         Loop* loops = std::copy(std::begin(e.loops), std::end(e.loops), joined[count].loops);
         bool moves = !std::strcmp(e.name, "where");
         for (int d = DTYPE_COUNT; moves && d < ALL_DTYPE_COUNT; d++) {

@@ -26,6 +26,11 @@ enum class Promote : uint8_t {
   bool_to_int,   // bool becomes int64
 };
 
+// Whether a number keeps its digits where it is the second operand and the first a tensor of halves: `x *
+// 0.1` in float16 is computed with 0.1 in float and rounded once. Torch does that in products and quotients,
+// not in sums. With no_scalar the scalar arguments are rounded too; elsewhere they are not.
+enum class Keeps : uint8_t { scalars, second, no_scalar };
+
 // A scalar argument of an operation. The loop reads the member that fits its dtype: `integer` for integers
 // and bool, `real` for floating dtypes, `real` and `imag` for complex ones. Callers fill in all three.
 struct Param {
@@ -47,6 +52,8 @@ struct Elementwise {
   OutType out;
   Promote promote;
   Loop loops[ALL_DTYPE_COUNT];  // by compute dtype; null where there is none, so for every rare dtype
+  Keeps keeps = Keeps::scalars;
+  Loop by_number[2] = {};  // of float16 and bfloat16: one input, and the number as a Param
 };
 
 struct ElementwiseTable {

@@ -201,10 +201,25 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
 
 // In Primitive::options: a scalar attribute that the dtype cannot hold is refused, not wrapped around.
 constexpr uint8_t CHECKS_SCALARS = 16;
+// And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
+constexpr uint8_t CONTIGUOUS_RESULT = 128;
 
 Param param_of(const Scalar& s) {
   bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
   return {s.real_value(), s.kind == Scalar::complex_ ? s.imag : 0.0, whole ? s.i : convert<int64_t>(s.d)};
+}
+
+Param param_of(const Scalar& s, const Elementwise& entry, DType dtype) {
+  Param p = param_of(s);
+  if (entry.keeps == Keeps::no_scalar && dtype == DType::f16) p.real = float(Half(float(p.real)));
+  if (entry.keeps == Keeps::no_scalar && dtype == DType::bf16) p.real = float(BFloat16(float(p.real)));
+  return p;
+}
+
+// The loop of halves and a number that keeps its digits as operand k, or null.
+Loop loop_by_number(const Elementwise& entry, DType dtype, int k) {
+  if (entry.keeps != Keeps::second || k != 1 || (dtype != DType::f16 && dtype != DType::bf16)) return nullptr;
+  return entry.by_number[dtype == DType::bf16];
 }
 
 // Two tensors that are alike, as in a loop over layers: nothing to convert and nothing to broadcast.
@@ -255,6 +270,14 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
                                             : PyLong_CheckExact(args[k]) && is_differentiable(t->dtype);
     Scalar value;
     if (!fits || !scalar_from_python(args[k], value)) return nullptr;
+    if (Loop by_number = loop_by_number(entry, t->dtype, k)) {
+      TensorRef result = new_same_shape(t, t->dtype);
+      char* both[] = {result->data(), t->data()};
+      int64_t sizes[] = {size, size};
+      Param param = param_of(value);
+      if (t->numel) by_number(both, sizes, t->numel, &param);
+      return result.release_object();
+    }
     value.store(t->dtype, number);
     data[k + 1] = number;
     steps[k + 1] = 0;
@@ -266,7 +289,7 @@ PyObject* forward_plain(const Elementwise& entry, PyObject* const* args) {
     bool fits = PyFloat_CheckExact(o) || PyLong_CheckExact(o);
     if (!fits || !is_differentiable(t->dtype) || !scalar_from_python(o, value)) return nullptr;
     if (t->dtype != DType::f64 && std::abs(value.real_value()) > 65504.0) return nullptr;  // CHECKS_SCALARS
-    params[k] = param_of(value);
+    params[k] = param_of(value, entry, t->dtype);
   }
   DType dtype = entry.out == OutType::same      ? t->dtype
                 : entry.out == OutType::boolean ? DType::b1
@@ -295,7 +318,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       bool fits = PyFloat_CheckExact(args[k]) ? is_floating(out->dtype)
                                               : PyLong_CheckExact(args[k]) && is_differentiable(out->dtype);
       Scalar value;
-      if (!fits || !scalar_from_python(args[k], value)) return false;
+      if (!fits || loop_by_number(entry, out->dtype, k) || !scalar_from_python(args[k], value)) return false;
       value.store(out->dtype, number);
       data[k + 1] = number;
       steps[k + 1] = 0;
@@ -374,6 +397,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     }
     contiguous_all &= t->is_contiguous();
   }
+  contiguous_all |= (op.options & CONTIGUOUS_RESULT) != 0;
   if (out && (out->ndim != shape.ndim || !std::equal(shape.sizes, shape.sizes + shape.ndim, out->geometry))) {
     fail(PyExc_RuntimeError, "output with shape " + sizes_text(out->sizes()) +
                                  " doesn't match the broadcast shape " + sizes_text(shape));
@@ -414,10 +438,17 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   if (meta) return own ? Py_NewRef(out->object()) : result.release_object();
   Operands iteration;
   iteration.add(result.get());
+  Loop by_number = nullptr;
+  Param kept;
   for (int k = 0; k < entry.n_inputs; k++) {
     Operand& o = operands[k];
     DType wanted = conditional && k == 0 ? DType::b1 : compute;
-    if (o.single) {
+    bool number = o.single || (o.tensor->ndim == 0 && shape.ndim);
+    Loop with_digits = number && !by_number ? loop_by_number(entry, compute, k) : nullptr;
+    if (with_digits) {
+      by_number = with_digits;
+      kept = param_of(o.single ? o.scalar : item(o.tensor));
+    } else if (o.single) {
       if (conditional && is_integral(wanted)) store_checked(o.scalar, wanted, o.number);
       else o.scalar.store(wanted, o.number);
       iteration.add_number(o.number, dtype_size(wanted));
@@ -444,9 +475,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       alignas(16) char element[16];
       store_checked(scalars[k], compute, element);
     }
-    params[k] = param_of(scalars[k]);
+    params[k] = param_of(scalars[k], entry, compute);
   }
-  run_elementwise(loop, iteration, shape, entry.divides ? static_cast<void*>(&report) : params);
+  if (by_number) run_elementwise(by_number, iteration, shape, &kept);
+  else run_elementwise(loop, iteration, shape, entry.divides ? static_cast<void*>(&report) : params);
   if (report.by_zero) fail(PyExc_RuntimeError, "ZeroDivisionError");
   if (out && !own) copy_into(out, result.get());
   return out ? Py_NewRef(out->object()) : result.release_object();
@@ -485,6 +517,7 @@ ModuleInit init([](PyObject* module) {
     bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
            uint8_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
+                   (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
                    (name.starts_with("clamp") || name == "threshold" ? CHECKS_SCALARS : 0)),
            &entry);
   }

@@ -27,6 +27,7 @@ constexpr FamilyEntry entries[] = {
     UNARY(log2, FLOATING | COMPLEX, int_to_float, same, log2(x)),
     UNARY(log10, FLOATING | COMPLEX, int_to_float, same, log10(x)),
     UNARY(log1p, FLOATING | COMPLEX, int_to_float, same, log1p(x)),
+    UNARY(logit, FLOATING, int_to_float, same, log(x / (1 - x))),
     BINARY(logaddexp, FLOATING, none, same, logaddexp(x, y)),
     BINARY(logaddexp2, FLOATING, none, same, logaddexp2(x, y)),
     BINARY(xlogy, FLOATING, int_to_float, same,

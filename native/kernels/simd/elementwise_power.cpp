@@ -55,8 +55,8 @@ inline X power_scalar(X x, X y) {
 
 constexpr FamilyEntry entries[] = {
     BINARY(pow, NUMBERS, none, same, power(x, y)),
-    UNARY_WITH(1, pow_scalar, NUMBERS, none, same, power_scalar(x, a)),
-    UNARY_WITH(1, scalar_pow, NUMBERS, none, same, power(a, x)),
+    UNARY_WITH_ROUNDED(1, pow_scalar, NUMBERS, none, same, power_scalar(x, a)),
+    UNARY_WITH_ROUNDED(1, scalar_pow, NUMBERS, none, same, power(a, x)),
 };
 }  // namespace
 

@@ -14,6 +14,8 @@ struct FamilyEntry {
   OutType out;
   Promote promote;
   Loop loops[DTYPE_COUNT];
+  Keeps keeps = Keeps::scalars;
+  Loop by_number[2] = {};
 };
 
 struct Family {

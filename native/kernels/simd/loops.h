@@ -234,9 +234,22 @@ constexpr void add_loop(FamilyEntry& e) {
   if constexpr (TYPES & dtype_set(DType(D))) e.loops[D] = loop<F, element_t<D>, N, OUT, SCALARS, reports>;
 }
 
-template <int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, class F>
+// The expression of two inputs with the scalar argument as the second.
+template <class F>
+struct ByNumber {
+  template <class X>
+  auto operator()(X x, int, int, X a, X b, X c, bool& by_zero) const {
+    return F{}(x, a, 0, a, b, c, by_zero);
+  }
+};
+
+template <int N, unsigned TYPES, OutType OUT, int SCALARS, bool DIVIDES, Keeps KEEPS, class F>
 constexpr FamilyEntry entry(const char* name, Promote promote, F) {
-  FamilyEntry e{name, N, SCALARS, DIVIDES, OUT, promote, {}};
+  FamilyEntry e{name, N, SCALARS, DIVIDES, OUT, promote, {}, KEEPS, {}};
+  if constexpr (KEEPS == Keeps::second) {
+    e.by_number[0] = loop<ByNumber<F>, Half, 1, OUT, 1, false>;
+    e.by_number[1] = loop<ByNumber<F>, BFloat16, 1, OUT, 1, false>;
+  }
   auto add_loops = [&]<int... D>(std::integer_sequence<int, D...>) {
     (add_loop<D, N, TYPES, OUT, SCALARS, DIVIDES, F>(e), ...);
   };
@@ -247,19 +260,23 @@ constexpr FamilyEntry entry(const char* name, Promote promote, F) {
 // NAME, the dtypes it has, what is promoted first, the dtype of the result, and the expression in x, y, z.
 // An operation with scalar arguments (SCALARS of them) sees them as a, b, c; one that divides integers passes
 // by_zero on.
-#define RL_ENTRY(INPUTS, SCALARS, DIVIDES, NAME, TYPES, PROMOTE, OUT, ...)                                   \
-  entry<INPUTS, TYPES, OutType::OUT, SCALARS, DIVIDES>(                                                      \
+#define RL_ENTRY(INPUTS, SCALARS, DIVIDES, KEEPS, NAME, TYPES, PROMOTE, OUT, ...)                            \
+  entry<INPUTS, TYPES, OutType::OUT, SCALARS, DIVIDES, Keeps::KEEPS>(                                        \
       #NAME, Promote::PROMOTE,                                                                               \
       []([[maybe_unused]] auto x, [[maybe_unused]] auto y, [[maybe_unused]] auto z, [[maybe_unused]] auto a, \
          [[maybe_unused]] auto b, [[maybe_unused]] auto c,                                                   \
          [[maybe_unused]] bool& by_zero) { return __VA_ARGS__; })
-#define UNARY(...) RL_ENTRY(1, 0, false, __VA_ARGS__)
-#define BINARY(...) RL_ENTRY(2, 0, false, __VA_ARGS__)
-#define TERNARY(...) RL_ENTRY(3, 0, false, __VA_ARGS__)
-#define DIVISION(...) RL_ENTRY(2, 0, true, __VA_ARGS__)
-#define UNARY_WITH(SCALARS, ...) RL_ENTRY(1, SCALARS, false, __VA_ARGS__)
-#define BINARY_WITH(SCALARS, ...) RL_ENTRY(2, SCALARS, false, __VA_ARGS__)
-#define TERNARY_WITH(SCALARS, ...) RL_ENTRY(3, SCALARS, false, __VA_ARGS__)
+#define UNARY(...) RL_ENTRY(1, 0, false, scalars, __VA_ARGS__)
+#define BINARY(...) RL_ENTRY(2, 0, false, scalars, __VA_ARGS__)
+#define BINARY_KEEPING(...) RL_ENTRY(2, 0, false, second, __VA_ARGS__)
+#define TERNARY(...) RL_ENTRY(3, 0, false, scalars, __VA_ARGS__)
+#define DIVISION(...) RL_ENTRY(2, 0, true, scalars, __VA_ARGS__)
+#define DIVISION_KEEPING(...) RL_ENTRY(2, 0, true, second, __VA_ARGS__)
+#define UNARY_WITH(SCALARS, ...) RL_ENTRY(1, SCALARS, false, scalars, __VA_ARGS__)
+#define UNARY_WITH_ROUNDED(SCALARS, ...) RL_ENTRY(1, SCALARS, false, no_scalar, __VA_ARGS__)
+#define BINARY_WITH_ROUNDED(SCALARS, ...) RL_ENTRY(2, SCALARS, false, no_scalar, __VA_ARGS__)
+#define BINARY_WITH(SCALARS, ...) RL_ENTRY(2, SCALARS, false, scalars, __VA_ARGS__)
+#define TERNARY_WITH(SCALARS, ...) RL_ENTRY(3, SCALARS, false, scalars, __VA_ARGS__)
 
 }  // namespace
 }  // namespace RL_ISA
