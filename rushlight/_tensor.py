@@ -733,8 +733,6 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
 Tensor.__torch_function__ = classmethod(_torch_function)
 
 
-Tensor.__rdiv__ = Tensor.__rtruediv__
-
 name_composed(Tensor.__dict__)
 
 

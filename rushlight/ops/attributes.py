@@ -375,7 +375,13 @@ for _kind in ("xla", "mps", "xpu", "ipu", "maia", "mtia", "vulkan"):
 # ---- operators under the names of older Pythons
 
 Tensor.__div__ = Tensor.__truediv__
-Tensor.__rdiv__ = Tensor.__rtruediv__
+
+
+def _rdiv(self, other):
+    return self.reciprocal() * other
+
+
+Tensor.__rdiv__ = _rdiv
 Tensor.__idiv__ = Tensor.__itruediv__
 Tensor.__nonzero__ = Tensor.__bool__
 Tensor.__long__ = Tensor.__int__

@@ -201,11 +201,9 @@ def logit(input, eps=None, *, out=None):
 def _logit(x, eps=None):
     if x.is_complex():
         raise NotImplementedError(f"\"logit_cpu\" not implemented for '{type_name(x.dtype)}'")
-    if not x.is_floating_point():
-        x = x.to(_C.get_default_dtype())
     if eps is not None:
-        x = ops.clamp_scalar(x, eps, 1 - eps)
-    return ops.log(x / (1 - x))
+        x = ops.clamp_scalar(x if x.is_floating_point() else x.to(_C.get_default_dtype()), eps, 1 - eps)
+    return ops.logit(x)
 
 
 @method

@@ -22,9 +22,9 @@ def _masked(g, keep):
     return ops.where(keep, g, 0)
 
 
-def _shared(g, a, b, a_wins):
+def _shared(g, a, b, a_loses):
     """The part of g that belongs to a in max(a, b) or min(a, b): half of it where they are equal."""
-    return ops.where(ops.eq(a, b), g / 2, _masked(g, a_wins))
+    return ops.where(ops.eq(a, b), g / 2, ops.where(a_loses, 0, g))
 
 
 # ---- arithmetic
@@ -92,16 +92,17 @@ derivative("log", x=lambda g, x: g / _conj(x))
 derivative("log2", x=lambda g, x: g / (_conj(x) * math.log(2)))
 derivative("log10", x=lambda g, x: g / (_conj(x) * math.log(10)))
 derivative("log1p", x=lambda g, x: g / _conj(x + 1))
+derivative("logit", x=lambda g, x: _logit_rule(g, x))
+derivative("logaddexp", a=lambda g, a, b: g * ops.sigmoid(a - b), b=lambda g, a, b: g * ops.sigmoid(b - a))
 derivative(
-    "logaddexp",
-    a=lambda g, a, out: g * _conj(ops.exp(a - out)),
-    b=lambda g, b, out: g * _conj(ops.exp(b - out)),
+    "logaddexp2",
+    a=lambda g, a, b: g * ops.sigmoid((a - b) * math.log(2)),
+    b=lambda g, a, b: g * ops.sigmoid((b - a) * math.log(2)),
 )
-derivative("logaddexp2", a=lambda g, a, out: g * ops.exp2(a - out), b=lambda g, b, out: g * ops.exp2(b - out))
-derivative("xlogy", a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log), b=lambda g, a, b: g * a / b)
+derivative("xlogy", a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log, 0), b=lambda g, a, b: g * a / b)
 derivative(
     "xlog1py",
-    a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log1p),
+    a=lambda g, a, b: _xlogy_rule(g, a, b, ops.log1p, -1),
     b=lambda g, a, b: g * a / (b + 1),
     node="SpecialXlog1PyBackward0",
 )
@@ -165,7 +166,7 @@ derivative("frac", x=lambda g: g)
 derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: _zeros(g))
 derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
 derivative(
-    "copysign", a=lambda g, a, out: _masked(g * ops.sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
+    "copysign", a=lambda g, a, out: _masked(g * _sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
 )
 
 # ---- choosing
@@ -176,13 +177,13 @@ derivative(
 )
 derivative(
     "maximum",
-    a=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
-    b=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
+    a=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
+    b=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
 )
 derivative(
     "minimum",
-    a=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
-    b=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
+    a=lambda g, a, b: _shared(g, a, b, ops.gt(a, b)),
+    b=lambda g, a, b: _shared(g, a, b, ops.lt(a, b)),
 )
 derivative(
     "fmax",
@@ -248,7 +249,7 @@ derivative("hardswish", x=lambda g, x: ops.hardswish_backward(g, x))
 derivative(
     "hardswish_backward",
     a=lambda g, b: ops.hardswish_backward(g, b),
-    b=lambda g, a, b: _masked(g * a / 3, ops.logical_and(ops.ge(b, -3), ops.le(b, 3))),
+    b=lambda g, a, b: _masked(g * a / 3, ops.logical_and(ops.gt(b, -3), ops.lt(b, 3))),
 )
 derivative("leaky_relu", x=lambda g, x, s: ops.leaky_relu_backward(g, x, s))
 derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: _zeros(g))
@@ -256,7 +257,7 @@ derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))
 derivative(
     "elu_backward",
     a=lambda g, b, s, t, u: ops.elu_backward(g, b, s, t, u),
-    b=lambda g, a, b, s, u: _masked(g * a * (s * u * u) * ops.exp(b * u), ops.le(b, 0)),
+    b=lambda g, a, b, s, u: _masked(g * a * (s * u * u) * ops.exp(b * u), ops.lt(b, 0)),
 )
 derivative("softplus", x=lambda g, x, s, t: ops.softplus_backward(g, x, s, t))
 derivative(
@@ -344,14 +345,25 @@ def _pow_exponent(g, base, exponent, out):
     return slope if dead is None else ops.where(dead, 0, slope)
 
 
-def _xlogy_rule(g, x, y, log):
-    """log(y), but 0 where x is 0 and y is not NaN (there xlogy itself is 0)."""
+def _xlogy_rule(g, x, y, log, pole):
+    """log(y), but 0 where x is 0 and log(y) infinite or NaN, y being none (there xlogy itself is 0)."""
     if not isinstance(y, Tensor):
         y = x.new_full((), y)
     zero = (
-        ops.logical_and(ops.eq(x, 0), ops.le(y, 0)) if isinstance(x, Tensor) else (y <= 0 if x == 0 else None)
+        ops.logical_and(ops.eq(x, 0), ops.le(y, pole))
+        if isinstance(x, Tensor)
+        else (y <= pole if x == 0 else None)
     )
     return g * log(y) if zero is None else ops.where(zero, 0, g * log(y))
+
+
+def _logit_rule(g, x):
+    inside = ops.logical_and(ops.ge(x, 0), ops.le(x, 1))
+    return ops.where(inside, g / (x * (1 - x)), math.nan)
+
+
+def _sign(x):
+    return ops.where(ops.isnan(x), x, ops.sign(x))
 
 
 def _sgn_rule(g, x, out):
@@ -369,9 +381,16 @@ def _angle_rule(g, x):
 
 
 def _sinc_slope(x):
-    safe = ops.where(ops.eq(x, 0), 1, x)
-    angle = safe * math.pi
-    return ops.where(ops.eq(x, 0), 0, (angle * ops.cos(angle) - ops.sin(angle)) / (angle * safe))
+    """Near 0, where the terms of the quotient cancel, by its series: whose own derivatives are right too."""
+    near = ops.lt(ops.abs(x), 0.1)
+    square = ops.where(near, x, 0) * math.pi
+    square = square * square
+    series = 1 - square * (1 / 130)
+    for k in (4, 3, 2, 1):
+        series = 1 - square * series * (1 / (2 * k * (2 * k + 3)))
+    angle = ops.where(near, 1, x) * math.pi
+    far = (angle * ops.cos(angle) - ops.sin(angle)) / (angle * angle)
+    return ops.where(near, x * series * (-math.pi / 3), far) * math.pi
 
 
 def _silu_second(x):

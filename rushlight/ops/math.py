@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -668,13 +669,13 @@ def _differentiated(*tensors):
     return any(_C.tangent(t) is not None for t in tensors)
 
 
-# minimum and maximum share the gradient of a tie; here it is all the input's.
+# minimum and maximum share the gradient of a tie; here it is all the input's, and nobody's of a NaN.
 def _at_most(input, bound):
-    return ops.where(ops.logical_or(ops.gt(input, bound), ops.isnan(bound)), bound, input)
+    return ops.where(ops.gt(input, bound), bound, ops.where(ops.le(input, bound), input, math.nan))
 
 
 def _at_least(input, bound):
-    return ops.where(ops.logical_or(ops.lt(input, bound), ops.isnan(bound)), bound, input)
+    return ops.where(ops.lt(input, bound), bound, ops.where(ops.ge(input, bound), input, math.nan))
 
 
 def _check_bound(name, input, bound, value):

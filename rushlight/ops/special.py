@@ -10,16 +10,19 @@ from rushlight.ops._public import Tensor, in_place, in_place_of, public, type_na
 from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
+_NEARLY_ZERO = 1e-8  # the next term of the series is lost in rounding
 
 
 def _i1_slope(x, scaled, i0, i1):
-    """The derivative of i1 or i1e, given both functions: 1/2 at 0, where i1(x) / x is not a number."""
+    """The derivative of i1 or i1e, given both functions: 1/2 at 0, where i1(x) / x is not a number.
+    Nor may it be asked beside 0, where 1 / x overflows."""
     if x.dtype.itemsize == 2:
         name = "i1e" if scaled else "i1"
         raise NotImplementedError(f"\"{name}_backward\" not implemented for '{type_name(x.dtype)}'")
-    zero = ops.eq(x, 0)
-    safe = ops.where(zero, 1, x)
-    return ops.where(zero, 0.5, i0(safe) - i1(safe) * ((ops.sgn(safe) if scaled else 0) + 1 / safe))
+    near = ops.lt(ops.abs(x), _NEARLY_ZERO)
+    safe = ops.where(near, 1, x)
+    at_zero = 0.5 - ops.abs(x) if scaled else 0.5 + 0 * x
+    return ops.where(near, at_zero, i0(safe) - i1(safe) * ((ops.sgn(safe) if scaled else 0) + 1 / safe))
 
 
 def _gamma_density(a, x):
