@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests")]
 
-from gaps import GAPS, operations  # noqa: E402
+from gaps import GAPS, KINDS, operations  # noqa: E402
 
 import rushlight  # noqa: E402
 import rushlight.nn  # noqa: E402
@@ -76,7 +76,8 @@ def cells(row):
         elif not here or not has_form(name, form):
             result[form] = "missing"
         elif (row["name"], form) in GAPS:
-            result[form] = GAPS[row["name"], form].reason
+            gap = GAPS[row["name"], form]
+            result[form] = gap.kind or gap.reason
         else:
             result[form] = "yes"
     if row["aliases"]:
@@ -89,7 +90,8 @@ def cells(row):
 def page():
     rows = [(row["name"], cells(row)) for row in operations()]
     marked = [cell for _, forms in rows for cell in forms.values() if cell != "-"]
-    complete = [name for name, forms in rows if all(cell in ("yes", "-") for cell in forms.values())]
+    same = [name for name, forms in rows if all(cell in ("yes", "-") for cell in forms.values())]
+    complete = [name for name, forms in rows if all(cell in ("yes", "-", *KINDS) for cell in forms.values())]
     absent = [name for name, forms in rows if forms["function"] == "missing"]
     works = sum(cell == "yes" for cell in marked)
     notes = {}
@@ -100,10 +102,13 @@ def page():
         "`make coverage`; `make test-torch` compares every form with torch 2.13 on the sample inputs of",
         "torch's own tests.",
         "",
-        f"- {len(complete)} of {len(rows)} entries complete, {len(absent)} absent",
+        f"- {len(same)} of {len(rows)} entries work as torch's do in every form, {len(complete) - len(same)} "
+        f"more but for forms under a letter, {len(absent)} absent",
         f"- {works} of {len(marked)} forms work as torch's do",
+        *(f"- {marked.count(letter)} forms marked {letter}: {meaning}" for letter, meaning in KINDS.items()),
         "",
-        "x works as in torch, . torch has none, **0** missing, a number: differs, see the notes.",
+        "x works as in torch, . torch has none, **0** missing, a number: differs, see the notes; a letter: "
+        "see above.",
         "",
         "| operation | " + " | ".join(form for form, _ in FORMS) + " |",
         "|---|" + "---|" * len(FORMS),
@@ -112,12 +117,18 @@ def page():
         shown = []
         for form, _ in FORMS:
             cell = forms[form]
-            if cell in ("yes", "-", "missing"):
-                shown.append({"yes": "x", "-": ".", "missing": "**0**"}[cell])
+            if cell in ("yes", "-", "missing", *KINDS):
+                shown.append({"yes": "x", "-": ".", "missing": "**0**"}.get(cell, cell))
             else:
                 shown.append(str(notes.setdefault(cell, len(notes) + 1)))
         lines.append(f"| {name} | " + " | ".join(shown) + " |")
     lines += ["", "## Notes", ""] + [f"{number}. {reason}" for reason, number in notes.items()]
+    lines += ["", "## Letters", "", "| operation | forms | | |", "|---|---|---|---|"]
+    apart = {}
+    for (name, form), gap in GAPS.items():
+        if gap.kind:
+            apart.setdefault((name, gap.kind, gap.reason), []).append(form)
+    lines += [f"| {name} | {' '.join(f)} | {kind} | {why} |" for (name, kind, why), f in apart.items()]
     lines += ["", "## Absent", "", ", ".join(absent) if absent else "Nothing."]
     return "\n".join(lines) + "\n"
 
