@@ -215,3 +215,12 @@ def test_checksums_and_ranges():
         pytest.raises(RuntimeError, match="unsupported range: 0 -> nan"),
     ):
         torch.range(0, float("nan"))
+
+
+def test_nothing_to_select_split_or_subtract():
+    with pytest.raises(RuntimeError, match="self indexing axis dim should be positive"):
+        torch.index_select(torch.zeros(0, 3), 0, torch.tensor([0]))
+    with pytest.raises(RuntimeError, match="unflatten got an unexpected error"):
+        torch.tensor(1.0).unflatten(0, (-1, 2))
+    with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
+        torch.sub(torch.ones(2), torch.tensor(True), alpha=3)

@@ -426,6 +426,8 @@ def index_select(input, dim, index, *, out=None):
     tensor([[3, 4],
             [3, 4]])
     """
+    if input.dim() > 1 and not input.numel() and index.numel() and not input.size(dim):
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     result = ops.index_select(input, index, dim)
     return (
         result

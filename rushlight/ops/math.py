@@ -365,6 +365,8 @@ def sub(input, other, *, alpha=1, out=None):
     tensor([1, 2])
     """
     input = _one_tensor(input, other)
+    if alpha is not _ONE and _is_boolean(input, other):
+        input - other  # raises, saying why
     result = input - other if alpha is _ONE else _scaled(ops.sub_alpha, input, other, alpha)
     if out is None:
         return result
@@ -372,6 +374,12 @@ def sub(input, other, *, alpha=1, out=None):
 
 
 _ONE = 1  # the default of alpha; True and 1.0 are equal to it and not for every dtype allowed
+
+
+def _is_boolean(input, other):
+    """Whether one of them is, which cannot be subtracted."""
+    kinds = getattr(input, "dtype", None), getattr(other, "dtype", None)
+    return _C.bool in kinds or input is True or input is False or other is True or other is False
 
 
 def _scaled(op, input, other, alpha):
@@ -406,7 +414,7 @@ def add_(self, other, *, alpha=1):
 @method(aliases=("subtract_",))
 def sub_(self, other, *, alpha=1):
     """In-place version of sub."""
-    if self.dtype == _C.bool or other is True or other is False or getattr(other, "dtype", None) == _C.bool:
+    if _is_boolean(self, other):
         self - other  # raises, saying why
     if alpha is _ONE:
         return _C.in_place(ops.sub, self, other)

@@ -257,6 +257,10 @@ def unflatten(input, dim, sizes):
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     shape = tuple(input.shape)
+    if not shape:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
+        )
     known = 1
     for size in sizes:
         known *= size if size != -1 else 1
