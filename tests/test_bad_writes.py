@@ -224,3 +224,14 @@ def test_nothing_to_select_split_or_subtract():
         torch.tensor(1.0).unflatten(0, (-1, 2))
     with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
         torch.sub(torch.ones(2), torch.tensor(True), alpha=3)
+
+
+def test_kaisers_window_is_even_in_its_shape():
+    assert torch.kaiser_window(5, True, -2.0).tolist() == torch.kaiser_window(5, True, 2.0).tolist()
+
+
+def test_interpolation_casts_unless_its_weights_are_many():
+    wide = torch.ones(3, dtype=torch.float64)
+    assert torch.lerp(torch.ones(3), torch.zeros(3), 0.5, out=wide).tolist() == [0.5] * 3
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        torch.lerp(torch.ones(3), torch.zeros(3), torch.full((3,), 0.5), out=wide)

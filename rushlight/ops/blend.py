@@ -32,7 +32,8 @@ def lerp(input, end, weight, *, out=None):
     result = (
         ops.lerp(input, end, weight) if isinstance(weight, Tensor) else ops.lerp_scalar(input, end, weight)
     )
-    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
+    several = isinstance(weight, Tensor) and weight.dim() > 0
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE if several else "")
 
 
 def _check_lerp(input, end, weight):

@@ -47,11 +47,12 @@ def triangle(places, steps):
 
 def kaiser_shape(places, steps, beta):
     """i0(beta sqrt(1 - t^2)) / i0(beta) for t from -1 to 1."""
+    beta = abs(beta)  # i0 is even, and the scaling below is not
     t = places * (2 / max(steps, 1)) - 1
     root = ops.sqrt(FUNCTIONS["clamp"](1 - t * t, min=0)) * beta
     # Both Bessel functions are scaled by exponentials, which alone would overflow for large beta.
     scale = ops.i0e(_C.full((), float(beta), _C.float64, None))
-    return ops.i0e(root) * ops.exp(root - abs(beta)) / scale
+    return ops.i0e(root) * ops.exp(root - beta) / scale
 
 
 def _cosines(*weights):
