@@ -2,6 +2,7 @@
 
 import gc
 import os
+import weakref
 
 import pytest
 
@@ -96,3 +97,56 @@ def test_collects_a_tensor_that_a_hook_kept_and_that_its_own_history_leads_to():
         once()
     gc.collect()
     assert torch._C.memory_stats()["allocated_bytes"] == before
+
+
+def test_what_a_leaf_is_given_meanwhile_is_never_read_beyond_its_end():
+    x = torch.ones(4, requires_grad=True)
+    edge = torch.autograd.graph.get_gradient_edge(x)
+    x.data = torch.ones(600)
+    with pytest.raises(
+        RuntimeError, match="size of tensor a \\(600\\) must match the size of tensor b \\(4\\)"
+    ):
+        torch.autograd.backward(edge, torch.ones(4))
+    assert x.grad is None
+
+
+def test_a_pack_hook_may_free_what_it_packs():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    for function, name in ((torch.exp, "_raw_saved_result"), (torch.sin, "_raw_saved_self")):
+        y = function(x * 3)
+
+        def pack(value, y=y):
+            with torch.enable_grad():
+                y.sum().backward()
+            return value
+
+        with pytest.raises(RuntimeError, match="register_hooks on a saved tensor after it has been freed"):
+            getattr(y.grad_fn, name).register_hooks(pack, lambda value: value)
+        with pytest.raises(RuntimeError, match="a second time"):
+            y.sum().backward()
+
+
+def test_constants_that_refer_to_their_graph_are_freed():
+    x = torch.ones(2, requires_grad=True)
+
+    def written():
+        c = torch.ones(2)
+        y = x * c
+        c.mul_(y)
+        return weakref.ref(c)
+
+    def attribute():
+        c = torch.ones(2)
+        c.result = x * c
+        return weakref.ref(c)
+
+    def through_a_view():
+        c = torch.ones(2)
+        y = x * c
+        c[0].mul_(y[0])
+        return weakref.ref(c)
+
+    for make in (written, attribute, through_a_view):
+        gone = make()
+        gc.collect()
+        assert gone() is None, make.__name__

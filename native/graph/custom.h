@@ -116,6 +116,11 @@ struct Timing {
 
 // primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any.
 Saved save_tensor(Tensor* t, bool keep_history);
+Saved save_alias(Tensor* t, bool keep_history);
+inline Saved save_itself(Tensor* t) {
+  t->flags |= Tensor::SAVED;
+  return {Py_NewRef(t->object()), counter_of(t)->version, t->storage->silent_version};
+}
 
 // saved_hooks.cpp. A value that went through a pack hook is kept as a Packed object.
 extern thread_local bool hooks_active __attribute__((tls_model("initial-exec")));

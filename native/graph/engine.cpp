@@ -36,11 +36,16 @@ bool owned_alone(const Tensor* t) {
          t->storage->kind != Storage::external && !t->requires_grad();
 }
 
-// The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise.
+// The gradient layout contract: strides of the leaf if it is dense, contiguous otherwise. The gradient has
+// other sizes than the leaf where that was given other memory since (`.data = ...`).
 bool obeys_layout(const Tensor* grad, const Tensor* leaf) {
-  return is_dense(leaf->sizes(), leaf->strides())
-             ? std::equal(leaf->strides().begin(), leaf->strides().end(), grad->strides().begin())
-             : grad->is_contiguous();
+  if (!is_dense(leaf->sizes(), leaf->strides())) return grad->is_contiguous();
+  if (grad->ndim > leaf->ndim) return false;
+  for (int d = 0; d < grad->ndim; d++) {
+    bool fits = grad->size(d) == 1 ? grad->stride(d) != 0 : grad->stride(d) == leaf->stride(d);
+    if (!fits) return false;
+  }
+  return true;
 }
 
 // Whether the memory of a gradient becomes .grad of a leaf that has none: nobody else may see it.
@@ -145,9 +150,9 @@ struct Run {
   }
 
   static bool older(const Node* a, const Node* b) {
-    // Leaves first, then the newest operation.
+    // Leaves first, whichever was ready first, then the newest operation.
     bool la = a->kind == Node::accumulate, lb = b->kind == Node::accumulate;
-    return la != lb ? lb : a->sequence < b->sequence;
+    return la != lb ? lb : !la && a->sequence < b->sequence;
   }
   void push(Node* node) {
     ready.push_back(node);
@@ -163,6 +168,7 @@ struct Run {
   void discover(const std::vector<Root>& roots);
   void mark_needed();
   void add(const Edge& edge, TensorRef grad);
+  void capture(Node* node, Tensor** grads);
   void execute(Node* node);
   void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted);
   void loop();
@@ -265,32 +271,39 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
   }
 }
 
+// Hands over what has arrived for this node, if it was asked for.
+void Run::capture(Node* node, Tensor** grads) {
+  bool leaf = node->kind == Node::accumulate && !accumulate;  // nobody else runs its hooks
+  TensorRef hooked = leaf ? share(grads[0]) : TensorRef();
+  if (leaf) run_leaf_hooks(node->leaf(), hooked);
+  for (Capture& capture : *captures) {
+    if (capture.edge.node != node) continue;
+    Tensor* grad = leaf ? hooked.get() : grads[capture.edge.nr];
+    capture.result = share(grad);
+    if (!capture.result) continue;
+    if (!create_graph) mark_cut(capture.result.get(), source);
+    bool retained = capture.into && capture.into->flags & Tensor::RETAINS_GRAD;  // has it from its hook
+    if (accumulate && capture.into && !retained && node->kind != Node::accumulate) {
+      accumulate_grad(capture.into, share(grad), create_graph);
+    }
+  }
+}
+
 void Run::execute(Node* node) {
   RunInfo& state = info(node);
   Tensor** grads = grads_of(node, state);
   bool any = false;
   for (uint32_t i = 0; i < node->output_count; i++) any |= grads[i] != nullptr;
   NodeExtra* extra = node->extra;
-  if (extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
-  if (state.capture >= 0) {
-    for (Capture& capture : *captures) {
-      if (capture.edge.node != node) continue;
-      Tensor* grad = grads[capture.edge.nr];
-      if (node->kind == Node::accumulate && !accumulate) {
-        TensorRef hooked = share(grad);
-        run_leaf_hooks(node->leaf(), hooked);
-        capture.result = std::move(hooked);
-      } else {
-        capture.result = share(grad);
-      }
-      if (!capture.result) continue;
-      if (!create_graph) mark_cut(capture.result.get(), source);
-      bool retained = capture.into && capture.into->flags & Tensor::RETAINS_GRAD;  // has it from its hook
-      if (accumulate && capture.into && !retained && node->kind != Node::accumulate) {
-        accumulate_grad(capture.into, share(grad), create_graph);
-      }
-    }
+  // grad() is given the gradient that arrived where the node goes on to others that are asked for, and what
+  // its hooks made of it where it does not.
+  bool early = false;
+  for (uint32_t i = 0; state.capture >= 0 && !accumulate && !early && i < node->edge_count; i++) {
+    early = node->edges[i].node && info(node->edges[i].node).needed;
   }
+  if (early) capture(node, grads);
+  if (extra && (extra->tensor_hooks || extra->retained)) run_prehooks(node, grads);
+  if (state.capture >= 0 && !early) capture(node, grads);
   if (node->kind == Node::accumulate) {
     // Hooks are called also if no gradient arrived; they see None.
     if (accumulate && (!captures || state.capture >= 0)) {
@@ -306,6 +319,10 @@ void Run::execute(Node* node) {
       bool kept =
           posts && !extra_of(node->leaf())->grad && becomes_grad(grad.get(), node->leaf(), create_graph);
       TensorRef arrived = posts && !kept ? grad : TensorRef();
+      Tensor* leaf = node->leaf();
+      if (leaf->grad_fn && grad) {
+        fail(PyExc_RuntimeError, "leaf variable has been moved into the graph interior");
+      }
       if (grad) {
         if (!create_graph) mark_cut(grad.get(), source);
         if (profiling()) {
@@ -315,7 +332,7 @@ void Run::execute(Node* node) {
           accumulate_grad(node->leaf(), std::move(grad), create_graph);
         }
       }
-      if (kept) arrived = new_alias(node->leaf()->extra->grad);
+      if (kept && leaf->extra->grad) arrived = new_alias(leaf->extra->grad);
       run_post_hooks(node, std::move(arrived));
     }
     return;
@@ -551,14 +568,31 @@ void call_when_done(PyObject* callback) {
 
 namespace {
 
-void warn_of_layout(const Tensor* grad, const Tensor* leaf) {
+// The gradient in memory of its own, laid out like the leaf.
+TensorRef own_gradient(Tensor* grad, Tensor* leaf, bool record) {
+  static Primitive& copy = primitive("copy");
+  if (!is_dense(leaf->sizes(), leaf->strides())) {
+    static Primitive& duplicate = primitive("contiguous_copy");
+    return call_on(duplicate, grad);
+  }
+  TensorRef own = empty_like(leaf, grad->dtype);
+  if (!record && same_sizes(own.get(), grad)) {
+    copy_into(own.get(), grad);
+    return own;
+  }
+  PyObject* args[] = {own->object(), grad->object()};
+  return TensorRef(as_tensor(call_in_place(copy, args)));  // throws if the leaf has other sizes by now
+}
+
+// Once for each way to accumulate, `about`.
+void warn_of_layout(const Tensor* grad, const Tensor* leaf, const char* about) {
   std::string text =
       "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
       "performance.\ngrad.sizes() = " +
       sizes_text(grad->sizes()) + ", strides() = " + sizes_text(grad->strides()) +
       "\nparam.sizes() = " + sizes_text(leaf->sizes()) + ", strides() = " + sizes_text(leaf->strides());
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "sOs", text.c_str(), PyExc_UserWarning, "layout"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "sOs", text.c_str(), PyExc_UserWarning, about));
 }
 
 }  // namespace
@@ -576,43 +610,38 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
       Py_XSETREF(extra->grad, own.release());
       track_graph(leaf);  // what a class hangs on its tensors may lead anywhere
     } else if (create_graph) {
-      static Primitive& copy = primitive("copy");
-      static Primitive& duplicate = primitive("contiguous_copy");
-      if (is_dense(leaf->sizes(), leaf->strides())) {
-        TensorRef own = empty_like(leaf, grad->dtype);
-        PyObject* args[] = {own->object(), grad->object()};
-        extra->grad = as_tensor(call_in_place(copy, args));
-      } else {
-        extra->grad = call_on(duplicate, grad.get()).release();
-      }
+      Py_XSETREF(extra->grad, own_gradient(grad.get(), leaf, true).release());
       if (extra->grad->grad_fn) track_graph(leaf);  // leads back to the leaf: only the collector can free it
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
       extra->grad = grad.release();
     } else {
-      TensorRef copy = empty_like(leaf, grad->dtype);
-      copy_into(copy.get(), grad.get());
-      extra->grad = copy.release();
+      Py_XSETREF(extra->grad, own_gradient(grad.get(), leaf, false).release());
     }
     return;
   }
   PyObject* args[] = {extra->grad->object(), grad->object()};
-  if (enforces_layout && !create_graph && !obeys_layout(extra->grad, leaf)) warn_of_layout(extra->grad, leaf);
+  auto check_layout = [&](const Tensor* sum) {
+    if (enforces_layout && !obeys_layout(sum, leaf)) {
+      warn_of_layout(sum, leaf, create_graph ? "recorded layout" : "layout");
+    }
+  };
   if (!create_graph) {  // its history, if it has one, stays as it is
     bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !extra->grad->base() &&
                  !modes.forward && !(extra->grad->flags & Tensor::INFERENCE);
     if (!plain) {
-      Ref<PyObject> sum = checked(call_in_place(plus, args));
-      return;
+      TensorRef sum(as_tensor(call_in_place(plus, args)));
+      return check_layout(sum.get());
     }
     TensorRef into = share(extra->grad);  // whoever watches may take it away
     announce_write(into.get());
     Ref<PyObject> sum = checked(plus.forward(plus, args, into.get()));
     note_write(into.get());
-    return;
+    return check_layout(into.get());
   }
-  Tensor* sum = as_tensor(call(plus, args));
-  Py_SETREF(extra->grad, sum);
+  TensorRef sum(as_tensor(call(plus, args)));
+  check_layout(sum.get());
   if (sum->grad_fn) track_graph(leaf);
+  Py_XSETREF(extra->grad, sum.release());
 }
 
 }  // namespace rl

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "../python/lazy_views.h"
+#include "../python/tensor_type.h"
 #include "custom.h"
 #include "errors.h"
 #include "living.h"
@@ -127,11 +128,11 @@ void refresh_view(Tensor* t) {
   if (!is_view(t)) return;
   Extra* extra = t->extra;
   Tensor* base = extra->base;
-  if (extra->view_version == t->storage->version || t->storage != base->storage) return;
+  if (extra->view_version == counter_of(t)->version || t->storage != base->storage) return;
   if (!t->grad_fn && !base->requires_grad()) return;
   if (extra->origin != ViewOrigin::ordinary && modes.grad) fail_view(t, true);
   if (extra->origin != ViewOrigin::ordinary) return;
-  extra->view_version = t->storage->version;
+  extra->view_version = counter_of(t)->version;
   if (!base->requires_grad()) return;
   if (replays_views && t->grad_fn) {
     Ref<Node> again = repeated(t->grad_fn, base);
@@ -211,6 +212,17 @@ void check_inplace(Tensor* t) {
   }
 }
 
+namespace {
+
+// What its new history saved may be the tensor itself: Note [what is saved itself], primitive.cpp.
+void tell_collector(Tensor* t) {
+  if (!(t->flags & Tensor::SAVED)) return;
+  t->flags &= uint16_t(~Tensor::SAVED);
+  track_graph(t);
+}
+
+}  // namespace
+
 void rewrite_history(Tensor* t, Ref<Node> node) { rewrite_history(t, std::move(node), 0, 0); }
 
 void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
@@ -223,6 +235,7 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
     // Somebody may hold it whom the new history leads to: a saved-tensor hook was given it (saved_hooks.cpp).
     if (PyObject_GC_IsTracked(t->object())) track_node(t->grad_fn);
+    tell_collector(t);
     return;
   }
   Tensor* base = t->extra->base;
@@ -266,8 +279,9 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   join_node(base);
   move_retained(base, before.get());
   base->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
+  tell_collector(base);
   t->storage->written.operation = THROUGH_VIEW;
-  t->extra->view_version = t->storage->version - 1;  // stale by construction
+  t->extra->view_version = counter_of(t)->version - 1;  // stale by construction
   refresh_view(t);
 }
 

@@ -34,9 +34,7 @@ bool freeing = false;
 // A leaf's AccumulateGrad node lives only while a graph refers to it, so `a * b` on two leaves would make and
 // free two of them each time. One that nobody refers to any more goes to sleep instead: it stays in
 // Extra::accumulator without owning its leaf (saved_room[0] is empty) and without a reference, and
-// accumulator_of wakes it. A third of the time of a small recorded operation on leaves. What was last saved
-// of the leaf waits there too, in saved_room[1]: the next operation that saves the leaf shares it
-// (save_leaf).
+// accumulator_of wakes it. A third of the time of a small recorded operation on leaves.
 bool is_asleep(const Node* accumulator) { return !accumulator->saved_room[0].object; }
 
 bool put_to_sleep(Node* node) {
@@ -63,7 +61,6 @@ void clear_saved(Node* node) {
     Tensor* leaf = node->leaf();
     if (leaf->extra && leaf->extra->accumulator == node) leaf->extra->accumulator = nullptr;
   }
-  if (node->kind == Node::accumulate) Py_CLEAR(node->saved_room[1].object);
   for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
   if (node->saved != node->saved_room) delete[] node->saved;
   node->saved = node->saved_room;
@@ -90,6 +87,7 @@ void clear_extra(Node* node) {
   Py_XDECREF(reinterpret_cast<PyObject*>(extra->inner));
   Py_XDECREF(extra->geometry);
   Py_XDECREF(extra->trace);
+  Py_XDECREF(extra->moved);
   delete extra;
 }
 
@@ -145,6 +143,7 @@ int node_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(extra->inner);
     Py_VISIT(extra->geometry);
     Py_VISIT(extra->trace);
+    Py_VISIT(extra->moved);
   }
   return node->kind == Node::custom ? visit_function(as_function(node), visit, arg) : 0;
 }
@@ -379,8 +378,9 @@ PyObject* node_unpack(PyObject* self, PyObject* args) {
     // As it was recorded, whatever the mode of the one who asks.
     GradMode on(modes.grad || !node->saved[at].object || !is_packed(node->saved[at].object));
     Ref<PyObject> value = unpack(node, at, out);
-    return out < 0 && value.get() == node->saved[at].object ? original(std::move(value)).release()
-                                                            : value.release();
+    PyObject* kept = node->saved[at].object;  // an unpack hook may have freed it
+    bool packed = !kept || is_packed(kept);
+    return out < 0 && !packed ? original(std::move(value)).release() : value.release();
   });
 }
 
@@ -768,6 +768,15 @@ Ref<Node> accumulator_of(Tensor* leaf) {
 void forget_accumulator(Extra* extra) {
   Node* node = std::exchange(extra->accumulator, nullptr);
   if (node && is_asleep(node)) destroy(node);
+}
+
+void tell_savers(Tensor* t) {
+  if (!t->grad_fn) return;
+  NodeExtra* extra = extra_of(t->grad_fn);
+  if (!extra->moved) extra->moved = checked(PyDict_New()).release();
+  Ref<PyObject> nr = checked(PyLong_FromLong(t->output_nr));
+  TensorRef alias = new_alias(t);
+  if (PyDict_SetItem(extra->moved, nr.get(), alias->object()) < 0) throw PythonError{};
 }
 
 Edge gradient_edge(Tensor* t) {

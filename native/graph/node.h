@@ -50,6 +50,7 @@ struct NodeExtra {
   Node* inner;             // CopySlices: the operation that wrote into the view
   PyObject* geometry;      // CopySlices: (sizes, strides, offset) of the view, and of the base
   PyObject* trace;         // anomaly mode: the forward traceback
+  PyObject* moved;         // dict output_nr -> alias of the memory that tensor was given since (tell_savers)
 };
 
 // Per backward run, see engine.cpp.
@@ -104,7 +105,10 @@ void expose(Node* node);                       // gives the object its own Pytho
 // Owned reference. Brings a view's history up to date first (Note [views and in-place]).
 Edge gradient_edge(Tensor* t);
 Ref<Node> accumulator_of(Tensor* leaf);
-void forget_accumulator(Extra* extra);  // its leaf goes, or changed shape
+void forget_accumulator(Extra* extra);  // its leaf goes, or changed its dtype
+// t was given other memory: what was saved of it is what it holds now, as in torch, where nodes save the
+// tensor itself. Of a tensor with a history nodes keep an alias; they find the new memory with its grad_fn.
+void tell_savers(Tensor* t);
 
 // history.cpp
 void refresh_view(Tensor* t);

@@ -68,7 +68,7 @@ std::string type_text(const Tensor* t) {
       PyExc_RuntimeError,
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
           type_text(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
-          std::to_string(t->storage->version) + "; expected version " + std::to_string(expected) +
+          std::to_string(counter_of(t)->version) + "; expected version " + std::to_string(expected) +
           " instead. " +
           (modes.anomaly
                ? "Hint: the backtrace further above shows the operation that failed to compute its "
@@ -95,36 +95,42 @@ void warn_silent(Node* node, Tensor* t) {
 }
 
 void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
-  if (t->storage->version != saved.version) fail_modified(node, t, saved.version, out);
-  if (t->storage->silent_version != saved.silent_version) warn_silent(node, t);
+  if (counter_of(t)->version != saved.version) fail_modified(node, t, saved.version, out);
+  if (t->storage->silent_version == saved.silent_version) return;
+  if (counter_of(t) == t->storage) warn_silent(node, t);
 }
 
-// A saved leaf stands for the leaf itself when the rule is being recorded, and whenever it was given other
-// memory since (`.data = ...`). Looked for behind the edge of the argument it was first: another leaf may
-// share its memory.
+// What a saved alias stands for, where its tensor was given other memory since: see tell_savers.
+bool has_moved(const Tensor* alias) {
+  return alias->grad_fn && alias->grad_fn->extra && alias->grad_fn->extra->moved;
+}
+TensorRef moved(Tensor* alias) {
+  Ref<PyObject> nr = checked(PyLong_FromLong(alias->output_nr));
+  PyObject* memory = PyDict_GetItemWithError(alias->grad_fn->extra->moved, nr.get());
+  if (!memory) return share(alias);
+  TensorRef result = new_alias(as_tensor(memory));
+  Py_INCREF(alias->grad_fn->object());
+  result->grad_fn = alias->grad_fn;
+  result->output_nr = alias->output_nr;
+  return result;
+}
+
+// An alias of a leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge
+// of the argument it was: another leaf may share its memory.
 Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
-  if (!(alias->flags & Tensor::REQUIRES_GRAD)) return share(alias->object());
-  auto leaf_behind = [&](uint32_t edge) -> Tensor* {
-    Node* next = edge < node->edge_count ? node->edges[edge].node : nullptr;
-    bool found = next && next->kind == Node::accumulate &&
-                 (next->leaf()->flags & Tensor::LAZY) == (alias->flags & Tensor::LAZY);
-    return found ? next->leaf() : nullptr;
-  };
-  if (!node->op->list_inputs) {
-    uint32_t arg = 0;
-    for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
-      if ((rest & 1) && at-- == 0) break;
-    }
-    Tensor* leaf = leaf_behind(arg);
-    // A Linear saves a view of its weight in torch, and that keeps the old memory.
-    bool follows = leaf && leaf->storage != alias->storage && node->op->name.rfind("linear", 0) != 0;
-    if (leaf && (modes.grad || follows)) return share(leaf->object());
+  bool leaf = alias->flags & Tensor::REQUIRES_GRAD && !(alias->flags & Tensor::SAVED);
+  if (!modes.grad || !leaf || node->op->list_inputs) return share(alias->object());
+  uint32_t arg = 0;
+  for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
+    if ((rest & 1) && at-- == 0) break;
   }
-  for (uint32_t i = 0; modes.grad && i < node->edge_count; i++) {
-    Tensor* leaf = leaf_behind(i);
-    if (leaf && leaf->storage == alias->storage) return share(leaf->object());
-  }
-  return share(alias->object());
+  Node* next = arg < node->edge_count ? node->edges[arg].node : nullptr;
+  if (!next || next->kind != Node::accumulate) return share(alias->object());
+  if (next->leaf()->storage == alias->storage) return share(next->leaf()->object());
+  TensorRef old = new_alias(alias);  // it has other memory by now, and its gradient goes there all the same
+  Py_INCREF(next->object());
+  old->grad_fn = next;
+  return Ref<PyObject>(old.release_object());
 }
 
 int slot_of_arg(const Node* node, int arg) { return arg ? bit_count(node->want_args & ((1 << arg) - 1)) : 0; }
@@ -453,7 +459,7 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
 }  // namespace
 
 void check_kept(Node* node, Tensor* alias, uint32_t version) {
-  if (alias->storage->version != version) fail_modified(node, alias, version, -1);
+  if (counter_of(alias)->version != version) fail_modified(node, alias, version, -1);
 }
 
 Ref<PyObject> unpack(Node* node, int at, int out) {
@@ -461,7 +467,9 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
   if (!saved.object) fail_freed(node);
   if (is_packed(saved.object)) return unpack_once(node, saved.object, out);
   if (is_tensor(saved.object)) {
-    Tensor* alias = as_tensor(saved.object);
+    TensorRef kept = share(as_tensor(saved.object));
+    if (out < 0 && has_moved(kept.get())) kept = moved(kept.get());
+    Tensor* alias = kept.get();
     check_version(node, alias, saved, out);
     if (out < 0 && alias->grad_fn && alias->storage->written.operation == DETACHED) {
       fail_at(
@@ -471,7 +479,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
           {{("It was saved by " + node_name(node)).c_str(), node->source}}, "");
     }
     if (out < 0) {
-      if (node->kind == Node::custom) return share(saved.object);
+      if (node->kind == Node::custom) return share(alias->object());
       // Whoever looks on knows tensors by their identity.
       bool asked = asks_dispatch(alias);
       GradMode as_recorded(modes.grad || asked);
@@ -490,26 +498,30 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     }
     return Ref<PyObject>(value.release_object());
   }
-  // A tuple of tensors, some of them perhaps packed or None.
+  // A tuple of tensors, some of them perhaps packed or None. Held: an unpack hook may free the node's values.
+  Ref<PyObject> values = share(saved.object);
   PyObject* first = nullptr;
-  for (Py_ssize_t k = 0; PyTuple_CheckExact(saved.object) && k < PyTuple_GET_SIZE(saved.object); k++) {
-    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
+  for (Py_ssize_t k = 0; PyTuple_CheckExact(values.get()) && k < PyTuple_GET_SIZE(values.get()); k++) {
+    PyObject* one = PyTuple_GET_ITEM(values.get(), k);
     if (!first || !is_tensor(first)) first = is_tensor(one) || is_packed(one) ? one : first;
   }
-  if (!first) return share(saved.object);
+  if (!first) return share(values.get());
   uint32_t versions = 0;
   bool packed = false;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
-    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
-    if (is_tensor(one)) versions += as_tensor(one)->storage->version;
-    packed |= is_packed(one);
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(values.get()); k++) {
+    PyObject* one = PyTuple_GET_ITEM(values.get(), k);
+    if (is_tensor(one)) versions += counter_of(as_tensor(one))->version;
+    packed |= is_packed(one) || (is_tensor(one) && has_moved(as_tensor(one)));
   }
   if (versions != saved.version) fail_modified(node, as_tensor(first), saved.version, -1);
-  if (!packed) return share(saved.object);
-  Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(saved.object)));
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(saved.object); k++) {
-    PyObject* one = PyTuple_GET_ITEM(saved.object, k);
-    PyTuple_SET_ITEM(list.get(), k, is_packed(one) ? unpack_once(node, one, -1).release() : Py_NewRef(one));
+  if (!packed) return share(values.get());
+  Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(values.get())));
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(values.get()); k++) {
+    PyObject* one = PyTuple_GET_ITEM(values.get(), k);
+    PyObject* value = is_packed(one)                                ? unpack_once(node, one, -1).release()
+                      : is_tensor(one) && has_moved(as_tensor(one)) ? moved(as_tensor(one)).release_object()
+                                                                    : Py_NewRef(one);
+    PyTuple_SET_ITEM(list.get(), k, value);
   }
   return list;
 }

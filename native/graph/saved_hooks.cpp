@@ -74,6 +74,24 @@ void saved_tensor_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+// What the node keeps there now; empty if it was freed.
+Ref<PyObject> handle_value(const SavedTensor* handle) {
+  if (handle->value) return Ref<PyObject>(handle->node->released ? nullptr : Py_NewRef(handle->value));
+  if (handle->at < 0 || handle->at >= handle->node->saved_count) return {};
+  PyObject* value = handle->node->saved[handle->at].object;
+  if (!value || handle->sub < 0) return Ref<PyObject>(Py_XNewRef(value));
+  if (!PyTuple_CheckExact(value) || handle->sub >= PyTuple_GET_SIZE(value)) return {};
+  return share(PyTuple_GET_ITEM(value, handle->sub));
+}
+
+[[noreturn]] void fail_freed() {
+  fail(PyExc_RuntimeError,
+       "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
+       "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "
+       "to backward through the graph a second time or if you need to access saved variables after calling "
+       "backward.");
+}
+
 // register_hooks(pack, unpack)
 PyObject* register_hooks(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -86,48 +104,41 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
            "register_hooks(): incompatible function arguments. The following argument types are supported:\n "
            "   two callables");
     }
-    Saved unsaved{handle->node->released ? nullptr : handle->value, 0, 0};
-    Saved& saved = handle->value ? unsaved : handle->node->saved[handle->at];
-    if (!saved.object) {
-      fail(PyExc_RuntimeError,
-           "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
-           "the "
-           "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "
-           "need "
-           "to backward through the graph a second time or if you need to access saved variables after "
-           "calling "
-           "backward.");
-    }
-    PyObject* value = handle->sub < 0 ? saved.object : PyTuple_GET_ITEM(saved.object, handle->sub);
-    if (value == Py_None) {
+    Ref<PyObject> value = handle_value(handle);
+    if (!value) fail_freed();
+    if (value.get() == Py_None) {
       fail(PyExc_RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden");
     }
     if (handle->value) {
       failf(PyExc_NotImplementedError, "%s of Rushlight does not need this value: hooks on it would not run",
             node_name(handle->node).c_str());
     }
-    if (is_packed(value)) {
+    if (is_packed(value.get())) {
       fail(PyExc_RuntimeError,
            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
            "of "
            "hooks is allowed at a time.");
     }
-    if (!is_tensor(value)) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
+    if (!is_tensor(value.get())) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
     // Whether it can still be read; a value changed since is not to be packed as if it were the saved one.
     unpack(handle->node, handle->at, handle->out);
-    Ref<PyObject> packed = pack(as_tensor(value), handle->out < 0, pack_hook, unpack_hook);
+    Ref<PyObject> packed = pack(as_tensor(value.get()), handle->out < 0, pack_hook, unpack_hook);
+    // The pack hook may have run the backward that frees it, or have set hooks itself.
+    if (handle_value(handle).get() != value.get()) fail_freed();
+    Saved& saved = handle->node->saved[handle->at];
     if (handle->sub < 0) {
-      Py_SETREF(saved.object, packed.release());
+      Py_XSETREF(saved.object, packed.release());
       Py_RETURN_NONE;
     }
-    Py_ssize_t n = PyTuple_GET_SIZE(saved.object);
+    Ref<PyObject> before = share(saved.object);
+    Py_ssize_t n = PyTuple_GET_SIZE(before.get());
     Ref<PyObject> list = checked(PyTuple_New(n));
     for (Py_ssize_t k = 0; k < n; k++) {
-      PyObject* one = k == handle->sub ? packed.get() : PyTuple_GET_ITEM(saved.object, k);
+      PyObject* one = k == handle->sub ? packed.get() : PyTuple_GET_ITEM(before.get(), k);
       PyTuple_SET_ITEM(list.get(), k, Py_NewRef(one));
     }
-    saved.version -= as_tensor(value)->storage->version;  // of a list it is the sum
-    Py_SETREF(saved.object, list.release());
+    saved.version -= counter_of(as_tensor(value.get()))->version;  // of a list it is the sum
+    Py_XSETREF(saved.object, list.release());
     Py_RETURN_NONE;
   });
 }
@@ -135,10 +146,8 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
 PyObject* unpack_handle(PyObject* self) {
   return guarded([&]() -> PyObject* {
     auto* handle = reinterpret_cast<SavedTensor*>(self);
-    if (handle->value) {
-      if (handle->node->released) fail_freed(handle->node);
-      return Py_NewRef(handle->value);
-    }
+    if (!handle_value(handle)) rl::fail_freed(handle->node);
+    if (handle->value) return Py_NewRef(handle->value);
     Ref<PyObject> value = unpack(handle->node, handle->at, handle->out);
     return handle->sub < 0 ? value.release() : Py_NewRef(PyTuple_GET_ITEM(value.get(), handle->sub));
   });
@@ -148,17 +157,13 @@ PyObject* saved_tensor_unpack(PyObject* self, PyObject*) { return unpack_handle(
 // What is kept: the tensor, or what the pack hook made of it.
 PyObject* saved_tensor_data(PyObject* self, void*) {
   auto* handle = reinterpret_cast<SavedTensor*>(self);
-  if (handle->value) return unpack_handle(self);
-  PyObject* value = handle->node->saved[handle->at].object;
-  if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
-  return value && is_packed(value) ? Py_NewRef(as_packed(value)->value) : unpack_handle(self);
+  Ref<PyObject> value = handle_value(handle);
+  return value && is_packed(value.get()) ? Py_NewRef(as_packed(value.get())->value) : unpack_handle(self);
 }
 PyObject* saved_tensor_unpack_hook(PyObject* self, void*) {
   auto* handle = reinterpret_cast<SavedTensor*>(self);
-  if (handle->value) Py_RETURN_NONE;
-  PyObject* value = handle->node->saved[handle->at].object;
-  if (value && handle->sub >= 0) value = PyTuple_GET_ITEM(value, handle->sub);
-  return Py_NewRef(value && is_packed(value) ? as_packed(value)->unpack_hook : Py_None);
+  Ref<PyObject> value = handle_value(handle);
+  return Py_NewRef(value && is_packed(value.get()) ? as_packed(value.get())->unpack_hook : Py_None);
 }
 
 PyObject* saved_tensor_new(PyTypeObject*, PyObject*, PyObject*) {
@@ -318,13 +323,13 @@ Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* 
   // It may come to lead back to this node when it is written to: the collector has to know of it
   // (rewrite_history).
   if (plain.get() == t && !PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-  uint32_t version = t->storage->version;
+  uint32_t version = counter_of(t)->version;
   Ref<PyObject> value;
   {
     GradMode off(false);
     value = checked(PyObject_CallOneArg(pack_hook, plain->object()));
   }
-  if (t->storage->version != version) {
+  if (counter_of(t)->version != version) {
     fail(PyExc_RuntimeError,
          "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
          "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "

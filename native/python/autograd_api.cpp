@@ -381,7 +381,7 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
     PyObject* o;
     unsigned version;
     if (!PyArg_ParseTuple(args, "OI", &o, &version)) return nullptr;
-    tensor_argument(o, "set_version")->storage->version = version;
+    counter_of(tensor_argument(o, "set_version"))->version = version;
     Py_RETURN_NONE;
   });
 }
@@ -411,6 +411,7 @@ PyObject* py_swap(PyObject*, PyObject* args) {
       if (t->extra) forget_accumulator(t->extra);
       leave_node(t);
     }
+    const uint16_t saved = (a->flags | b->flags) & Tensor::SAVED;
     PyTypeObject* type = Py_TYPE(a);
     Py_SET_TYPE(a, Py_TYPE(b));
     Py_SET_TYPE(b, type);
@@ -420,6 +421,14 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     std::swap_ranges(pa, pa + size, pb);
     if (a->geometry == b->room) a->geometry = a->room;
     if (b->geometry == a->room) b->geometry = b->room;
+    if (saved) {
+      // A node that keeps one of them would read the other's values. It takes them for overwritten.
+      uint32_t version = std::max(counter_of(a)->version, counter_of(b)->version) + 1;
+      for (Tensor* t : {a, b}) {
+        counter_of(t)->version = version;
+        t->flags |= saved;
+      }
+    }
     join_node(a);
     join_node(b);
     track_graph(a);

@@ -206,7 +206,7 @@ void save_values(FunctionNode* node) {
     bool itself = !own && !saved_hooks_active() && !(t->flags & Tensor::INFERENCE) &&
                   (!t->grad_fn || t->dict || Py_TYPE(t) != TensorType);
     if (itself) {
-      node->saved[i] = {Py_NewRef(o), t->storage->version, t->storage->silent_version};
+      node->saved[i] = save_itself(t);
       if (t->grad_fn) node->has_objects = true;
     } else {
       node->saved[i] = save_tensor(t, !own);
@@ -246,7 +246,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     if (!is_tensor(o) || !is_view(as_tensor(o)) || contains(node->dirty, o)) continue;
     Extra* extra = as_tensor(o)->extra;
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : ViewOrigin::custom;
-    extra->view_version = as_tensor(o)->storage->version;
+    extra->view_version = counter_of(as_tensor(o))->version;
   }
   if (call.executable) {
     // The saved tensor would be the input, and the output is another one: a view of it.
@@ -456,7 +456,8 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
     for (int i = 0; i < node->saved_count; i++) {
       int out = node->saved_output ? node->saved_output[i] : -1;
       Ref<PyObject> value = unpack(node, i, out);
-      if (out < 0 && value.get() == node->saved[i].object) value = original(std::move(value));
+      PyObject* kept = node->saved[i].object;  // an unpack hook may have freed it
+      if (out < 0 && kept && !is_packed(kept)) value = original(std::move(value));
       PyTuple_SET_ITEM(result.get(), i, value.release());
     }
     if (clears) {

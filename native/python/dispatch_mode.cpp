@@ -87,7 +87,7 @@ void make_view(Tensor* of, Tensor* t) {
   Py_XSETREF(extra->base, base);
   extra->differentiable_view = true;
   count_together(base, t);
-  extra->view_version = t->storage->version;
+  extra->view_version = counter_of(t)->version;
   if (!PyObject_GC_IsTracked(t->object()) && dispatches(t)) PyObject_GC_Track(t->object());
 }
 
@@ -213,11 +213,11 @@ PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor*
   for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
   BelowAutograd below;
   PyObject* call_args[] = {const_cast<Primitive&>(op).object(), values.get(), out ? out->object() : Py_None};
-  uint32_t version = out ? out->storage->version : 0;
+  uint32_t version = out ? counter_of(out)->version : 0;
   Ref<PyObject> result = checked(PyObject_Vectorcall(handler, call_args, 3, nullptr));
   if (out) {
     if (!is_tensor(result.get())) fail_cast(result.get());
-    out->storage->version = version;  // the write is counted once, by the caller
+    counter_of(out)->version = version;  // the write is counted once, by the caller
     return Py_NewRef(out->object());
   }
   bool several = op.list_output || op.outputs.size() > 1;

@@ -161,7 +161,7 @@ PyObject* py_keep(PyObject*, PyObject* o) {
     Node* leaf =
         !t->grad_fn && t->extra && t->flags & Tensor::REQUIRES_GRAD ? t->extra->accumulator : nullptr;
     if (leaf && !leaf->saved_room[0].object) leaf = nullptr;  // asleep: no graph leads there
-    return Py_BuildValue("(NIO)", alias.release_object(), t->storage->version,
+    return Py_BuildValue("(NIO)", alias.release_object(), counter_of(t)->version,
                          leaf ? leaf->object() : Py_None);
   });
 }

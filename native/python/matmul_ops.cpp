@@ -489,10 +489,12 @@ ModuleInit init([](PyObject* module) {
   products.vecmat = &define("vecmat(a, b)", vecmat_forward, FOLLOWS_FIRST);
   products.dot = &define("dot(input, tensor)", dot_forward, 0, &plain);
   define("vdot(input, other)", dot_forward, 0, &hn);
-  products.linear = &define("linear(bias, x, weight)", linear_forward);
-  products.linear_nd = &define("linear_nd(bias, x, weight)", linear_forward);
-  products.linear_unbiased = &define("linear_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST);
-  products.linear_nd_unbiased = &define("linear_nd_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST);
+  products.linear = &define("linear(bias, x, weight)", linear_forward, Primitive::KEEPS_WEIGHT);
+  products.linear_nd = &define("linear_nd(bias, x, weight)", linear_forward, Primitive::KEEPS_WEIGHT);
+  products.linear_unbiased =
+      &define("linear_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST | Primitive::KEEPS_WEIGHT);
+  products.linear_nd_unbiased =
+      &define("linear_nd_unbiased(x, weight)", linear_forward, FOLLOWS_FIRST | Primitive::KEEPS_WEIGHT);
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
 });
 

@@ -204,7 +204,7 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     // Without recording, the history is that of the old sizes: a view asks its base for another.
     bool stale = t->base() && !modes.grad && (t->grad_fn || t->base()->requires_grad());
     note_write(t);
-    if (t->extra && !stale) t->extra->view_version = t->storage->version;
+    if (t->extra && !stale) t->extra->view_version = counter_of(t)->version;
     return Py_NewRef(args[0]);
   });
 }

@@ -79,6 +79,11 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 
 }  // namespace
 
+// Note [what is saved itself]
+// Mostly an alias is saved (node.h). A leaf or a constant is saved itself, as torch does: what is saved then
+// is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph anyway; a constant
+// closes a loop if it is written in place by what was computed from it, and then the collector is told
+// (rewrite_history).
 Saved save_tensor(Tensor* t, bool keep_history) {
   if (t->flags & Tensor::INFERENCE) {
     fail(PyExc_RuntimeError,
@@ -91,8 +96,13 @@ Saved save_tensor(Tensor* t, bool keep_history) {
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
   }
-  if (keep_history && (dispatches(t) || (!t->grad_fn && asks_dispatch(t))))
-    return {Py_NewRef(t->object()), t->storage->version, t->storage->silent_version};
+  if (keep_history &&
+      (dispatches(t) || (!t->grad_fn && (asks_dispatch(t) || (!t->base() && is_plain_tensor(t->object()))))))
+    return save_itself(t);
+  return save_alias(t, keep_history);
+}
+
+Saved save_alias(Tensor* t, bool keep_history) {
   bool asked = !keep_history && asks_dispatch(t) && is_differentiable(t->dtype);
   TensorRef alias = asked ? dispatched_detach(t) : new_alias(t);
   if (modes.forward) share_tangent(t, alias.get());
@@ -102,32 +112,10 @@ Saved save_tensor(Tensor* t, bool keep_history) {
     alias->grad_fn = t->grad_fn;
     if (t->grad_fn) Py_INCREF(t->grad_fn->object());
   }
-  return {alias.release_object(), t->storage->version, t->storage->silent_version};
+  return {alias.release_object(), counter_of(t)->version, t->storage->silent_version};
 }
 
 namespace {
-
-// The same for a leaf that requires grad, through the alias that its accumulator keeps: leaves are saved over
-// and over, and what is saved of them is mostly the same (Note [sleeping accumulators], graph/node.cpp).
-Saved save_leaf(Tensor* t) {
-  if (!t->extra || !t->extra->accumulator || t->ndim > 4 || modes.forward || saved_hooks_active() ||
-      (t->flags & Tensor::INFERENCE)) {
-    return save_tensor(t, true);
-  }
-  PyObject*& kept = t->extra->accumulator->saved_room[1].object;
-  if (kept) {
-    Tensor* alias = as_tensor(kept);
-    constexpr uint16_t FLAGS = Tensor::CONTIGUOUS | Tensor::DATA_ALIAS | Tensor::REQUIRES_GRAD;
-    bool same = alias->storage == t->storage && alias->offset == t->offset && alias->ndim == t->ndim &&
-                alias->dtype == t->dtype && alias->flags == (t->flags & FLAGS) && !alias->grad_fn &&
-                !alias->extra && !alias->dict;
-    for (int i = 0; same && i < 2 * t->ndim; i++) same = alias->room[i] == t->room[i];
-    if (same) return {Py_NewRef(kept), t->storage->version, t->storage->silent_version};
-  }
-  Saved saved = save_tensor(t, true);
-  Py_XSETREF(kept, Py_NewRef(saved.object));
-  return saved;
-}
 
 Saved save_list(PyObject* list);
 
@@ -157,7 +145,10 @@ Saved save_list(PyObject* list) {
   Ref<PyObject> tuple = checked(PyTuple_New(n));
   uint32_t versions = 0;  // versions only grow, so their sum changes if any of them does
   for (Py_ssize_t k = 0; k < n; k++) {
-    Saved one = save_value(PySequence_Fast_GET_ITEM(list, k), false);
+    if (k >= PySequence_Fast_GET_SIZE(list))
+      fail(PyExc_RuntimeError, "a pack hook changed the list of tensors");
+    Ref<PyObject> element = share(PySequence_Fast_GET_ITEM(list, k));
+    Saved one = save_value(element.get(), false);
     versions += one.version;
     PyTuple_SET_ITEM(tuple.get(), k, one.object);
   }
@@ -262,7 +253,9 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
     bool list = i < op.input_count && (op.list_inputs >> i & 1);
     if (!list && !in_place && is_plain_tensor(args[i])) {
       Tensor* t = as_tensor(args[i]);
-      *slot++ = t->flags & Tensor::REQUIRES_GRAD ? save_leaf(t) : save_tensor(t, true);
+      bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
+                   !(t->flags & Tensor::INFERENCE);
+      *slot++ = alias ? save_alias(t, true) : save_tensor(t, true);
     } else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
   }
   for (int i = 0; want_shapes >> i; i++) {

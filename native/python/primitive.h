@@ -44,13 +44,15 @@ struct Primitive {
   // SCALARS_PROMOTE: the scalar attributes take part in type promotion (x ** 0.5 of integers is floating).
   // SEES_TO_DEVICES: takes 0-dim tensors as numbers, copies between devices, or looks at indices itself.
   // FOLLOWS_FIRST: is on meta if its first input is (both: Note [two devices], devices.cpp).
+  // KEEPS_WEIGHT: of its last input torch saves a view, which keeps its memory whatever the input is given.
   // 8 and 16 are NAMED_VARIANTS (graph/custom.h) and CHECKS_SCALARS (elementwise_ops.cpp).
   enum Option : uint8_t {
     VIEW = 1,
     IN_PLACE = 2,
     SCALARS_PROMOTE = 4,
     SEES_TO_DEVICES = 32,
-    FOLLOWS_FIRST = 64
+    FOLLOWS_FIRST = 64,
+    KEEPS_WEIGHT = 128
   };
 
   PyObject_HEAD vectorcallfunc vectorcall;

@@ -114,17 +114,11 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
                                    "devices must match.");
     }
     if (t->extra) forget_accumulator(t->extra);  // what was computed from the old memory is not t's any more
-    incref(source->storage);
-    Storage* old = std::exchange(t->storage, source->storage);
+    change_storage(t, source->storage, 0);
     layout.apply(t);
-    // t goes on counting its writes where nobody else counts those of the new memory (tensor/twins.h).
-    if (old != t->storage && t->storage->refs == 2) {
-      t->storage->version = old->version;
-      if (old->refs > 1 || any_twins) make_twins(old, t->storage);
-    }
     note_write(t);
     set_lazy(t, t->flags & (is_complex(t->dtype) ? Tensor::LAZY : Tensor::NEG));
-    decref(old);
+    tell_savers(t);
     return Py_NewRef(args[0]);
   });
 }

@@ -40,6 +40,7 @@ void clear_extra(Tensor* t) {
   Py_XDECREF(extra->hooks);
   Py_XDECREF(extra->post_hooks);
   drop(extra->cut);
+  drop_counter(extra);
   free_extra(extra);
 }
 
@@ -111,7 +112,11 @@ int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
   int result = PyObject_GenericSetAttr(self, name, value);
   // An attribute can close a reference cycle: from now on the collector must see this tensor.
   if (result == 0 && self_tensor(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  return result;
+  if (result < 0 || !value || !is_tensor(value) || !as_tensor(value)->grad_fn) return result;
+  return guarded([&]() -> int {
+    track_graph(as_tensor(value));  // it may lead back here
+    return 0;
+  });
 }
 
 PyObject* get_shape(PyObject* self, void*) {
@@ -133,7 +138,7 @@ PyObject* get_version(PyObject* self, void*) {
     return nullptr;
   }
   return PyLong_FromUnsignedLong(t->flags & Tensor::DATA_ALIAS ? t->storage->silent_version
-                                                               : t->storage->version);
+                                                               : counter_of(t)->version);
 }
 // A leaf that went through saved-tensor hooks: another tensor, whose gradient goes to the leaf all the same.
 bool stands_for_leaf(const Tensor* t) { return t->grad_fn && t->grad_fn->kind == Node::accumulate; }
@@ -394,21 +399,14 @@ int set_data(PyObject* self, PyObject* value, void*) {
            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
            "tensor type.");
     }
-    // The accumulator describes the old data. Graphs recorded so far keep it; the next one gets its own.
-    bool same = t->dtype == from->dtype && std::ranges::equal(t->sizes(), from->sizes());
-    if (!same && t->extra) forget_accumulator(t->extra);
-    incref(from->storage);
-    Storage* old = std::exchange(t->storage, from->storage);
+    // The accumulator asks for the old dtype. Graphs recorded so far keep it; the next one gets its own.
+    if (t->dtype != from->dtype && t->extra) forget_accumulator(t->extra);
     set_geometry(t, from->sizes(), from->strides());
+    change_storage(t, from->storage, Py_REFCNT(value) == 1);
     t->offset = from->offset;
     t->dtype = from->dtype;
     set_lazy(t, from->flags & Tensor::LAZY);
-    // t goes on counting its writes where nobody else counts those of the new memory.
-    if (Py_REFCNT(value) == 1 && t->storage->refs == 2) {
-      t->storage->version = old->version;
-      if (old->refs > 1 || any_twins) make_twins(old, t->storage);  // views of the old memory count along
-    }
-    decref(old);
+    tell_savers(t);
     return 0;
   });
 }

@@ -158,6 +158,13 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
 
 namespace {
 
+void share_counter(const Tensor* t, Tensor* alias) {
+  if (!t->extra || !t->extra->counter) return;
+  extra_of(alias)->counter = t->extra->counter;
+  incref(t->extra->counter);
+  own_counters++;
+}
+
 TensorRef alias_with(Tensor* t, Sizes sizes, Sizes strides, int64_t offset, uint16_t lazy) {
   TensorRef alias(allocate_tensor());
   alias->dtype = t->dtype;
@@ -166,6 +173,8 @@ TensorRef alias_with(Tensor* t, Sizes sizes, Sizes strides, int64_t offset, uint
   alias->offset = offset;
   alias->storage = t->storage;
   incref(t->storage);
+  if (own_counters) [[unlikely]]
+    share_counter(t, alias.get());
   return alias;
 }
 
@@ -184,6 +193,8 @@ TensorRef new_alias(Tensor* t) {
   std::memcpy(alias->room, t->room, sizeof t->room);  // all of it: four moves and no loop
   alias->storage = t->storage;
   incref(t->storage);
+  if (own_counters) [[unlikely]]
+    share_counter(t, alias.get());
   return alias;
 }
 
@@ -200,7 +211,7 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
   Py_INCREF(base->object());
   extra->base = base;
   extra->differentiable_view = true;
-  extra->view_version = t->storage->version;
+  extra->view_version = counter_of(t)->version;
   return view;
 }
 
@@ -253,11 +264,35 @@ bool same_sizes(const Tensor* a, const Tensor* b) {
   return true;
 }
 
+uint32_t own_counters = 0;
+
+void drop_counter(Extra* extra) {
+  if (!extra->counter) return;
+  decref(std::exchange(extra->counter, nullptr));
+  own_counters--;
+}
+
+void change_storage(Tensor* t, Storage* to, uint32_t known) {
+  incref(to);
+  Storage* old = std::exchange(t->storage, to);
+  if (old != to && counter_of(t) == to) {
+    Storage* counter = to;
+    if (to->refs != known + 1) {  // somebody else counts there
+      counter = extra_of(t)->counter = new_storage(0, old->device);
+      own_counters++;
+    }
+    counter->version = old->version;
+    counter->silent_version = old->silent_version;
+    if (old->refs > 1 || any_twins) make_twins(old, counter);  // views of the old memory count along
+  }
+  decref(old);
+}
+
 void note_write(Tensor* t) {
-  Storage* s = t->storage;
+  Storage *s = t->storage, *counter = counter_of(t);
   if (t->flags & Tensor::DATA_ALIAS) s->silent_version++;
-  else s->version++;
-  if (any_twins) count_for_twins(s);
+  else counter->version++;
+  if (any_twins) count_for_twins(counter);
   Source now = current_source();
   if (now.code != s->written.code) {
     drop(s->written);

@@ -34,6 +34,7 @@ struct Extra {
   bool differentiable_view;  // false for detach(): shares memory, not history
   Tensor* tangent;           // owned; forward mode's other half (python/forward_mode.cpp)
   uint64_t tangent_level;    // the dual level it belongs to
+  Storage* counter;          // owned; counts its writes instead of its storage, Note [own counters]
 };
 
 [[noreturn]] void fail_unresolved();  // a lazy view was read as if it were none
@@ -51,6 +52,7 @@ struct Tensor {
     CONJ = 256,              // reads as the conjugate of what its memory holds
     NEG = 512,               // reads as the negative of what its memory holds
     LAZY = CONJ | NEG,       // see Note [lazy views], python/lazy_views.cpp
+    SAVED = 1024,            // a node keeps the object itself, Note [what is saved itself], primitive.cpp
   };
 
   PyObject_HEAD PyObject* dict;
@@ -129,6 +131,19 @@ bool same_sizes(const Tensor* a, const Tensor* b);
 
 // Counts a write to t's memory and remembers the user's line.
 void note_write(Tensor* t);
+
+// Note [own counters]
+// Writes are counted with the memory. A tensor that was given memory which others see too (`x.data = y`) goes
+// on counting its own writes, apart from theirs: on an empty record, which its views and aliases share.
+extern uint32_t own_counters;
+inline Storage* counter_of(const Tensor* t) {
+  if (own_counters && t->extra && t->extra->counter) [[unlikely]]
+    return t->extra->counter;
+  return t->storage;
+}
+// t moves to other memory, to which `known` references are of no tensor that counts its writes.
+void change_storage(Tensor* t, Storage* to, uint32_t known);
+void drop_counter(Extra* extra);
 
 // Copies b into a (same sizes, any dtypes and strides); a contiguous or cast copy; scalars.
 void copy_into(Tensor* to, Tensor* from);
