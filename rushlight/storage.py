@@ -7,6 +7,7 @@ and a dtype. Checkpoints are made of them (rushlight/serialization.py).
 from __future__ import annotations
 
 import functools
+import io
 import operator
 import types
 import warnings
@@ -643,6 +644,11 @@ for _name, _dtype in {
     "complex_float": _C.complex64, "complex_double": _C.complex128,
 }.items():  # fmt: skip
     _conversion(_name, _dtype)
+
+
+def _load_from_bytes(b: bytes) -> Any:
+    """The storage in a pickle that torch wrote, which holds it as a checkpoint of its own."""
+    return rushlight.load(io.BytesIO(b), weights_only=False)
 
 
 def _typed_storage(untyped: UntypedStorage, dtype: _C.dtype) -> TypedStorage:

@@ -1,6 +1,8 @@
 """Files of torch read by Rushlight, and the other way round."""
 
 import io
+import pickle
+import re
 
 import pytest
 import torch
@@ -116,3 +118,20 @@ def test_errors_are_torchs(data):
     if data and not data.startswith(b"PK"):  # of an empty file torch says nothing at all
         assert error(rushlight) == error(torch)
     assert error(rushlight)[0] is error(torch)[0]
+
+
+class _AsRushlight(pickle.Unpickler):
+    """What `python -m rushlight` makes of a pickle: the names of torch mean Rushlight's."""
+
+    def find_class(self, module, name):
+        return super().find_class(re.sub(r"^torch\b", "rushlight", module), name)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_pickles_of_torch_are_read():
+    theirs = content(torch) | {"layer": torch.nn.Linear(2, 1)}
+    read = _AsRushlight(io.BytesIO(pickle.dumps(theirs))).load()
+    for name in ("x", "t", "part", "scalar", "parameter", "empty", "half", "bfloat", "bool", "complex"):
+        assert_same(read[name], theirs[name])
+    assert_same(read["layer"].weight, theirs["layer"].weight)
+    assert read["dtype"] is rushlight.float16 and read["size"] == (3, 4)
