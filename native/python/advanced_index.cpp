@@ -160,10 +160,13 @@ struct Addressing {
   }
 };
 
-[[noreturn]] void fail_index(const IndexFault& fault) {
+// torch counts only the dimensions that are indexed: it moves them to the front before it looks.
+[[noreturn]] void fail_index(const IndexFault& fault, const Addressing& addressing) {
   if (fault.size == 0) fail(PyExc_IndexError, "index is out of bounds for dimension with size 0");
+  int dim = 0;
+  for (int d = 0; d < fault.dim; d++) dim += addressing.indices[d] != nullptr;
   failf(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld",
-        (long long)fault.index, fault.dim, (long long)fault.size);
+        (long long)fault.index, dim, (long long)fault.size);
 }
 
 // index(x, indices[])
@@ -186,7 +189,7 @@ PyObject* index_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     MaybeNoGil unlocked(result->numel);
     fault = index(result->span(), x->span(), addressing.indices, addressing.position);
   }
-  if (fault) fail_index(fault);
+  if (fault) fail_index(fault, addressing);
   return result.release_object();
 }
 
@@ -259,7 +262,7 @@ void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
     MaybeNoGil unlocked(source.numel());
     fault = index_put(into->span(), addressing.indices, addressing.position, source, accumulate);
   }
-  if (fault) fail_index(fault);
+  if (fault) fail_index(fault, addressing);
 }
 
 // index_put(x, indices[], values; accumulate)

@@ -285,3 +285,18 @@ def test_writes_into_expanded_tensors(write):
         except RuntimeError as error:
             results.append(str(error).split(".")[0])
     assert results[0] == results[1]
+
+
+OUTSIDE = """x[:, i([9])]; x[i([0]), :, i([9])]; x[i([0]), 1, i([9])]; x[:, i([0]), i([9])]; x[1, :, i([9])]
+x[..., i([-6])]; x[None, :, i([9])]; x[None, i([0]), None, i([9])]; x[:, x[0, :, 0] == 0, i([9, 0, 0, 0])]
+x[i([3]), i([9])]; x.__setitem__((slice(None), i([9])), 1.0); x[:, [9]]""".replace("\n", "; ")
+
+
+@pytest.mark.parametrize("expression", OUTSIDE.split("; "))
+def test_the_dimension_of_an_index_outside_is_counted_as_torch_counts(expression):
+    said = []
+    for lib in (rushlight, torch):
+        with pytest.raises(IndexError) as error:
+            eval(expression, {"x": lib.zeros(3, 4, 5), "i": lib.tensor})
+        said.append(str(error.value).split("\n")[0])
+    assert said[0] == said[1]
