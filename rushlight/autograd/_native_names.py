@@ -224,7 +224,14 @@ def _is_key_in_tls(key: str) -> bool:
 
 def _get_obj_in_tls(key: str) -> Any:
     """What this thread keeps under the name."""
+    if key not in _stashed.__dict__:
+        raise RuntimeError("Expected py_objects.obj_dict_.count(key) to be true, but got false.")
     return _stashed.__dict__[key]
+
+
+def _remove_obj_from_tls(key: str) -> None:
+    """Lets go of what this thread keeps under the name."""
+    _stashed.__dict__.pop(key, None)
 
 
 _AUTOGRAD = (
@@ -237,6 +244,7 @@ _AUTOGRAD = (
 _CORE = (
     _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,
     _current_autograd_node, _increment_version, _stash_obj_in_tls, _is_key_in_tls, _get_obj_in_tls,
+    _remove_obj_from_tls,
 )  # fmt: skip
 
 

@@ -265,6 +265,17 @@ def cases(torch):
         torch.autograd.backward([f * i for i, f in enumerate(found)], [torch.ones_like(f) for f in found])
         return [f.grad_fn.name() for f in found], found, refused, x.grad, [str(w.message) for w in told]
 
+    @case("what a thread keeps for its backward passes")
+    def _():
+        core, seen = torch._C, []
+        core._stash_obj_in_tls("a name", [1])
+        x = L(2)
+        x.register_hook(lambda g: core._get_obj_in_tls("a name").append(2))
+        x.sum().backward()
+        seen += [core._is_key_in_tls("a name"), core._get_obj_in_tls("a name")]
+        seen += [core._remove_obj_from_tls("a name"), core._remove_obj_from_tls("a name")]
+        return seen, core._is_key_in_tls("a name"), E(lambda: core._get_obj_in_tls("a name"))[:70]
+
     @case("unique below its function")
     def _():
         x = torch.tensor([3.0, 1.0, 3.0]).requires_grad_()
