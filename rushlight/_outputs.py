@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import _C, _signatures
+from rushlight import _C
 
 INTERNAL = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory "
@@ -82,6 +82,8 @@ _entries: dict[Any, tuple[str, bool | None]] = {}
 def _entry(function: Any) -> tuple[str, bool | None]:
     """Who complains of a gradient (nobody: ""), and whether the function reads as it writes, element by
     element (None: it writes as a whole)."""
+    from rushlight import _signatures
+
     key, name = _signatures._name_of(function)
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:

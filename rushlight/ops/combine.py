@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 from rushlight import _C
-from rushlight._signatures import type_name as kind_of
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     SAME_DTYPE,
@@ -122,6 +121,12 @@ def stack(tensors, dim=0, *, out=None):
     return write_out(out, result)
 
 
+def _kind_of(value):
+    from rushlight._signatures import type_name  # only needed to complain
+
+    return type_name(value)
+
+
 def _some(tensors, name):
     if not _tensors(tensors, name):
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -136,12 +141,12 @@ def _each(name, function_, tensors):
         tensors = tensors[0]
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({kind_of(tensors)}), but "
+            f"{name}() received an invalid combination of arguments - got ({_kind_of(tensors)}), but "
             "expected one of:\n * (Tensor input)\n * (tuple of Tensors tensors)"
         )
     for i, one in enumerate(tensors):
         if not isinstance(one, Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {kind_of(one)}")
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(one)}")
     return tuple(function_(t) for t in tensors)
 
 
@@ -262,7 +267,7 @@ def _check_tensors(tensors):
     """Refuses what is no tensor among several, as torch does where it takes a list of them."""
     for i, t in enumerate(tensors):
         if not isinstance(t, _C.Tensor):
-            error: Any = TypeError(f"expected Tensor as element {i} in argument 0, but got {kind_of(t)}")
+            error: Any = TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(t)}")
             error.worded = True
             raise error
 

@@ -7,7 +7,6 @@ form: the derivatives of each are the other two.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._signatures import type_name as signature_name
 from rushlight._warn import warn_once
 
 from ._public import Tensor, function, type_name
@@ -361,6 +360,8 @@ def _check_pairs(name, position, **numbers):
         if isinstance(first, Tensor):
             whole = first.numel() == 1 and not (first.is_floating_point() or first.is_complex())
         if not (whole or isinstance(first, (tuple, list))):
+            from rushlight._signatures import type_name as signature_name
+
             raise TypeError(
                 f"{name}(): argument '{what}' (position {position + at}) must be tuple of ints, but found "
                 f"element of type {signature_name(first)} at pos 0"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rushlight import _C
-from rushlight._signatures import type_name
 
 ops = _C.ops
 ELLIPSIS = -1  # stands for "..." in a list of labels; labels are 0..51 for A..Z and a..z
@@ -38,6 +37,8 @@ def einsum(*args):
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
     elif not isinstance(args[0], _C.Tensor):
+        from rushlight._signatures import type_name
+
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type_name(args[0])}")
     else:
         operands = args[0::2] if len(args) % 2 == 0 else args[:-1:2]
