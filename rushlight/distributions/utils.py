@@ -26,7 +26,7 @@ def broadcast_all(*values: Any) -> tuple:
     >>> rushlight.distributions.utils.broadcast_all(1.0, rushlight.zeros(2))
     (tensor([1., 1.]), tensor([0., 0.]))
     """
-    if not all(isinstance(value, (Tensor, Number)) for value in values):
+    if not all(isinstance(value, (Tensor, Number)) and not isinstance(value, complex) for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
             "__torch_function__."

@@ -526,7 +526,7 @@ def options_of(arguments, names):
 def check_at_least_zero(**options):
     """Refuse negative options in torch's words: ``Invalid weight_decay value: -1``."""
     for name, value in options.items():
-        if not value >= 0:
+        if not 0.0 <= value:  # noqa: SIM300
             spelled = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
             raise ValueError(f"Invalid {spelled}: {value}")
 
@@ -537,9 +537,9 @@ def check_tensor_lr(lr):
 
 
 def check_betas(betas):
-    for i, beta in enumerate(betas[:2]):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
 def check_not_capturable(

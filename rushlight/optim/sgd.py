@@ -60,7 +60,9 @@ class SGD(GroupOptimizer):
             "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
         )
         check_tensor_lr(lr)
-        check_at_least_zero(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        for name, value in {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}.items():
+            if value < 0.0:  # as torch asks here, where NaN passes
+                check_at_least_zero(**{name: value})
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)

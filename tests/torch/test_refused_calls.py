@@ -22,6 +22,12 @@ def slopes(f, x):
     g, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
     h = torch.autograd.grad((g * g).sum(), x)[0] if g.requires_grad else torch.zeros_like(x)
     return g.detach(), h + 0.0
+def stepped(name, **options):
+    w = o(2, 2).requires_grad_()
+    optimizer = getattr(torch.optim, name)([w], **options)
+    w.grad = o(2, 2)
+    optimizer.step()
+    return w.detach()
 def written(weight, f):
     return f(weight), weight
 h, c = o(2, 3), (o(2, 3), o(2, 3))
@@ -293,6 +299,26 @@ F.cross_entropy(A(2, 3), L([0, 1]), label_smoothing=nan)
 F.cross_entropy(A(2, 3), L([0, 1]), label_smoothing=1.5)
 """
 
+OPTIMISERS = """
+stepped('SGD', lr=nan)
+stepped('SGD', lr=-1)
+stepped('SGD', lr='x')
+stepped('SGD', momentum=nan)
+stepped('Adam', lr='x')
+stepped('Adam', lr=nan)
+stepped('Adam', betas=(0.9,))
+stepped('Adam', betas={})
+stepped('Adam', betas=(0.9, 1.5))
+stepped('Adam', differentiable=0)
+stepped('ASGD', weight_decay=None)
+stepped('Adafactor', d='x')
+stepped('Adafactor', beta2_decay=1)
+stepped('Muon', momentum='x')
+torch.distributions.Normal(1j, 1.0)
+torch.distributions.Bernoulli(1j)
+torch.distributions.Gamma(-1.0, 1.0)
+"""
+
 DEGENERATE = """
 slopes(lambda x: x.norm(), A(3) * 0)
 slopes(lambda x: x.norm(0.5), L([0.0, 1.0], dtype=D))
@@ -315,7 +341,7 @@ def lines(text):
     return text.strip().split("\n")
 
 
-CALLS = LAYERS + WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE
+CALLS = OPTIMISERS + LAYERS + WINDOWED + PRODUCTS + LINALG + RECURRENT + SIZES + VALUES + WINDOWS + DEGENERATE
 
 
 @pytest.mark.filterwarnings("ignore")
