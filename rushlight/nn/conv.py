@@ -108,7 +108,7 @@ class _ConvNd(Module):
             return tuple(n for n in reversed(self.padding) for _ in range(2))
         amounts = [0, 0] * len(self.kernel_size)
         if self.padding == "same":
-            pairs = list(zip(self.dilation, self.kernel_size, strict=True))
+            pairs = list(zip(self.dilation, self.kernel_size, strict=False))  # the weight shows what is amiss
             for place, (step, size) in enumerate(reversed(pairs)):
                 total = step * (size - 1)
                 amounts[2 * place] = total // 2

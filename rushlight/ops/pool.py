@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight._signatures import type_name as signature_name
 
 from ._public import Tensor, function
 from ._rules import derivative
@@ -168,7 +169,8 @@ def numbers(name, what, value, dims, omitted=False):
         if len(value) == dims:
             return tuple(map(int, value))
         if name.startswith("fractional"):
-            raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {_NUMBER[dims]} Ints")
+            count = "" if dims == 2 else "three "
+            raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {count}Ints")
         omit = "omitted, " if omitted else ""
         raise RuntimeError(
             f"{name}: {what} must either be {omit}a single int, or a tuple of {_NUMBER[dims]} ints"
@@ -189,6 +191,8 @@ def _avg_pool(
     else:
         given = stride = numbers(name, "stride", stride, dims, omitted=True)
     padding = numbers(name, "padding", padding, dims)
+    if any(not -(2**31) <= n < 2**31 for n in (*kernel, *stride, *padding)):
+        raise RuntimeError("value cannot be converted to type int without overflow")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     shape = input.shape
@@ -383,14 +387,14 @@ def _check_size(name, size, at):
     if at or large:
         wrong = "Overflow when unpacking long long\n"
         if not large:
-            wrong = f"type must be tuple of ints,but got {type(size).__name__}"
+            wrong = f"type must be tuple of ints,but got {signature_name(size)}"
         raise TypeError(
             f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
             f'"{wrong}"'
         )
     raise TypeError(
         f"{name}(): argument 'output_size' (position 2) must be tuple of ints, but found element of type "
-        f"{type(size).__name__} at pos 0"
+        f"{signature_name(size)} at pos 0"
     )
 
 

@@ -220,6 +220,10 @@ def multi_margin_loss(
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
     _require_full_precision("multi_margin_loss", "multi_margin_loss_cpu_kernel", input)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
+        )
     index = target.reshape(batch, 1)
     if not target.is_meta and ((index < 0) | (index >= classes)).any():
         raise RuntimeError("target out of range")

@@ -124,6 +124,9 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     if input.is_complex() or not (input.is_floating_point() or input.dtype == rushlight.int64):
         kernel = "avg_pool2d" if dims == 3 else "avg_pool3d_out_frame"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+    if size <= 0:
+        shown = f"kH: {size} kW: 1" if dims == 3 else f"kT: {size} kH: 1 kW: 1"
+        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
     squares = input * input
     channels, before, after = input.size(1), size // 2, (size - 1) // 2
 

@@ -213,6 +213,9 @@ def _fractional(dims, input, kernel_size, output_size, output_ratio, samples):
     if samples is None:
         batch = 1 if input.ndim == dims + 1 else input.size(0)
         samples = rushlight.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
+    elif samples.dtype != input.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    kernel_size = pool.numbers(name, "kernel_size", kernel_size, dims)
     refuse_gradient(name, random_samples=samples)
     return getattr(ops, name)(input, samples, kernel_size, output_size)
 
