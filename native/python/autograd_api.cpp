@@ -226,11 +226,6 @@ PyObject* get_mode(PyObject*, PyObject*) {
 template <bool Modes::*field>
 PyObject* set_mode(PyObject*, PyObject* on) {
   bool before = modes.*field;
-  if (field == &Modes::grad && !PyBool_Check(on)) {
-    return PyErr_Format(PyExc_TypeError,
-                        "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not %s",
-                        Py_TYPE(on)->tp_name);
-  }
   int truth = PyObject_IsTrue(on);
   if (truth < 0) return nullptr;
   modes.*field = truth;

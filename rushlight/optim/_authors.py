@@ -41,7 +41,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(*args: Any, **kwargs: Any) -> Any:
-        recorded = _C.set_grad_enabled(args[0].defaults["differentiable"])
+        recorded = _C.set_grad_enabled(bool(args[0].defaults["differentiable"]))
         try:
             return func(*args, **kwargs)
         finally:
