@@ -28,6 +28,16 @@ GROUPS = {
 }
 
 LAYOUTS = ("transposed", "strided", "offset", "expanded")
+# What only the comparison of strides with torch's runs through.
+MORE_LAYOUTS = (
+    "matrices",
+    "channels_last",
+    "rotated",
+    "padded",
+    "expanded_last",
+    "odd_ones",
+    "spaced_channels",
+)
 
 
 def dtype_names(groups: str) -> tuple[str, ...]:
@@ -250,6 +260,36 @@ def make_tensor(lib: Any, item: Input, dtype: str, layout: str = "contiguous") -
         )
     if layout == "expanded":
         return tensor if item.dtype or not item.shape[0] else tensor.narrow(0, 0, 1).expand(item.shape)
+    return tensor if item.dtype and layout == "expanded_last" else _further_layout(tensor, layout)
+
+
+def _permuted(tensor: Any, order: tuple[int, ...], spaced: bool = False) -> Any:
+    """The same numbers with memory in this order of dimensions, the last one fastest."""
+    dense = tensor.permute(order).contiguous()
+    if spaced:
+        dense = dense.new_zeros((*dense.shape, 2)).select(-1, 0).copy_(dense)
+    return dense.permute([order.index(dim) for dim in range(len(order))])
+
+
+def _further_layout(tensor: Any, layout: str) -> Any:
+    shape, dims = tuple(tensor.shape), tensor.dim()
+    channels_last = (0, *range(2, dims), 1) if dims > 2 else tuple(range(dims))
+    if layout == "matrices":
+        return tensor.mT.contiguous().mT if dims > 1 else tensor
+    if layout == "channels_last":
+        return _permuted(tensor, channels_last)
+    if layout == "spaced_channels":
+        return _permuted(tensor, channels_last, spaced=True)
+    if layout == "rotated":
+        return _permuted(tensor, (*range(1, dims), 0))
+    if layout == "padded":
+        longer = tensor.new_zeros((*shape[:-1], shape[-1] + 3))
+        return longer.narrow(-1, 1, shape[-1]).copy_(tensor)
+    if layout == "expanded_last":
+        return tensor.narrow(-1, 0, 1).expand(shape) if shape[-1] else tensor
+    if layout == "odd_ones":  # the stride of a dimension of size one means nothing, and may be anything
+        strides = [7 * step + 3 if size == 1 else step for step, size in zip(tensor.stride(), shape)]
+        return tensor.as_strided(shape, strides)
     raise ValueError(f"no layout {layout!r}")
 
 

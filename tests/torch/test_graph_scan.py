@@ -25,7 +25,7 @@ WORST = {"last name": "name", "last saved": "saved"} | dict.fromkeys(
 )
 DIFFER = {
     "name": """
-        __rdiv__ __rsub__ linalg.tensorinv nn.functional.batch_norm nn.functional.conv1d
+        __rsub__ linalg.tensorinv nn.functional.batch_norm nn.functional.conv1d
         nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
         nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.ctc_loss
         nn.functional.scaled_dot_product_attention slice

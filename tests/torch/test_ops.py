@@ -4,7 +4,7 @@ import pytest
 import torch
 from comparing import REFUSALS, assert_same
 from samples import OPS
-from sampling import DTYPES, build, dtype_names, tensors_in
+from sampling import DTYPES, LAYOUTS, MORE_LAYOUTS, build, dtype_names, tensors_in
 
 import rushlight
 
@@ -64,8 +64,11 @@ def test_values(op):
 def test_strides_of_results(op):
     """What memory order a result has when the inputs are not contiguous."""
     dtype = dtype_names(op.dtypes)[0]
+    layouts = (*LAYOUTS, *MORE_LAYOUTS) if op.layouts == LAYOUTS else op.layouts
+    if op.name in ("median", "nanmedian"):  # torch is off there: test_torch_is_off.py
+        layouts = tuple(layout for layout in layouts if layout != "expanded_last")
     for sample in op.for_dtype(dtype):
-        for layout in op.layouts:
+        for layout in layouts:
             theirs, refusal = attempt(torch, op, sample, dtype, layout)
             ours, error = attempt(rushlight, op, sample, dtype, layout)
             try:
