@@ -138,3 +138,9 @@ def test_subclasses_expand_to_themselves():
 
     with pytest.raises(NotImplementedError, match="custom __init__"):
         Changed().expand((2,))
+
+
+def test_wishart_warns_of_few_degrees_of_freedom():
+    with pytest.warns(UserWarning, match="^Low df values detected. Singular samples are highly likely"):
+        torch.distributions.Wishart(2.5, torch.eye(3))
+    torch.distributions.Wishart(3.0, torch.eye(3))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight._warn import warn
 from rushlight.distributions import constraints
 from rushlight.distributions._dirichlet import _Dirichlet, _Dirichlet_backward  # noqa: F401
 from rushlight.distributions._positive import Beta
@@ -373,6 +374,11 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand((*batch, -1, -1)))
         if bool((self.df <= event[-1] - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
+        if bool((self.df < event[-1]).any()):
+            warn(
+                "Low df values detected. Singular samples are highly likely to occur for "
+                "ndim - 1 < df < ndim."
+            )
         super().__init__(batch, event, validate_args=validate_args)
         if scale_tril is not None:
             self._unbroadcasted_scale_tril = scale_tril
