@@ -1,13 +1,10 @@
 """Linear, Bilinear and Identity."""
 
-import functools
 import math
 
 import rushlight
-from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
-from rushlight.nn._call import _bound_to
 from rushlight.nn.lazy import LazyModuleMixin
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
@@ -62,33 +59,6 @@ class Linear(Module):
 
     def forward(self, input):
         return F.linear(input, self.weight, self.bias)
-
-    def _attach_plain_backward_hook(self, hook, node, result):
-        bound = _bound_to(hook, self)
-
-        def call_on_view(grad_output):
-            # In torch the last node is the view of a product of matrices: the gradient of that product is all
-            # the hook sees, and what it returns goes on to input, weight and bias.
-            rows = tuple(g if g is None else g.reshape(-1, g.shape[-1]) for g in grad_output)
-            replaced = bound(rows, grad_output)
-            if isinstance(replaced, tuple) and len(replaced) == 1 and isinstance(replaced[0], Tensor):
-                return (replaced[0].reshape(result_shape),)
-            return replaced
-
-        def call(grad_input, grad_output):
-            # In torch the node multiplies by weight.t(): that is whose gradient the hook sees and replaces.
-            *others, weight = grad_input
-            replaced = bound((*others, None if weight is None else weight.t()), grad_output)
-            if isinstance(replaced, tuple) and len(replaced) == len(grad_input):
-                *others, weight = replaced
-                replaced = (*others, None if weight is None else weight.t())
-            return replaced
-
-        if result.dim() != 2:
-            result_shape = result.shape
-            node.register_prehook(functools.update_wrapper(call_on_view, hook))
-        else:
-            node.register_hook(functools.update_wrapper(call, hook))
 
     def extra_repr(self):
         return (
