@@ -92,3 +92,10 @@ def test_huber_loss_without_a_bound_is_half_the_square():
     x, y = double(1.0, -4.0), double(0.0, 2.0)
     assert F.huber_loss(x, y, delta=float("inf"), reduction="none").tolist() == [0.5, 18.0]
     gradcheck(torch, lambda x: F.huber_loss(x, y, delta=float("inf")), [x])
+
+
+def test_prelu_with_an_infinite_weight():
+    x, weight = double(1.0, -1.0), double(float("inf"))
+    assert gradient(lambda x: F.prelu(x, weight), x).tolist() == [1.0, float("inf")]
+    gradcheck(torch, F.prelu, [x, double(0.25)])
+    gradgradcheck(torch, F.prelu, [x, double(0.25)], tolerance=10)

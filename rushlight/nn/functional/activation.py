@@ -273,7 +273,8 @@ def prelu(input, weight):
     shape = [1] * input.dim()
     if input.dim() > 1:
         shape[1] = -1
-    return rushlight.where(input > 0, input, input * weight.reshape(shape))
+    # Not the product on both sides: an infinite weight would make the other side NaN backwards.
+    return input * rushlight.where(input > 0, 1.0, weight.reshape(shape))
 
 
 @functional
