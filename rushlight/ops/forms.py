@@ -108,11 +108,11 @@ def detach_copy(input, *, out=None):
 def _slice(input, dim=0, start=None, end=None, step=1):
     if step is not None and step <= 0:
         raise RuntimeError("slice step must be positive")
-    at = [slice(None)] * input.dim()
-    if not at:
+    if not input.dim():
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    at[wrap_dim(dim, input.dim())] = slice(start, end, step)
-    return input[tuple(at)]
+    wrap_dim(dim, input.dim())
+    start, end = 0 if start is None else start, 2**63 - 1 if end is None else end
+    return ops.slice(input, dim, start, end, 1 if step is None else step)
 
 
 @function

@@ -1,7 +1,7 @@
 """The graphs that op_db's operations record, walked in both libraries: names, edges and saved values.
 
-DIFFER lists the operations whose graphs are not torch's in every sample, by what is worst about them. One
-that has become better than listed fails, so that the list stays true.
+DIFFER lists the operations whose graphs are not torch's in every sample, by what is worst about them and
+why. One that has become better than listed fails, so that the list stays true.
 """
 
 import warnings
@@ -24,23 +24,40 @@ WORST = {"last name": "name", "last saved": "saved"} | dict.fromkeys(
     ("edges", "inner name", "inner saved"), "steps"
 )
 DIFFER = {
-    "name": """
-        __rsub__ linalg.tensorinv nn.functional.batch_norm nn.functional.conv1d
-        nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
-        nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.ctc_loss
-        nn.functional.scaled_dot_product_attention slice
+    ("name", "torch composes complex convolutions of real ones"): """
+        nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
+        nn.functional.conv_transpose2d nn.functional.conv_transpose3d
     """,
-    "saved": """
-        __rmul__ _native_batch_norm_legit _softmax_backward_data _unsafe_masked_index
-        _unsafe_masked_index_put_accumulate cumulative_trapezoid einsum fft.hfft2 fft.hfftn fft.ifft
-        fft.ifft2 fft.ihfft2 fft.ihfftn inner istft linalg.det linalg.lu linalg.matrix_norm linalg.slogdet
-        masked.median masked.var max_pool2d_with_indices_backward native_batch_norm
-        nn.functional.avg_pool2d nn.functional.cross_entropy nn.functional.embedding_bag
-        nn.functional.linear_cross_entropy nn.functional.multilabel_margin_loss nn.functional.prelu
-        nn.functional.rms_norm nn.functional.rrelu normal pca_lowrank special.ndtr stft svd_lowrank
-        take_along_dim tensordot torch.ops.aten._safe_softmax.default
+    ("name", "the slot of an operator gets its operands in their order"): """
+        __rsub__
     """,
-    "steps": """
+    ("name", "one kernel where torch goes another way for these sizes"): """
+        nn.functional.batch_norm nn.functional.ctc_loss nn.functional.scaled_dot_product_attention
+    """,
+    ("name", "the same view by another way"): """
+        linalg.tensorinv
+    """,
+    ("saved", "the slot of an operator gets its operands in their order"): """
+        __rmul__
+    """,
+    ("saved", "no derivative here needs the value, and it is not kept"): """
+        _native_batch_norm_legit native_batch_norm _softmax_backward_data _unsafe_masked_index
+        _unsafe_masked_index_put_accumulate max_pool2d_with_indices_backward nn.functional.embedding_bag
+        nn.functional.multilabel_margin_loss nn.functional.prelu nn.functional.rrelu normal take_along_dim
+        torch.ops.aten._safe_softmax.default linalg.lu
+    """,
+    ("saved", "a norm of one element, a window, an open end that can be told in two ways"): """
+        fft.ifft fft.ifft2 fft.ihfft2 fft.ihfftn nn.functional.avg_pool2d slice
+    """,
+    ("saved", "equal elements, signs of vectors, the factors of a transposed matrix"): """
+        linalg.det linalg.slogdet masked.median pca_lowrank svd_lowrank
+    """,
+    ("saved", "the last step is taken from others than in torch"): """
+        cumulative_trapezoid einsum fft.hfft2 fft.hfftn inner istft linalg.matrix_norm masked.var
+        nn.functional.cross_entropy nn.functional.linear_cross_entropy nn.functional.rms_norm special.ndtr
+        stft tensordot
+    """,
+    ("steps", "composed of other steps"): """
         __radd__ cartesian_prod combinations corrcoef cov fft.fft2 fft.fftn fft.hfft fft.ifftn fft.ihfft
         gradient kron linalg.lstsq linalg.lstsq.grad_oriented linalg.multi_dot linalg.tensorsolve logdet
         lu_unpack masked.std nanquantile nn.functional.bilinear nn.functional.cosine_embedding_loss
@@ -90,7 +107,7 @@ def found(entry: str) -> Iterator[tuple[str, str, str]]:
 
 
 def listed() -> dict[str, str]:
-    return {entry: kind for kind, entries in DIFFER.items() for entry in entries.split()}
+    return {entry: kind for (kind, _), entries in DIFFER.items() for entry in entries.split()}
 
 
 LISTED = listed()
