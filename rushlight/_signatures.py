@@ -33,7 +33,7 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
                 }  # fmt: skip
 # The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
 _COUNTS = {"chunks", "num_classes", "steps", "source", "destination", "split_size",
-           "sections", "window_length", "diagonal"}  # fmt: skip
+           "window_length", "diagonal"}  # fmt: skip
 _table: dict[str, str] = {}
 
 

@@ -283,7 +283,9 @@ def type_name(dtype: _C.dtype) -> str:
 
 def invalid_combination(name: str, args: Sequence[Any], *signatures: str) -> TypeError:
     """What torch raises when no signature of a function takes arguments of these types."""
-    given = ", ".join(type(arg).__name__ for arg in args)
+    from rushlight import _signatures  # only needed to complain
+
+    given = ", ".join(_signatures.type_name(arg) for arg in args)
     expected = "".join(f"\n * ({signature})" for signature in signatures)
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:"

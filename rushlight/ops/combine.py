@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from rushlight import _C
+from rushlight._outputs import OVERLAP
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     SAME_DTYPE,
@@ -99,6 +100,8 @@ def cat(tensors, dim=0, *, axis=None, out=None):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
         )
+    if any(t is out for t in tensors):  # also if it has no elements yet
+        raise RuntimeError(OVERLAP)
     return write_apart(out, result, *tensors, exact="")
 
 
@@ -472,7 +475,7 @@ def _split_along(name, input, indices_or_sections, dim, least):
             f"{input.dim()} "
             "dimensions!"
         )
-    if isinstance(indices_or_sections, str):
+    if isinstance(indices_or_sections, str) or type(indices_or_sections).__name__ == "ndarray":
         raise invalid_combination(
             name,
             (input, indices_or_sections),

@@ -325,7 +325,7 @@ stepped('Adafactor', beta2_decay=1)
 stepped('Muon', momentum='x')
 torch.distributions.Normal(1j, 1.0)
 torch.distributions.Bernoulli(1j)
-torch.distributions.Gamma(-1.0, 1.0)
+torch.distributions.Gamma(-1.0, 1.0, validate_args=True)
 """
 
 DEGENERATE = """
