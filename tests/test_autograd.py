@@ -641,6 +641,42 @@ def test_what_is_saved_of_a_leaf_is_never_stale():
         z.sum().backward()
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.prod(),
+        lambda x: x.prod(0),
+        lambda x: x.cumprod(0).sum(),
+        lambda x: torch.linalg.vector_norm(x, 3),
+    ],
+)
+def test_a_leaf_is_saved_itself_by_operations_that_take_a_dtype_too(function):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = function(x)
+    x.data = torch.tensor([4.0, 5.0])
+    y.backward()
+    known = x.grad
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    function(x).backward()
+    assert not torch.equal(known, x.grad)
+
+
+def test_a_gradient_has_nothing_of_the_constant_whose_memory_it_takes():
+    x = torch.ones(3, requires_grad=True)
+    seen = []
+
+    def product():
+        c = torch.full((3,), 2.0, requires_grad=True)
+        c.register_hook(seen.append)
+        c.grad = torch.ones(3)
+        return x * c.requires_grad_(False)
+
+    product().backward(torch.tensor([1.0, 2.0, 3.0]))
+    assert x.grad.tolist() == [2.0, 4.0, 6.0] and x.grad.grad is None
+    (x.grad.requires_grad_() * 2).sum().backward()
+    assert not seen
+
+
 def test_a_leaf_does_not_hold_the_memory_it_had():
     x = torch.zeros(1 << 16, requires_grad=True)
     (x * x).sum().backward()

@@ -92,7 +92,7 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr);
 void move_retained(Tensor* t, Node* from);
 
 // graph_inspect.cpp: Note [names of variants]
-constexpr uint8_t NAMED_VARIANTS = 8;  // in Primitive::options
+constexpr uint16_t NAMED_VARIANTS = 8;  // in Primitive::options
 void name_variant(Node* node, PyObject* const* args, bool in_place);
 Primitive* renamed(Primitive* op, const std::string& name);
 // Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.

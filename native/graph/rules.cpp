@@ -251,7 +251,8 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
       }
       return false;
     };
-    if (frees_graph && value.get() == node->saved[slot].object && may_overwrite(v, 2, v, true) &&
+    // A user's own tensor may have a .grad or hooks, which are not the gradient's.
+    if (frees_graph && value.get() == node->saved[slot].object && !v->extra && may_overwrite(v, 2, v, true) &&
         !read_later() && g->dtype == v->dtype && same_sizes(g, v)) {
       // The node gives the value up at once: if something fails later, it must not be found overwritten.
       Py_CLEAR(node->saved[slot].object);

@@ -200,9 +200,9 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
 }
 
 // In Primitive::options: a scalar attribute that the dtype cannot hold is refused, not wrapped around.
-constexpr uint8_t CHECKS_SCALARS = 16;
+constexpr uint16_t CHECKS_SCALARS = 16;
 // And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
-constexpr uint8_t CONTIGUOUS_RESULT = 128;
+constexpr uint16_t CONTIGUOUS_RESULT = 512;
 
 Param param_of(const Scalar& s) {
   bool whole = s.kind != Scalar::floating && s.kind != Scalar::complex_;
@@ -516,9 +516,9 @@ ModuleInit init([](PyObject* module) {
     std::string names = name == "where" ? "condition, a, b" : inputs[entry.n_inputs];
     bool promotes = name == "pow_scalar" || name == "scalar_pow" || name.starts_with("clamp");
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
-           uint8_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
-                   (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
-                   (name.starts_with("clamp") || name == "threshold" ? CHECKS_SCALARS : 0)),
+           uint16_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
+                    (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
+                    (name.starts_with("clamp") || name == "threshold" ? CHECKS_SCALARS : 0)),
            &entry);
   }
   // 1 - x has a node name of its own in torch.

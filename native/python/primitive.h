@@ -45,14 +45,15 @@ struct Primitive {
   // SEES_TO_DEVICES: takes 0-dim tensors as numbers, copies between devices, or looks at indices itself.
   // FOLLOWS_FIRST: is on meta if its first input is (both: Note [two devices], devices.cpp).
   // KEEPS_WEIGHT: of its last input torch saves a view, which keeps its memory whatever the input is given.
-  // 8 and 16 are NAMED_VARIANTS (graph/custom.h) and CHECKS_SCALARS (elementwise_ops.cpp).
-  enum Option : uint8_t {
+  // 8, 16, 128 and 512 are NAMED_VARIANTS (graph/custom.h), CHECKS_SCALARS, TAKES_DTYPE (rare_ops.h) and
+  // CONTIGUOUS_RESULT (both others: elementwise_ops.cpp).
+  enum Option : uint16_t {
     VIEW = 1,
     IN_PLACE = 2,
     SCALARS_PROMOTE = 4,
     SEES_TO_DEVICES = 32,
     FOLLOWS_FIRST = 64,
-    KEEPS_WEIGHT = 128
+    KEEPS_WEIGHT = 256
   };
 
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -61,7 +62,7 @@ struct Primitive {
   int input_count;
   uint16_t list_inputs;  // bit per argument that is a list of tensors
   bool list_output;      // "-> outs[]"
-  uint8_t options;
+  uint16_t options;
   uint32_t number;  // counted from 1, see primitive_number
   Forward forward;
   const void* payload;      // what the forward function of a whole family needs to know
@@ -76,7 +77,8 @@ struct Primitive {
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };
 
-Primitive& define(const char* signature, Forward forward, uint8_t options = 0, const void* payload = nullptr);
+Primitive& define(const char* signature, Forward forward, uint16_t options = 0,
+                  const void* payload = nullptr);
 Primitive& primitive(const char* name);        // throws if there is none
 Primitive* primitive_number(uint32_t number);  // null for 0
 

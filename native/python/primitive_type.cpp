@@ -222,7 +222,7 @@ void init_primitives(PyObject* module) {
   PyModule_AddObjectRef(module, "ops", ops_namespace);
 }
 
-Primitive& define(const char* signature, Forward forward, uint8_t options, const void* payload) {
+Primitive& define(const char* signature, Forward forward, uint16_t options, const void* payload) {
   std::string_view text = signature;
   size_t open = text.find('('), close = text.find(')'), semicolon = text.find(';'), arrow = text.find("->");
   auto* op = PyObject_New(Primitive, PrimitiveType);

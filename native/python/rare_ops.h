@@ -11,7 +11,7 @@ PyObject* forward_rare(const Primitive& op, PyObject* const* args, Tensor* out);
 // it.
 bool needs_rare(const Primitive& op, PyObject* const* args);
 
-constexpr uint8_t TAKES_DTYPE = 128;  // in Primitive::options: an attribute is a dtype, which may be rare
+constexpr uint16_t TAKES_DTYPE = 128;  // in Primitive::options: an attribute is a dtype, which may be rare
 
 inline bool may_be_rare(const Primitive& op) { return rare_dtypes_seen || op.options & TAKES_DTYPE; }
 
