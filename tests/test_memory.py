@@ -2,6 +2,7 @@
 
 import gc
 import os
+import warnings
 import weakref
 
 import pytest
@@ -148,5 +149,32 @@ def test_constants_that_refer_to_their_graph_are_freed():
 
     for make in (written, attribute, through_a_view):
         gone = make()
+        gc.collect()
+        assert gone() is None, make.__name__
+
+
+def test_gradients_with_a_graph_and_metadata_of_nodes_are_freed():
+    def accumulated():
+        x = torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            (x * x * x).backward(torch.ones(3), create_graph=True)
+        return weakref.ref(x)
+
+    def metadata():
+        x = torch.ones(3, requires_grad=True)
+        y = x * x
+        y.grad_fn.metadata["own"] = y.grad_fn
+        return weakref.ref(x)
+
+    def metadata_of_a_step():
+        x = torch.ones(2, 2, 3, requires_grad=True)
+        y = torch.nn.functional.linear(x, torch.ones(3, 3), torch.ones(3))
+        y.grad_fn.next_functions[0][0].metadata["of"] = y.grad_fn
+        return weakref.ref(x)
+
+    for make in (accumulated, metadata, metadata_of_a_step):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of backward with create_graph
+            gone = make()
         gc.collect()
         assert gone() is None, make.__name__

@@ -640,8 +640,8 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   }
   TensorRef sum(as_tensor(call(plus, args)));
   check_layout(sum.get());
-  if (sum->grad_fn) track_graph(leaf);
   Py_XSETREF(extra->grad, sum.release());
+  if (extra->grad->grad_fn) track_graph(leaf);
 }
 
 }  // namespace rl

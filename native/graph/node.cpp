@@ -280,10 +280,12 @@ PyObject* node_refuse(PyObject* self, PyObject*) {
 }
 PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* node_metadata(PyObject* self, void*) {
-  NodeExtra* extra = extra_of(self_node(self));
-  if (!extra->dict) extra->dict = PyDict_New();
-  Py_XINCREF(extra->dict);
-  return extra->dict;
+  return guarded([&]() -> PyObject* {
+    NodeExtra* extra = extra_of(self_node(self));
+    if (!extra->dict) extra->dict = checked(PyDict_New()).release();
+    track_node(self_node(self));  // it may come to refer to anything
+    return Py_NewRef(extra->dict);
+  });
 }
 PyObject* node_variable(PyObject* self, void*) {
   Node* node = self_node(self);

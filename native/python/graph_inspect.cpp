@@ -294,6 +294,7 @@ Ref<PyObject> facades_behind(Node* node) {
   PyObject*& place = extra_of(node)->trace;
   if (!place || !PyDict_Check(place)) Py_XSETREF(place, checked(PyDict_New()).release());
   if (PyDict_SetItemString(place, "next", next.get()) < 0) throw PythonError{};
+  track_node(node);  // what is hung on a facade may refer back to it
   return next;
 }
 
