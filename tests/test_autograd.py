@@ -677,6 +677,33 @@ def test_a_gradient_has_nothing_of_the_constant_whose_memory_it_takes():
     assert not seen
 
 
+def test_parameters_and_tangents_of_moved_tensors_count_with_them():
+    moved, shared = torch.ones(3), torch.zeros(3)
+    moved.data = shared
+    parameter = torch.nn.Parameter(moved)
+    w = torch.ones(3, requires_grad=True)
+    y = w * moved
+    with torch.no_grad():
+        parameter.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.mul_(2)
+
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.ones(3), moved)
+        tangent = torch.autograd.forward_ad.unpack_dual(Twice.apply(dual)).tangent
+    assert tangent.tolist() == [2.0, 2.0, 2.0]
+
+
 def test_a_leaf_does_not_hold_the_memory_it_had():
     x = torch.zeros(1 << 16, requires_grad=True)
     (x * x).sum().backward()

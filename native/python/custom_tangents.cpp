@@ -15,7 +15,7 @@ struct Push {
 };
 
 uint64_t version_of(PyObject* tangent) {
-  return is_tensor(tangent) ? uint64_t(as_tensor(tangent)->storage->version) : 0;
+  return is_tensor(tangent) ? uint64_t(counter_of(as_tensor(tangent))->version) : 0;
 }
 
 // The user's jvp, given the tangents of the inputs; its answer as a tuple.

@@ -8,7 +8,6 @@
 
 #include "../graph/modes.h"
 #include "../graph/node.h"
-#include "../tensor/twins.h"
 #include "primitive.h"
 
 namespace rl {

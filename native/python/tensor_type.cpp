@@ -546,6 +546,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   result->offset = t->offset;
   result->storage = t->storage;
   incref(t->storage);
+  share_counter(t, result.get());
   result->flags |= t->flags & Tensor::INFERENCE;
   if (t->is_lazy()) set_lazy(result.get(), t->flags & Tensor::LAZY);
   return result;

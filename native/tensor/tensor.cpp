@@ -156,14 +156,14 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   return t;
 }
 
-namespace {
-
 void share_counter(const Tensor* t, Tensor* alias) {
   if (!t->extra || !t->extra->counter) return;
   extra_of(alias)->counter = t->extra->counter;
   incref(t->extra->counter);
   own_counters++;
 }
+
+namespace {
 
 TensorRef alias_with(Tensor* t, Sizes sizes, Sizes strides, int64_t offset, uint16_t lazy) {
   TensorRef alias(allocate_tensor());

@@ -13,4 +13,8 @@ void make_twins(Storage* a, Storage* b);
 void count_for_twins(Storage* s);  // s has been written
 void forget_twins(Storage* s);     // s is about to be freed
 
+// The alias counts its writes where t does: Note [own counters], tensor.h.
+struct Tensor;
+void share_counter(const Tensor* t, Tensor* alias);
+
 }  // namespace rl
