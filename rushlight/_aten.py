@@ -14,8 +14,9 @@ from rushlight.ops.forms import _slice
 @one_node("SafeSoftmaxBackward0")
 def _safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
-    result = self.softmax(dim, dtype=dtype)
-    return rushlight.where((self == -float("inf")).all(dim, keepdim=True), 0.0, result)
+    hidden = (self == -float("inf")).all(dim, keepdim=True)
+    # Not where() alone: the derivatives of what it leaves out would be NaN times zero.
+    return self.masked_fill(hidden, 0.0).softmax(dim, dtype=dtype).masked_fill(hidden, 0.0)
 
 
 @one_node("MaxPool2DWithIndicesBackwardBackward0")

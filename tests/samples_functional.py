@@ -44,7 +44,7 @@ activation(
 )
 activation("softsign", avoid=(0.0,), dtypes="fci")
 activation("tanhshrink", dtypes="fci")
-activation("hardshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1))
+activation("hardshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1), covers=("straight",))
 activation("softshrink", {"lambd": 1.0}, avoid=(-1, -0.5, 0.5, 1))
 activation("hardsigmoid", avoid=(-3, 3))
 activation("hardswish", avoid=(-3, 3), covers=("hardswish_backward",))

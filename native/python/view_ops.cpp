@@ -739,6 +739,7 @@ ModuleInit init([](PyObject* module) {
   define("unfold(x; dim, size, step)", unfold_forward, VIEW);
   define("as_strided(x; size, stride, offset, layout, start)", as_strided_forward, VIEW);
   define("alias(x)", alias_forward, VIEW);
+  define("straight(x)", alias_forward, VIEW);
   define("view_as_real(x)", view_as_real_forward, VIEW);
   define("view_as_complex(x)", view_as_complex_forward, VIEW);
   define("split_with_sizes(x; sizes, dim) -> outs[]", split_forward, VIEW);

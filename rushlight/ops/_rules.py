@@ -13,6 +13,7 @@ rule does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,14 @@ def derivative(
         shapes = [f"{part}_shape" for part in primitive.args]
         shown = (_bits(parts, shows) for parts in (primitive.args, shapes, primitive.outputs))
         primitive.set_shown(*shown, _bits(primitive.args, constant))
+
+
+def unmoved(gradient: Any, x: Any, node: str) -> Any:
+    """A gradient for x that does not depend on x, recorded so that its own gradient for x is zero and not
+    missing: the kernels of torch's that it stands for are given x too. node names the forward's node."""
+    if not (x.requires_grad and _C.is_grad_enabled()):
+        return gradient
+    return _C.name_node(_C.ops.copy(x, gradient), re.sub(r"Backward0$", "BackwardBackward0", node))
 
 
 def no_derivative(*names: str) -> None:

@@ -194,7 +194,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
         g = g / ops.masked_fill(count, count == 0, 1)
         return kept(g), read(g)
     if reduce == "prod":
-        others = ops.scatter_reduce(ops.fill(x.detach(), 1), index, src, dim, "prod", True)
+        others = ops.scatter_reduce(ops.fill(x, 1), index, src, dim, "prod", True)
         is_zero = src == 0
         zeros = ops.scatter_add(x.detach().new_zeros(x.shape), index, is_zero.to(x.dtype), dim)
         several = zeros > 1

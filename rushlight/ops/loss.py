@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._rules import derivative
+from rushlight.ops._rules import derivative, unmoved
 
 
 def _mse_gradient(g, x, target, reduction):
@@ -25,15 +25,15 @@ derivative(
 ops = _C.ops
 derivative(
     "nll_loss",
-    x=lambda g, target, weight, x_shape, reduction, ignore_index: ops.nll_loss_backward(
-        g, target, weight, x_shape, reduction, ignore_index
+    x=lambda g, x, target, weight, reduction, ignore_index: unmoved(
+        ops.nll_loss_backward(g, target, weight, x.shape, reduction, ignore_index), x, "NllLossBackward0"
     ),
     node="NllLossBackward0",
 )
 derivative(
     "nll_loss2d",
-    x=lambda g, target, weight, x_shape, reduction, ignore_index: ops.nll_loss2d_backward(
-        g, target, weight, x_shape, reduction, ignore_index
+    x=lambda g, x, target, weight, reduction, ignore_index: unmoved(
+        ops.nll_loss2d_backward(g, target, weight, x.shape, reduction, ignore_index), x, "NllLoss2DBackward0"
     ),
     node="NllLoss2DBackward0",
 )

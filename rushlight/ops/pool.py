@@ -12,7 +12,7 @@ from rushlight import _C
 from rushlight._signatures import type_name as signature_name
 
 from ._public import Tensor, function
-from ._rules import derivative
+from ._rules import derivative, unmoved
 from ._tangents import LINEAR
 from .matmul import finish
 
@@ -27,19 +27,28 @@ _NODES = {
 }
 
 
-def linear_map(name, node):
-    """The derivative of a primitive NAME(x; size, spec, adjoint) that is its own adjoint's adjoint."""
+def linear_map(name, node, keeps=False):
+    """The derivative of a primitive NAME(x; size, spec, adjoint) that is its own adjoint's adjoint.
+
+    keeps says that torch's backward is given x, though the gradient does not depend on it.
+    """
     primitive = getattr(ops, name)
     LINEAR.add(name)
-    derivative(
-        name,
-        node=node,
-        x=lambda g, x_shape, size, spec, adjoint: primitive(g, x_shape[-len(size) :], spec, not adjoint),
+
+    def adjoint_of(g, x_shape, size, spec, adjoint):
+        return primitive(g, x_shape[-len(size) :], spec, not adjoint)
+
+    def keeping(g, x, size, spec, adjoint):
+        gradient = adjoint_of(g, x.shape, size, spec, adjoint)
+        return gradient if adjoint else unmoved(gradient, x, node)
+
+    derivative(name, node=node, x=keeping if keeps else adjoint_of)
+
+
+def _from_indices(dims, node):
+    return lambda g_values, indices, x: unmoved(
+        ops.max_pool_scatter(g_values, indices, x.shape[-dims:]), x, node
     )
-
-
-def _from_indices(dims):
-    return lambda g_values, indices, x_shape: ops.max_pool_scatter(g_values, indices, x_shape[-dims:])
 
 
 def _max_pool_rules(dims):
@@ -53,30 +62,33 @@ def _max_pool_rules(dims):
         ),
     )
     window = "kernel_size stride padding dilation ceil_mode"
-    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims), shows=f"x {window}")
+    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims, node), shows=f"x {window}")
 
-    # Where the maxima lie does not change with x (almost everywhere), so x gets no gradient.
+    # Where the maxima lie does not change with x (almost everywhere).
     def of_grad(g, x, kernel_size, stride, padding, dilation, ceil_mode):
         indices = with_indices(x.detach(), kernel_size, stride, padding, dilation, ceil_mode)[1]
         return ops.max_pool_gather(g, indices, dims)
 
     derivative(
-        f"{name}_gradient", node=f"MaxPool{dims}DWithIndicesBackwardBackward0", grad=of_grad, x=lambda g: None
+        f"{name}_gradient",
+        node=f"MaxPool{dims}DWithIndicesBackwardBackward0",
+        grad=of_grad,
+        x=lambda g: _C.zeros_like(g),
     )
 
 
 for _dims in (1, 2, 3):
     _max_pool_rules(_dims)
-    linear_map(f"avg_pool{_dims}d", _NODES["avg_pool"][_dims - 1])
-    linear_map(f"adaptive_avg_pool{_dims}d", _NODES["adaptive_avg_pool"][_dims - 1])
-    derivative(
-        f"adaptive_max_pool{_dims}d", node=_NODES["adaptive_max_pool"][_dims - 1], x=_from_indices(_dims)
-    )
+    linear_map(f"avg_pool{_dims}d", _NODES["avg_pool"][_dims - 1], keeps=True)
+    linear_map(f"adaptive_avg_pool{_dims}d", _NODES["adaptive_avg_pool"][_dims - 1], keeps=True)
+    _node = _NODES["adaptive_max_pool"][_dims - 1]
+    derivative(f"adaptive_max_pool{_dims}d", node=_node, x=_from_indices(_dims, _node))
 for _dims in (2, 3):
+    _node = _NODES["fractional_max_pool"][_dims - 1]
     derivative(
         f"fractional_max_pool{_dims}d",
-        node=_NODES["fractional_max_pool"][_dims - 1],
-        x=_from_indices(_dims),
+        node=_node,
+        x=_from_indices(_dims, _node),
         samples=lambda g_values: None,
         shows="kernel_size output_size",
         constant="samples",

@@ -78,8 +78,6 @@ def _has_zeros(x):
 
 
 def _prod_gradient(g, x, out):
-    if not x.numel():
-        return ops.expand(g, x.shape)
     if not _has_zeros(x):
         return g * _conj(out / x)
     return g * _conj(_product_of_others(x.reshape(-1), 0)).reshape(x.shape)
@@ -90,8 +88,6 @@ def _prod_dim_gradient(g, x, out, dim, keepdim):
         return g
     dim %= x.dim()
     g = g if keepdim else ops.unsqueeze(g, dim)
-    if not x.numel():
-        return ops.expand(g, x.shape)
     if not _has_zeros(x):
         return g * _conj((out if keepdim else ops.unsqueeze(out, dim)) / x)
     return g * _conj(_product_of_others(x, dim))

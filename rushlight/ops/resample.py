@@ -32,8 +32,8 @@ for _name, _node in {
 for _dims in (1, 2, 3):
     linear_map(f"upsample_nearest{_dims}d", f"UpsampleNearest{_dims}DBackward0")
     linear_map(f"upsample_nearest_exact{_dims}d", f"UpsampleNearestExact{_dims}DBackward0")
-    linear_map(f"reflection_pad{_dims}d", f"ReflectionPad{_dims}DBackward0")
-    linear_map(f"replication_pad{_dims}d", f"ReplicationPad{_dims}DBackward0")
+    linear_map(f"reflection_pad{_dims}d", f"ReflectionPad{_dims}DBackward0", keeps=True)
+    linear_map(f"replication_pad{_dims}d", f"ReplicationPad{_dims}DBackward0", keeps=True)
 derivative(
     "constant_pad_nd",
     node="ConstantPadNdBackward0",

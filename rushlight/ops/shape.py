@@ -21,7 +21,7 @@ from rushlight.ops._public import (
     whole,
     wrap_dim,
 )
-from rushlight.ops._rules import derivative
+from rushlight.ops._rules import derivative, unmoved
 from rushlight.ops.layout import (
     arranged,
     arranged_copy,
@@ -94,6 +94,8 @@ derivative(
 )
 derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_backward(g, x_shape, dim, size, step))
 derivative("alias", x=lambda g: g)
+# For composed functions whose gradient is constant in x but given x by torch.
+derivative("straight", x=lambda g, x: unmoved(g, x, "AliasBackward0"), node="AliasBackward0")
 derivative("conj_view", x=lambda g: FUNCTIONS["conj"](g), node="ConjBackward0")
 derivative("neg_view", x=lambda g: -g)
 derivative("view_as_real", x=lambda g: ops.view_as_complex(ops.contiguous_copy(g)))

@@ -170,7 +170,10 @@ def rebind(function: types.FunctionType) -> types.FunctionType:
     closure = function.__closure__
     if closure:
         closure = tuple(
-            types.CellType(ours(cell.cell_contents) if callable(cell.cell_contents) else cell.cell_contents)
+            types.CellType(
+                # An itemgetter has no name, and works for both.
+                ours(cell.cell_contents) if hasattr(cell.cell_contents, "__name__") else cell.cell_contents
+            )
             for cell in closure
         )
     made = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, closure)

@@ -77,9 +77,16 @@ def _hardtanh(input, low, high, inplace):
     if input.dtype == rushlight.uint8 and int(low) < 0:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
-    limited = rushlight.where(input <= low, input.new_tensor(low), input)
+    passed = input if inplace else _straight(input)
+    limited = rushlight.where(input <= low, input.new_tensor(low), passed)
     limited = rushlight.where(input >= high, input.new_tensor(high), limited)
     return _taken_over(input, limited) if inplace else limited
+
+
+def _straight(input):
+    """input, such that a gradient that is the same for every input has zeros for derivative, as in torch,
+    rather than none."""
+    return ops.straight(input) if input.requires_grad and _C.is_grad_enabled() else input
 
 
 def _taken_over(input, result):
@@ -233,7 +240,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64).uniform_(lower, upper)
         slope = rushlight.ones_like(input)
         slope[below] = drawn.to(input.dtype)
-    return input.mul_(slope) if inplace else input * slope
+    return input.mul_(slope) if inplace else _straight(input) * slope
 
 
 @functional
@@ -274,7 +281,7 @@ def prelu(input, weight):
     if input.dim() > 1:
         shape[1] = -1
     # Not the product on both sides: an infinite weight would make the other side NaN backwards.
-    return input * rushlight.where(input > 0, 1.0, weight.reshape(shape))
+    return _straight(input) * rushlight.where(input > 0, 1.0, _straight(weight).reshape(shape))
 
 
 @functional
@@ -359,7 +366,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     tensor([0., 1.])
     """
     require_floating("hardshrink", "hardshrink_cpu", input)
-    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, input)
+    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, _straight(input))
     return result if out is None else write_out(out, result)
 
 
@@ -378,10 +385,11 @@ def softshrink(input, lambd=0.5, *, out=None):
             f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
             f"but found {lambd:g}"
         )
-    moved = rushlight.where(
-        input > lambd, input - lambd, rushlight.where(input < -lambd, input + lambd, input)
-    )
-    result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, moved)
+    hidden = (input >= -lambd) & (input <= lambd)
+    above, below = input > lambd, input < -lambd
+    input = _straight(input)
+    moved = rushlight.where(above, input - lambd, rushlight.where(below, input + lambd, input))
+    result = rushlight.where(hidden, 0.0, moved)
     return result if out is None else write_out(out, result)
 
 
