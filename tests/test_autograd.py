@@ -704,6 +704,16 @@ def test_parameters_and_tangents_of_moved_tensors_count_with_them():
     assert tangent.tolist() == [2.0, 2.0, 2.0]
 
 
+def test_hooks_after_a_frozen_leaf_see_what_arrived():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    seen = []
+    y.grad_fn.next_functions[0][0].register_hook(lambda inputs, outputs: seen.append(outputs[0].tolist()))
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert seen == [[2.0, 2.0, 2.0]] and x.grad is None
+
+
 def test_a_leaf_does_not_hold_the_memory_it_had():
     x = torch.zeros(1 << 16, requires_grad=True)
     (x * x).sum().backward()

@@ -50,7 +50,8 @@ bool obeys_layout(const Tensor* grad, const Tensor* leaf) {
 
 // Whether the memory of a gradient becomes .grad of a leaf that has none: nobody else may see it.
 bool becomes_grad(const Tensor* grad, const Tensor* leaf, bool create_graph) {
-  return !create_graph && owned_alone(grad) && Py_TYPE(const_cast<Tensor*>(grad)->object()) == TensorType &&
+  return !create_graph && leaf->requires_grad() && owned_alone(grad) &&
+         Py_TYPE(const_cast<Tensor*>(grad)->object()) == TensorType &&
          (!enforces_layout || obeys_layout(grad, leaf));
 }
 
