@@ -176,7 +176,13 @@ matrices(
     covers=("linalg_ldl_factor",),
     layouts=UNIQUE,
 )
-matrices("linalg.ldl_factor_ex", [call(x(3, 3)), call(x(3, 3), hermitian=True)], hermitian, grad="")
+matrices(
+    "linalg.ldl_factor_ex",
+    [call(x(3, 3)), call(x(3, 3), hermitian=True)],
+    hermitian,
+    grad="",
+    layouts=UNIQUE,
+)
 op(
     "linalg.ldl_solve",
     [call(x(3, 3), x(3, 2)), call(x(2, 2, 2), x(2, 1)), call(x(3, 3), x(3, 1), hermitian=True)],
@@ -208,7 +214,7 @@ matrices(
     layouts=UNIQUE,
     same_strides=False,
 )
-matrices("qr", [call(x(3, 2)), call(x(2, 3), some=False)], after=product, same_strides=False)
+matrices("qr", [call(x(3, 2)), call(x(2, 3), some=False)], after=product, layouts=UNIQUE, same_strides=False)
 matrices(
     "geqrf",
     [call(x(3, 3)), call(x(2, 3, 2)), call(x(2, 4))],

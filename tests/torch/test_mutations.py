@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests"), str(ROOT)]
+sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests")]
 
 from differences import RULES, Outcome, explanation  # noqa: E402
 from mutations import mutated_calls  # noqa: E402
