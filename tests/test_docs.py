@@ -24,3 +24,12 @@ def test_code_blocks(document):
 def test_named_files_exist(document):
     for name in re.findall(r"`((?:native|rushlight|tests)/[\w/.]*)`", document.read_text()):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_named_functions_exist(document):
+    sources = [path for folder in ("native", "rushlight") for path in (ROOT / folder).rglob("*.*")]
+    code = "".join(path.read_text() for path in sources if path.suffix in (".py", ".h", ".cpp"))
+    words = set(re.findall(r"\w+", code))
+    for name in re.findall(r"`(?:\w+\.)*(\w+)`", document.read_text()):
+        assert name in words, name
