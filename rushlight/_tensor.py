@@ -248,10 +248,8 @@ def _deepcopy(self, memo):
         if key not in memo:
             # With the original, whose address is not to be given to another meanwhile.
             memo[key] = storage._bytes.clone(), plain
-        copy = _C.detach(
-            _C.view_dtype(memo[key][0], plain.dtype).as_strided(
-                plain.shape, plain.stride(), plain.storage_offset()
-            )
+        copy = _C.on_storage(
+            memo[key][0], plain.dtype, plain.storage_offset(), tuple(plain.shape), plain.stride()
         )
     if type(self) is not Tensor:
         copy = _C.as_subclass(copy, type(self))

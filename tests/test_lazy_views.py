@@ -25,6 +25,11 @@ def negative(t):
     return torch._neg_view(-t) if t.dtype != torch.bool else t
 
 
+def loose(t):
+    """A bool tensor with t's values on bytes that no bool has."""
+    return (t.to(torch.uint8) * 6).view(torch.bool) if t.dtype == torch.bool else t
+
+
 def both(t):
     return conjugate(negative(t))
 
@@ -34,6 +39,7 @@ LAZY = [
     pytest.param("complex128", conjugate, id="conj"),
     pytest.param("complex128", both, id="neg_conj"),
     pytest.param("int64", negative, id="integers"),
+    pytest.param("bool", loose, id="loose"),
 ]
 ALL = pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS.values()])
 

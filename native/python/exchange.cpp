@@ -106,6 +106,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
       t->storage = storage;
       set_geometry(t.get(), sizes, strides);
       t->storage->written = keep(current_source());
+      if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
       return Py_BuildValue("(NO)", t.release_object(), writable ? Py_True : Py_False);
     } catch (...) {
       if (view) release_buffer(view);
@@ -135,7 +136,7 @@ int buffer_get(PyObject* self, Py_buffer* view, int) {
   auto* b = reinterpret_cast<Buffer*>(self);
   Tensor* t = b->tensor;
   view->obj = Py_NewRef(self);
-  view->buf = t->data();
+  view->buf = t->address();
   view->len = t->numel * t->itemsize();
   view->itemsize = t->itemsize();
   view->readonly = 0;
@@ -281,7 +282,7 @@ PyObject* export_dlpack(Tensor* t) {
   hold_storage(t->storage);
   std::copy_n(t->geometry, 2 * t->ndim, e->geometry);
   DLTensor& out = e->managed.tensor;
-  out = {t->data(), {DL_CPU, 0}, t->ndim, dl_dtype(t->dtype), e->geometry, e->geometry + t->ndim, 0};
+  out = {t->address(), {DL_CPU, 0}, t->ndim, dl_dtype(t->dtype), e->geometry, e->geometry + t->ndim, 0};
   e->managed.context = e;
   e->managed.deleter = delete_exported<Managed>;
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) e->managed.major = 1;
@@ -351,6 +352,7 @@ PyObject* import_dlpack(PyObject* capsule) {
   t->storage = storage;
   set_geometry(t.get(), sizes, strides);
   t->storage->written = keep(current_source());
+  if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
   return t.release_object();
 }
 

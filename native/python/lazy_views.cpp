@@ -12,6 +12,8 @@
 //   - View primitives pass the flags on (`new_view`). All others see resolved copies of their inputs
 //     (`forward_resolved`), and a lazy target of an in-place write is computed aside and copied back. History
 //     is recorded with the tensors as they were given, so that what is saved is the lazy view.
+// A bool laid on bytes that are not a bool's (`x.view(torch.bool)`) has the flag LOOSE: what reads it sees
+// a copy with 0 and 1 only, as loops over bools take it for granted.
 // Memory is only looked at through Tensor::data(), which refuses lazy views in builds with the address
 // sanitizer.
 #include "lazy_views.h"
@@ -75,7 +77,8 @@ PyObject* py_set_lazy(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = input(args[0]);
     bool conj = args[1] == Py_True, neg = args[2] == Py_True;
     if (conj && !is_complex(t->dtype)) fail(PyExc_RuntimeError, "only complex tensors have a conjugate bit");
-    set_lazy(t, uint16_t((conj ? Tensor::CONJ : 0) | (neg ? Tensor::NEG : 0)));
+    uint16_t loose = t->flags & Tensor::LOOSE;
+    set_lazy(t, uint16_t(loose | (conj ? Tensor::CONJ : 0) | (neg ? Tensor::NEG : 0)));
     Py_RETURN_NONE;
   });
 }

@@ -103,7 +103,7 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
       Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
       return PyObject_CallMethod(module.get(), "view_dtype", "OO", args[0], args[1]);
     }
-    if (t->is_lazy()) {
+    if (t->flags & (Tensor::CONJ | Tensor::NEG)) {
       failf(PyExc_RuntimeError,
             "torch.Tensor.view is not supported for %s when converting to a different dtype.",
             t->flags & Tensor::CONJ ? "conjugate view tensors" : "tensors with negative bit set");
@@ -149,6 +149,8 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     TensorRef view = new_view(t, sizes, strides, offset);
     view->dtype = dtype;
     if (is_rare(dtype)) rare_dtypes_seen = true;
+    bool loose = dtype == DType::b1 && (t->dtype != dtype || t->is_lazy());
+    if (loose || view->is_lazy()) set_lazy(view.get(), loose ? Tensor::LOOSE : 0);
     view->extra->differentiable_view = false;
     return view.release_object();
   });

@@ -93,6 +93,7 @@ PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Layout layout(args + 1, t->storage);
     TensorRef result = raw_alias(t);
     layout.apply(result.get());
+    if (uint16_t bit = loose_bit(result.get())) set_lazy(result.get(), bit);
     return result.release_object();
   });
 }
@@ -116,7 +117,8 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     change_storage(t, source->storage, 0);
     layout.apply(t);
     note_write(t);
-    set_lazy(t, t->flags & (is_complex(t->dtype) ? Tensor::LAZY : Tensor::NEG));
+    uint16_t kept = is_complex(t->dtype) ? Tensor::CONJ | Tensor::NEG : Tensor::NEG;
+    set_lazy(t, uint16_t((t->flags & kept) | loose_bit(t)));
     tell_savers(t);
     return Py_NewRef(args[0]);
   });

@@ -232,6 +232,17 @@ void set_lazy(Tensor* t, uint16_t bits) {
   }
 }
 
+uint16_t loose_bit(const Tensor* t) {
+  if (t->dtype != DType::b1 || !t->numel || t->is_meta()) return 0;
+  // Between the first element and the last there may be others' bytes; then it is loose without need.
+  int64_t last = 0;
+  for (int d = 0; d < t->ndim; d++) last += (t->size(d) - 1) * t->stride(d);
+  auto* byte = reinterpret_cast<const uint8_t*>(t->address());
+  uint8_t seen = 0;
+  for (int64_t i = 0; i <= last; i++) seen |= byte[i];
+  return seen > 1 ? Tensor::LOOSE : 0;
+}
+
 void fail_unresolved() { fail(PyExc_SystemError, "the memory of a lazy view was about to be read as it is"); }
 
 TensorRef empty_like(Tensor* t, DType dtype) {
@@ -318,6 +329,12 @@ void copy_memory(Tensor* to, Tensor* from) {
 
 // to = conj(from), -from or both, for `to` and `from` of one dtype that are not lazy; may be the same.
 void apply_lazy(Tensor* to, Tensor* from, uint16_t bits) {
+  if (bits & Tensor::LOOSE) {
+    TensorRef bytes = raw_alias(from);
+    bytes->dtype = DType::u8;
+    copy_memory(to, bytes.get());
+    from = to;
+  }
   for (auto [bit, name] : {std::pair(Tensor::CONJ, "conj"), std::pair(Tensor::NEG, "neg")}) {
     if (!(bits & bit)) continue;
     Loop loop = find_elementwise(name)->loops[int(to->dtype)];

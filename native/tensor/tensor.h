@@ -48,11 +48,12 @@ struct Tensor {
     DATA_ALIAS = 16,  // came from `.data`: writes are not counted in the version
     CUT_NO_GRAD = 32,
     CUT_DETACH = 64,
-    ORIGIN_INHERITED = 128,  // storage->written is the line of the tensor this one was computed from
-    CONJ = 256,              // reads as the conjugate of what its memory holds
-    NEG = 512,               // reads as the negative of what its memory holds
-    LAZY = CONJ | NEG,       // see Note [lazy views], python/lazy_views.cpp
-    SAVED = 1024,            // a node keeps the object itself, Note [what is saved itself], primitive.cpp
+    ORIGIN_INHERITED = 128,     // storage->written is the line of the tensor this one was computed from
+    CONJ = 256,                 // reads as the conjugate of what its memory holds
+    NEG = 512,                  // reads as the negative of what its memory holds
+    SAVED = 1024,               // a node keeps the object itself, Note [what is saved itself], primitive.cpp
+    LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
+    LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
   };
 
   PyObject_HEAD PyObject* dict;
@@ -155,6 +156,7 @@ TensorRef zeros(Sizes sizes, DType dtype, Device device = {});
 
 // Lazy views, see Note [lazy views], python/lazy_views.cpp.
 void set_lazy(Tensor* t, uint16_t bits);  // makes t one that reads so (0: as its memory is)
+uint16_t loose_bit(const Tensor* t);      // LOOSE if t is a bool and has bytes other than 0 and 1
 TensorRef raw_alias(Tensor* t);           // what the memory under t holds
 TensorRef resolved(Tensor* t);  // t itself if it is not lazy, else its values in memory of their own
 

@@ -31,7 +31,8 @@ def facts(value):
     )  # fmt: skip
 
 
-# x: two complex numbers, c: their conjugates, m: a complex matrix, r: a real tensor, i: integers
+# x: two complex numbers, c: their conjugates, m: a complex matrix, r: a real tensor, i: integers, odd: bools
+# on bytes that are neither 0 nor 1
 VALUES = """
 c; c.conj(); c.resolve_conj(); c.conj_physical(); x.conj_physical(); c.clone(); c.detach(); c.data; c.imag
 c.real; c.imag.resolve_neg(); -c.imag; torch._neg_view(r); torch._neg_view(torch._neg_view(r))
@@ -58,8 +59,17 @@ torch._neg_view(r).nonzero(); torch._neg_view(r).argmax(); torch._neg_view(r).un
 torch._neg_view(-i).bincount(); torch._neg_view(torch.ones(3).half())
 torch._neg_view(torch.tensor([1, 2], dtype=torch.uint8))
 torch.arange(5)[torch._neg_view(torch.tensor(-2)):]
+odd; odd.clone(); odd[1:]; odd.sum(); odd.int(); odd ^ True; odd.reshape(2, 2).T; odd == True
+odd.nonzero(); torch.arange(4)[odd]; copy.copy(odd); odd.cumsum(0); odd.view(torch.uint8)
+odd.clone().view(torch.uint8); torch.where(odd, 1, 2); odd.sort()[0]; torch.cat([odd, odd]); odd.unique()
+torch.frombuffer(bytearray([2, 0, 1]), dtype=torch.bool).sum()
+torch.from_numpy(odd.numpy()).sum(); torch.from_dlpack(odd).int(); copy.deepcopy(odd).sum()
+torch.empty(0, dtype=torch.bool).set_(odd.view(torch.uint8).untyped_storage()).int(); saved(torch, odd).sum()
+odd.fill_(True).view(torch.uint8); odd.logical_not_().view(torch.uint8); odd.copy_(odd.clone()).int()
+torch.count_nonzero(odd); odd.numpy().tolist() and odd.any(); pickle.loads(pickle.dumps(odd)).int()
 """
 OTHERS = """
+odd[:1].item(); odd[2:].tolist(); repr(odd); bool(odd[0])
 c._base is x; c.data_ptr() == x.data_ptr(); r.conj() is r; x.resolve_conj() is x; r.resolve_neg() is r
 r.real is r; c.imag._base is x; c.contiguous() is c; c.to(torch.complex64) is c; torch.as_tensor(c) is c
 repr(c); repr(c.imag); c.tolist(); list(c.storage()); c.untyped_storage().nbytes(); c.is_set_to(x)
@@ -98,6 +108,7 @@ def names(torch):
     return {
         "torch": torch, "x": x, "c": x.conj(), "m": torch.tensor([[1 + 2j, 3j], [2 - 1j, 4]]),
         "r": torch.tensor([1.0, 2.0]), "i": torch.tensor([1, 0]),
+        "odd": torch.tensor([2, 0, 255, 1], dtype=torch.uint8).view(torch.bool),
         "copy": copy, "pickle": pickle, "saved": saved,
     }  # fmt: skip
 
