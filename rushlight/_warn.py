@@ -21,8 +21,10 @@ _warned: set = set()
 
 
 def warn_once(text, category=UserWarning, about=None):
-    """Warn the first time only, unless set_warn_always(True) was called."""
+    """Warn the first time only. What is warned of under set_warn_always(True) is not remembered."""
     about = about or text
-    if about not in _warned or _settings.is_warn_always_enabled():
+    if _settings.is_warn_always_enabled():
+        warn(text, category)
+    elif about not in _warned:
         _warned.add(about)
         warn(text, category)

@@ -154,6 +154,20 @@ def wait(future: Any) -> Any:
     return future
 
 
+_fork, _wait = fork, wait
+
+
+def trace(func: Callable, example_inputs: Any = (), *args: Any, **kwargs: Any) -> Callable:
+    """The function or module itself, after one call with the example: it goes on running as Python. A branch
+    that depends on data is taken anew in every call, where torch's trace repeats the first one."""
+    inputs = kwargs.get("example_kwarg_inputs")
+    if inputs is not None:
+        func(**inputs)
+    else:
+        func(*example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,))
+    return func
+
+
 def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
     """The module itself, which must be in evaluation mode as in torch."""
     if mod.training:
@@ -169,6 +183,6 @@ def _missing(what: str) -> Callable:
     return raises
 
 
-trace, trace_module, save, load, _get_trace_graph = (
-    _missing(what) for what in ("trace", "trace_module", "save", "load", "_get_trace_graph")
+trace_module, save, load, _get_trace_graph = (
+    _missing(what) for what in ("trace_module", "save", "load", "_get_trace_graph")
 )

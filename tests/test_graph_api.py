@@ -282,13 +282,13 @@ def test_a_hook_added_while_values_are_unpacked_runs():
     x = torch.ones(2, requires_grad=True)
 
     def unpack(value):
-        y.grad_fn.register_hook(lambda inputs, outputs: seen.append(outputs))
+        y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs[0].shape, outputs)))
         return value
 
     with graph.saved_tensors_hooks(lambda t: t, unpack):
         y = x.exp()
     y.sum().backward()
-    assert [grads[0].tolist() for grads in seen] == [[1, 1]]
+    assert seen == [((2,), ())]  # what arrived had been given away, as in torch
 
 
 def test_the_layout_of_gradients_can_be_left_open():

@@ -316,9 +316,9 @@ void Run::execute(Node* node) {
         grad = TensorRef(std::exchange(grads[0], nullptr));
       }
       // Hooks after this node see .grad itself where it is the gradient that arrived, as others have left it.
-      bool posts = grad && extra && extra->posthooks;
-      bool kept =
-          posts && !extra_of(node->leaf())->grad && becomes_grad(grad.get(), node->leaf(), create_graph);
+      bool posts = node->extra && node->extra->posthooks;
+      bool kept = posts && grad && !extra_of(node->leaf())->grad &&
+                  becomes_grad(grad.get(), node->leaf(), create_graph);
       TensorRef arrived = posts && !kept ? grad : TensorRef();
       Tensor* leaf = node->leaf();
       if (leaf->grad_fn && grad) {
@@ -334,7 +334,7 @@ void Run::execute(Node* node) {
         }
       }
       if (kept && leaf->extra->grad) arrived = new_alias(leaf->extra->grad);
-      run_post_hooks(node, std::move(arrived));
+      run_post_hooks(node, std::move(arrived), posts);
     }
     return;
   }
@@ -363,12 +363,7 @@ void Run::execute(Node* node) {
     }
     if (any) {
       std::vector<TensorRef> before;
-      // Unpacking what was saved may add hooks that run after this very node.
-      bool post = extra && extra->posthooks;
-      for (uint16_t i = 0; !post && i < node->saved_count; i++) {
-        post = node->saved[i].object && is_packed(node->saved[i].object);
-      }
-      if (post) {
+      if (node->extra && node->extra->posthooks) {
         for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
       }
       bool applies = node->kind == Node::custom || !hooked;
@@ -379,7 +374,7 @@ void Run::execute(Node* node) {
       else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
       running = nullptr;
-      if (post && node->extra && node->extra->posthooks) {
+      if (node->extra && node->extra->posthooks) {
         // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
         for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
           if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));

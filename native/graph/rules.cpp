@@ -728,7 +728,9 @@ void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vecto
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(hooks.get()); k++) {
     std::vector<Tensor*> in, out;
     for (uint32_t i : edges) in.push_back(results[i].get());
-    for (uint32_t i : outputs) out.push_back(i < grads.size() ? grads[i].get() : nullptr);
+    for (uint32_t i : outputs) {
+      if (i < grads.size()) out.push_back(grads[i].get());
+    }
     Ref<PyObject> given_in = tuple_of(in.data(), in.size()), given_out = tuple_of(out.data(), out.size());
     PyObject* args[] = {given_in.get(), given_out.get()};
     PyObject* hook = PyList_GET_ITEM(hooks.get(), k);
@@ -749,7 +751,7 @@ void run_leaf_hooks(Tensor* leaf, TensorRef& grad) {
   }
 }
 
-void run_post_hooks(Node* accumulator, TensorRef arrived) {
+void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected) {
   Tensor* leaf = accumulator->leaf();
   if (leaf->extra && leaf->extra->post_hooks) {
     Ref<PyObject> hooks = checked(PyDict_Values(leaf->extra->post_hooks));
@@ -764,8 +766,9 @@ void run_post_hooks(Node* accumulator, TensorRef arrived) {
     }
   }
   if (accumulator->extra && accumulator->extra->posthooks) {
-    std::vector<TensorRef> none;
-    run_posthooks(accumulator, none, {std::move(arrived)});
+    std::vector<TensorRef> none, grads;
+    if (expected) grads.push_back(std::move(arrived));
+    run_posthooks(accumulator, none, grads);
   }
 }
 

@@ -17,9 +17,12 @@ extern thread_local bool frees_graph;  // the running backward releases what it 
 [[noreturn]] void fail_freed(Node* node);  // torch's error for saved values that are gone
 
 void run_prehooks(Node* node, Tensor** grads);
+
+// Hooks that were added while the node itself was at work see no gradients: they were given away (`grads` is
+// empty, the accumulator's was not `expected` to be shown).
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
-void run_post_hooks(Node* accumulator, TensorRef arrived);
+void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected);
 void check_for_nan(Node* node, const std::vector<TensorRef>& results);
 
 }  // namespace rl

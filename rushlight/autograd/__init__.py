@@ -344,7 +344,11 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     for gradient in given:
         if isinstance(gradient, Tensor) and not gradient.dim():
             gradient[0]  # raises: there is no first dimension to be the batch
-    _initial_gradients(outputs, given, batched=True)
+    if any(not g.dim() for g in _initial_gradients(outputs, given, batched=True) if isinstance(g, Tensor)):
+        raise ValueError(
+            "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
+            "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+        )
     sizes = [g.shape[0] for g in given if g is not None]
     if len(set(sizes)) > 1:
         raise ValueError(

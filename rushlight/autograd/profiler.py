@@ -35,6 +35,7 @@ __all__ = ["profile", "record_function", "emit_itt", "emit_nvtx", "load_nvprof",
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Products and the like that are one operation to the user, whichever way they run.
 _SHOWN = {"linear_unbiased": "linear", "linear_nd": "linear", "linear_nd_unbiased": "linear"}
+_UNFINISHED = "<unfinished torch.autograd.profile>"
 _ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -283,10 +284,10 @@ class profile:
         return self.function_events.self_cpu_time_total
 
     def __str__(self) -> str:
-        return str(self.function_events)
+        return _UNFINISHED if self._found is None else str(self._found)
 
     def __repr__(self) -> str:
-        return repr(self.function_events)
+        return _UNFINISHED if self._found is None else repr(self._found)
 
 
 class record_function:
