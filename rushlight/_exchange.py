@@ -114,16 +114,20 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 def _dlpack_device(self):
     if self.device.type != "cpu":
         raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
-    return (1, 0)
+    from rushlight.utils.dlpack import DLDeviceType
+
+    return (DLDeviceType.kDLCPU, 0)
 
 
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1 and self.device.type == "cpu":
         raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(f"cannot export to device {dl_device}")
+        raise BufferError(f"Unsupported device_type: {int(dl_device[0])}")
     source = self.clone() if copy else self
     return _C.to_dlpack(source, max_version is not None and max_version[0] >= 1)
 
@@ -136,11 +140,17 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     tensor([1, 2])
     """
     if hasattr(ext_tensor, "__dlpack__"):
+        if isinstance(ext_tensor, Tensor):
+            ext_tensor.__dlpack_device__()  # refuses a device without memory
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0))
         except TypeError:
             capsule = ext_tensor.__dlpack__()
     else:
+        if device is not None or copy is not None:
+            raise AssertionError(
+                "device and copy kwargs not supported when ext_tensor is already a DLPack capsule."
+            )
         capsule = ext_tensor
     tensor = _C.from_dlpack(capsule)
     tensor = tensor.clone() if copy else tensor

@@ -390,7 +390,10 @@ def _common(op, args):
         for dtype in dtypes[1:]:
             common = promote_types(common, dtype)
         return common
-    operands = [a for a in args[: op.input_count] if a is not None]
+    # A complex exponent or bound counts too, though it is no input: float16 becomes complex32 by it.
+    operands = [
+        a for i, a in enumerate(args) if a is not None and (i < op.input_count or isinstance(a, complex))
+    ]
     dims = [a for a in operands if isinstance(a, _C.Tensor) and a.ndim]
     rest = [a for a in operands if not (isinstance(a, _C.Tensor) and a.ndim)]
     common = None

@@ -160,6 +160,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`, "
                                f"but got {debug_mode}")  # fmt: skip
         debug_mode = modes[debug_mode]
+    elif not isinstance(debug_mode, int):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
     use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)

@@ -298,11 +298,11 @@ def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, at
     return _set_state(made, attributes)
 
 
-def _rebuild(cls, values, dtype, size, stride, requires_grad, attributes, lazy=None):
-    if values is None:
+def _rebuild(cls, storage, dtype, offset, size, stride, requires_grad, attributes, lazy=None):
+    if storage is None:
         t = _C.empty_strided(size, stride, dtype, "meta")
     else:
-        t = _C.detach(_C.from_bytes(values, dtype).as_strided(size, stride, 0))
+        t = _C.on_storage(storage._bytes, dtype, offset, size, stride)
     if lazy is not None:
         _C.set_lazy(t, *lazy)
     if cls is not None:
@@ -327,16 +327,15 @@ def _reduce_ex(self, protocol):
     plain = _C.as_subclass(self.detach(), Tensor)
     lazy = (plain.is_conj(), plain.is_neg())
     _C.set_lazy(plain, False, False)
-    # The elements as they lie in memory, so that the strides stay what they are.
-    length = sum((n - 1) * step for n, step in zip(plain.shape, plain.stride())) + 1 if plain.numel() else 0
-    flat = plain.as_strided((length,), (1,), plain.storage_offset())
     return (
         _rebuild,
         (
             # By its name the class would be looked up in torch.
             None if type(self) is Tensor else type(self),
-            None if plain.is_meta else _C.to_bytes(flat),
+            # The storage itself: copy.copy shares it, a pickle holds it once for all tensors on it.
+            None if plain.is_meta else plain.untyped_storage(),
             self.dtype,
+            plain.storage_offset(),
             tuple(self.shape),
             plain.stride(),
             self.requires_grad,

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight._printing import _append, _contents, _options, set_printoptions, tensor_str
+from rushlight._printing import (
+    _append,
+    _contents,
+    _options,
+    get_printoptions,
+    printoptions,
+    set_printoptions,
+    tensor_str,
+)
 
-__all__ = ["set_printoptions"]
+__all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 PRINT_OPTS = _options
 

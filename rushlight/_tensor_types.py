@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._warn import warn
+from rushlight.ops import create
 from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method, whole
 
 Tensor = _C.Tensor
@@ -28,6 +29,7 @@ class tensortype(type):
     dtype: _C.dtype
     is_cuda = False
     is_sparse = False
+    layout = create.strided
 
     def __call__(cls, *args: Any, device: Any = None, **unknown: Any) -> Tensor:
         if unknown:
@@ -45,19 +47,17 @@ class tensortype(type):
 
 def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     """Uninitialised memory of the given sizes, or a copy of data."""
-    from rushlight.ops.create import tensor
-
     device = _C.device(device or "cpu")  # these do not ask for the default device
     if device.type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {device.type} was passed"
         )
     if not args:
-        return _C.empty((0,), dtype, device)
+        return _empty((0,), dtype, device)
     if any(type(arg).__module__ == "numpy" for arg in args):
         args = tuple(map(whole, args))
     if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
-        return _C.empty(args, dtype, device)
+        return _empty(args, dtype, device)
     if len(args) > 1:
         at, wrong = next((i, arg) for i, arg in enumerate(args, 1) if not isinstance(arg, int))
         raise TypeError(
@@ -70,7 +70,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
             raise TypeError(f"expected {_options(dtype)} (got {_options(data.dtype)})")
         return _C.detach(data)
     if type(data).__name__ == "Size":
-        return _C.empty(tuple(data), dtype, device)
+        return _empty(tuple(data), dtype, device)
     if type(data).__name__ in ("TypedStorage", "UntypedStorage"):
         if getattr(data, "dtype", dtype) != dtype:
             raise RuntimeError(
@@ -84,8 +84,13 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     if not sequence or getattr(data, "ndim", 1) == 0:
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
-        return tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
-    return tensor(data, dtype=dtype, device=device)
+        return create.tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
+    return create.tensor(data, dtype=dtype, device=device)
+
+
+def _empty(size: tuple, dtype: _C.dtype, device: Any) -> Tensor:
+    made = _C.empty(size, dtype, device)
+    return create.mark_unwritten(made) if create.deterministic else made
 
 
 def _options(dtype: _C.dtype) -> str:
@@ -135,12 +140,14 @@ def _type(self, dtype=None, non_blocking=False, **kwargs):
 
 
 @method
-def new(self, *args, device=None):
+def new(self, *args, size=None, device=None):
     """A tensor of this one's dtype and device: uninitialised of the given sizes, or a copy of data.
 
     >>> rushlight.ones(1).new([1, 2])
     tensor([1., 2.])
     """
+    if size is not None and not args:
+        return self.new_empty(size, device=device)
     if len(args) == 1 and isinstance(args[0], tuple) and type(args[0]).__name__ == "Size":
         return self.new_empty(dims(args), device=device)
     return legacy_tensor(self.dtype, device or self.device, args)
@@ -151,13 +158,15 @@ def set_default_tensor_type(t: Any) -> None:
 
     >>> rushlight.set_default_tensor_type(rushlight.FloatTensor)
     """
-    dtype = type_of(t)
-    if not dtype.is_floating_point:
-        raise TypeError("only floating-point types are supported as the default type")
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
         "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
+    if not isinstance(t, (str, tensortype)):
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    dtype = type_of(t)
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(dtype)
 
 

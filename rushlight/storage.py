@@ -211,6 +211,8 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Makes the memory larger or smaller; the bytes that fit stay. A tensor that reaches beyond reads
         bytes without meaning."""
+        if not isinstance(size, int):
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
         _check_size(size)
         _C.resize_storage(self._bytes, size)
         return self
@@ -267,6 +269,9 @@ class UntypedStorage:
     def __repr__(self) -> str:
         rows = _rows(self.device, self.tolist)
         return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+_StorageBase = UntypedStorage  # by this name torch's storages are recognised
 
 
 def _rows(device: _C.device, tolist: Any) -> str:

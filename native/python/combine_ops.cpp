@@ -53,15 +53,22 @@ bool has_channels_last(const Tensor* t) {
   return true;
 }
 
-TensorRef new_channels_last(const Shape& shape, DType dtype, Device device) {
+void channels_last_strides(const Shape& shape, int64_t* strides) {
   numel_of(shape);  // refuses sizes whose product overflows
-  int64_t strides[MAX_DIMS], step = 1;
+  int64_t step = 1;
   for (int i = 0; i < shape.ndim; i++) {
     int d = i == 0 ? 1 : i == shape.ndim - 1 ? 0 : shape.ndim - i;
     strides[d] = step;
     step *= std::max<int64_t>(shape.sizes[d], 1);
   }
-  return new_strided(shape, {strides, size_t(shape.ndim)}, dtype, device);
+}
+
+bool all_channels_last(const TensorList& tensors) {
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    if (tensors[i]->ndim != 4 && tensors[i]->ndim != 5) return false;
+    if (!has_channels_last(tensors[i])) return false;
+  }
+  return true;
 }
 
 // cat(tensors[]; dim). Empty vectors are skipped, whatever the others' rank: torch's old habit.
@@ -103,11 +110,9 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
       fail(PyExc_RuntimeError, "cat: result too large");
   }
   shape.sizes[dim] = length;
-  bool channels_last = model->ndim == 4 || model->ndim == 5;
-  for (Py_ssize_t i = 0; channels_last && i < tensors.size; i++)
-    channels_last = !skipped(tensors[i]) && has_channels_last(tensors[i]);
-  TensorRef result = channels_last ? new_channels_last(shape, dtype, model->device())
-                                   : new_tensor(shape, dtype, model->device());
+  int64_t strides[MAX_DIMS];
+  all_channels_last(tensors) ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
+  TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
   if (model->is_meta()) return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
@@ -137,9 +142,21 @@ PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
   shape.sizes[dim] = tensors.size;
   for (int d = dim; d < model->ndim; d++) shape.sizes[d + 1] = model->size(d);
   shape.ndim = model->ndim + 1;
-  TensorRef result = new_tensor(shape, tensors.dtype(), model->device());
-  if (model->is_meta()) return result.release_object();
   int64_t strides[MAX_DIMS];
+  if (dim < model->ndim && all_channels_last(tensors)) {
+    // In torch this is a cat along `dim`, which keeps the format, and a view of that.
+    Shape joined;
+    joined.assign(model->sizes());
+    if (__builtin_mul_overflow(joined.sizes[dim], tensors.size, &joined.sizes[dim]))
+      fail(PyExc_RuntimeError, "stack: result too large");
+    channels_last_strides(joined, strides);
+    std::copy_backward(strides + dim, strides + model->ndim, strides + model->ndim + 1);
+    strides[dim] *= model->size(dim);
+  } else {
+    contiguous_strides(shape, strides);
+  }
+  TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, tensors.dtype(), model->device());
+  if (model->is_meta()) return result.release_object();
   for (int d = 0; d < model->ndim; d++) strides[d] = result->stride(d < dim ? d : d + 1);
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
     put_piece(result.get(), tensors[i], Sizes(strides, model->ndim), i * result->stride(dim));

@@ -449,7 +449,9 @@ PyObject* py_set_threads(PyObject*, PyObject* o) {
 PyObject* py_default_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(default_dtype())); }
 PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if (!is_dtype(o)) fail(PyExc_TypeError, "invalid dtype object");
+    if (!is_dtype(o))
+      fail(PyExc_TypeError,
+           "invalid dtype object: only floating-point types are supported as the default type");
     DType t = dtype_from(o);
     if (!is_floating(t)) {
       failf(PyExc_TypeError, "only floating-point types are supported as the default type");
@@ -568,8 +570,8 @@ PyMethodDef tensor_methods[] = {
     {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_stride)),
      METH_FASTCALL | METH_KEYWORDS, "stride(dim=None): the steps between neighbours, in elements."},
     {"_is_contiguous", m_is_contiguous, METH_NOARGS, nullptr},
-    {"is_floating_point", m_is_floating_point, METH_NOARGS, nullptr},
-    {"is_complex", m_is_complex, METH_NOARGS, nullptr},
+    {"is_floating_point", m_is_floating_point, METH_NOARGS, "Whether the dtype is one of real fractions."},
+    {"is_complex", m_is_complex, METH_NOARGS, "Whether the dtype is complex."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},

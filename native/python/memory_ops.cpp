@@ -133,14 +133,15 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
       offset *= ratio;
     } else if (from < to) {
       int ratio = to / from;
-      bool fits = sizes.sizes[last] % ratio == 0 && offset % ratio == 0;
-      for (int d = 0; d < last; d++) fits = fits && strides.sizes[d] % ratio == 0;
-      if (!fits) {
-        failf(
-            PyExc_RuntimeError,
-            "self.size(-1) must be divisible by %d to view %s as %s (different element sizes), but got %lld",
-            ratio, dtype_class_name(t->dtype), dtype_class_name(dtype), (long long)sizes.sizes[last]);
-      }
+      auto must_divide = [&](const std::string& what, int64_t value) {
+        if (value % ratio == 0) return;
+        failf(PyExc_RuntimeError,
+              "self.%s must be divisible by %d to view %s as %s (different element sizes), but got %lld",
+              what.c_str(), ratio, dtype_class_name(t->dtype), dtype_class_name(dtype), (long long)value);
+      };
+      must_divide("size(-1)", sizes.sizes[last]);
+      must_divide("storage_offset()", offset);
+      for (int d = 0; d < last; d++) must_divide("stride(" + std::to_string(d) + ")", strides.sizes[d]);
       for (int d = 0; d < last; d++) strides.sizes[d] /= ratio;
       sizes.sizes[last] /= ratio;
       offset /= ratio;

@@ -506,8 +506,9 @@ Py_ssize_t tensor_length(PyObject* self) {
 
 Py_hash_t tensor_hash(PyObject* self) { return Py_hash_t(self); }  // id(), as torch has it
 
-PyMethodDef methods[] = {{"is_inference", get_is_inference, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"is_inference", get_is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
 from rushlight import _C
 from rushlight.ops._public import Tensor, attribute, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops.layout import channels_last, channels_last_3d, is_arranged, memory_format
 
 
 @public
@@ -179,7 +182,36 @@ def dim_order(self, *, ambiguity_check=False):
     >>> rushlight.empty(2, 3).t().dim_order()
     (1, 0)
     """
-    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+    formats = ()
+    if not isinstance(ambiguity_check, bool):
+        formats = ambiguity_check
+        if not isinstance(formats, list) or not all(isinstance(f, memory_format) for f in formats):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides = self.stride()
+    several = 1 in self.shape or any(map(operator.eq, strides, strides[1:]))  # orders describe this layout
+    if ambiguity_check is not False and several and sum(is_arranged(self, f) for f in formats) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
+            "formats."
+        )
+    if self.is_contiguous():
+        return tuple(range(self.dim()))
+    if is_arranged(self, channels_last) or is_arranged(self, channels_last_3d):
+        return (0, *range(2, self.dim()), 1)
+    order = list(reversed(range(self.dim())))
+    for i in range(1, len(order)):
+        # Inwards past larger steps; a step of zero says nothing and is passed over.
+        at = i
+        for inner in reversed(range(i)):
+            d, e = order[at], order[inner]
+            silent = 0 in (strides[d], strides[e])
+            if not silent and strides[e] < strides[d]:
+                break
+            if not silent and (strides[e], self.size(e)) > (strides[d], self.size(d)):
+                order[at], order[inner], at = e, d, inner
+            elif ambiguity_check:
+                raise RuntimeError("The tensor does not have unique dim order.")
+    return tuple(reversed(order))
 
 
 @method

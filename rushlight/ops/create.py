@@ -223,6 +223,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
         made = frombuffer(obj, dtype=dtype or _C.get_default_dtype())
         return _finish(made.clone() if copy else made, requires_grad)
+    if type(obj).__name__ == "PyCapsule":
+        from rushlight._exchange import from_dlpack
+
+        obj = from_dlpack(obj)
     made = as_tensor(obj, dtype=dtype, device=device)
     shares = made is obj or not isinstance(obj, (list, tuple, int, float, complex, bool))
     if isinstance(obj, Tensor):
@@ -418,17 +422,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     """
     _checked(layout, pin_memory)
     start, end, device = _ends("linspace", start, end, steps, device)
-    dtype = _kind(dtype, out)
-    if dtype is None:
-        dtype = _C.get_default_dtype()
-        if isinstance(start, complex) or isinstance(end, complex):
-            dtype = dtype.to_complex()
-    elif not dtype.is_complex and (isinstance(start, complex) or isinstance(end, complex)):
-        wide = _C.get_default_dtype().to_complex()
-        raise RuntimeError(
-            f"torch.linspace(): inferred dtype {C_NAMES[wide]} can't be safely cast to passed dtype "
-            f"{type_name(dtype)}"
-        )
+    dtype = _between("linspace", start, end, _kind(dtype, out))
     if dtype == _C.bool and steps:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not dtype.is_floating_point and not dtype.is_complex:
@@ -462,6 +456,20 @@ def _ends(name, start, end, steps, device):
     return start, end, device
 
 
+def _between(name, start, end, dtype):
+    """The dtype of the numbers between two ends: the one asked for, if complex ends fit into it."""
+    default = _C.get_default_dtype()
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return dtype or default
+    wide = default.to_complex()
+    if dtype is not None and not dtype.is_complex:
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {C_NAMES[wide]} can't be safely cast to passed dtype "
+            f"{type_name(dtype)}"
+        )
+    return dtype or wide
+
+
 _RANGES = tuple(
     f"{start} start, {end} end, int steps, *, Tensor out = None, torch.dtype dtype = None, "
     "torch.layout layout = torch.strided, torch.device device = None, bool pin_memory = False, "
@@ -480,7 +488,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     """
     _checked(layout, pin_memory)
     start, end, device = _ends("logspace", start, end, steps, device)
-    dtype = _kind(dtype, out) or _C.get_default_dtype()
+    dtype = _between("logspace", start, end, _kind(dtype, out))
     if dtype == _C.bool and steps:
         raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     wide = dtype

@@ -699,6 +699,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     [[1], [2]]
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return ops.nonzero(input if input.dim() else input.reshape(1)).unbind(1)
     result = ops.nonzero(input)
     return (

@@ -44,10 +44,8 @@ def _order(rank, chosen):
 
 def is_arranged(t, chosen):
     """Whether the elements of `t` lie in memory in this order, without gaps."""
-    if chosen in (None, contiguous_format):
+    if chosen not in _ORDERS:
         return t._is_contiguous()
-    if chosen is preserve_format or chosen not in _ORDERS:
-        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if t.dim() != len(_ORDERS[chosen]):
         return False
     step = 1

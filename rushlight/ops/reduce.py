@@ -278,6 +278,8 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
             )
         if input.is_floating_point() and not out.is_floating_point():
             raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(out.dtype)}'")
+    if dtype is not None and input.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex):
+        input = ops.where(ops.isnan(input), 0, input)  # as a whole number a NaN would be some number
     result = ops.nansum(input, dim, keepdim, dtype)
     return result if out is None else write_out(out, result)
 

@@ -172,12 +172,9 @@ def vander(x, N=None, increasing=False):
     count = x.size(0) if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    if count == 0:
-        kept = x.is_floating_point() or x.is_complex()
-        return _C.empty((x.size(0), 0), x.dtype if kept else _C.int64, x.device)
-    column = x.unsqueeze(-1)
-    powers = _C.arange(0, 1, count, _C.int64, x.device)
-    result = column**powers
+    # Products and not powers: those of complex numbers go through their angles.
+    powers = x.unsqueeze(-1).expand(-1, max(count - 1, 0)).cumprod(1)
+    result = ops.cat((powers.new_ones((x.size(0), min(count, 1))), powers), 1)
     return result if increasing else result.flip(1)
 
 

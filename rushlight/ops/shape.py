@@ -637,6 +637,8 @@ def contiguous(self, memory_format=None):
     """
     if memory_format not in (None, contiguous_format):
         if memory_format is preserve_format:
+            if self._is_contiguous():
+                return self
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
         return arranged(self, memory_format)
     return self if self._is_contiguous() else ops.contiguous_copy(self)

@@ -104,6 +104,8 @@ class _ResultPickler(ForkingPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, rushlight.Tensor) and obj.is_leaf and _nbytes(obj) < SHARED_BYTES:
             return obj.__reduce_ex__(4)
+        if isinstance(obj, rushlight.UntypedStorage) and obj.nbytes() < SHARED_BYTES:
+            return obj.__reduce__()
         return NotImplemented
 
 

@@ -1,0 +1,98 @@
+"""What torch's suites ask of tensors as objects: copies, pickles, storages, layouts, exchange, old names.
+
+Every line is an expression that both libraries evaluate; the value, or the error's type and first sentence,
+has to be the same.
+"""
+
+import pytest
+from expressions import outcome
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+SETUP = """
+import copy, pickle
+DLDeviceType, to_dlpack = torch.utils.dlpack.DLDeviceType, torch.utils.dlpack.to_dlpack
+n, o, c = float('nan'), torch.ones, torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
+x = torch.arange(6.0)[1::2]
+back = lambda t: pickle.loads(pickle.dumps(t))
+def laid(t): return t.shape, t.stride(), t.storage_offset(), t.untyped_storage().nbytes()
+def shares(a, b): return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+def strided(sizes, steps): return torch.zeros(99).as_strided(sizes, steps)
+odd = torch.empty(0).set_(torch.UntypedStorage(9), 0, (2,)).fill_(2)
+def unwritten(make):
+    torch.use_deterministic_algorithms(True)
+    try:
+        return make()
+    finally:
+        torch.use_deterministic_algorithms(False)
+def orders(t):
+    def order(check):
+        try:
+            return t.dim_order(ambiguity_check=check)
+        except RuntimeError as error:
+            return str(error)
+    formats = torch.contiguous_format, torch.channels_last
+    return [order(check) for check in (False, True, [], [formats[0]], [*formats])]
+"""
+
+LINES = """
+shares(copy.copy(x), x), laid(copy.copy(x))
+laid(back(x)), laid(back(x[1:]))
+copy.copy(o(2, dtype=torch.cfloat).conj()).is_conj()
+copy.deepcopy(odd), copy.copy(odd)
+torch.FloatTensor.layout
+torch.set_default_dtype('torch.FloatTensor')
+torch.set_default_tensor_type(torch.float32)
+torch.set_deterministic_debug_mode(1.5)
+[unwritten(make) for make in (lambda: torch.Tensor(2), lambda: torch.IntTensor(2), lambda: x.new(2, 1))]
+x.new(size=(2, 1)).shape
+torch.vander(torch.tensor([1j, 2])), torch.vander(torch.tensor([1j, 2]), 0), torch.vander(x.int(), 1, True)
+torch.vander(x[:0]), torch.vander(x.bool(), 2), torch.vander(x, 4, True)
+torch.logspace(0, 1j, 3), torch.logspace(1j, 1j, 1), torch.logspace(0, 1j, 0)
+torch.logspace(0, 1j, 3, dtype=torch.float64)
+torch.logspace(0, 1j, 3, dtype=torch.int32)
+o(4)[1:3].view(torch.float64)
+o(2, 3)[:, :2].view(torch.float64)
+torch.nansum(torch.tensor([[1.0, n], [2.0, 5.0]]), 0, dtype=torch.int32)
+torch.nansum(torch.tensor([n, 0.0]), dtype=torch.bool), torch.nansum(torch.tensor([n, 2.0]), dtype=torch.int8)
+[laid(torch.stack([c, c], d)) for d in range(5)]
+laid(torch.stack([c, c.contiguous()])), laid(torch.stack([c])), laid(torch.stack([c[:0], c[:0]]))
+torch.stack([c + torch.arange(5), c], 1).sum((0, 1, 2, 3))
+x.clone().contiguous(memory_format=torch.preserve_format)
+x.contiguous(memory_format=torch.preserve_format)
+x.is_contiguous(memory_format=torch.preserve_format), o(2).is_contiguous(memory_format=torch.preserve_format)
+issubclass(torch.UntypedStorage, torch.storage._StorageBase), isinstance(3, torch.storage._StorageBase)
+o(2).untyped_storage().resize_('a')
+torch.nonzero(x, as_tuple=True, out=x)
+torch._tensor_str.get_printoptions()
+isinstance(o(1).__dlpack_device__()[0], DLDeviceType), o(1).__dlpack_device__() == (1, 0)
+torch.asarray(x.__dlpack__()), torch.asarray(x.__dlpack__(), dtype=torch.int32)
+torch.asarray(x.__dlpack__(), dtype=torch.int32, copy=False)
+o(1).__dlpack__(stream='a')
+o(1).__dlpack__(stream=True)
+o(1).__dlpack__(dl_device=(3, 0))
+torch.from_dlpack(o(1, device='meta'))
+torch.from_dlpack(to_dlpack(x), copy=True)
+orders(c), orders(c[:, :1]), orders(o(2, 3, 4)), orders(o(2, 1).t()), orders(o(()))
+[orders(strided((2, 3, 4), steps)) for steps in ((0, 4, 1), (4, 0, 1), (1, 1, 1), (1, 4, 0), (0, 2, 8))]
+[orders(strided((4, 2, 3), steps)) for steps in ((1, 1, 2), (2, 2, 1), (3, 0, 0), (1, 8, 1))]
+o(2).dim_order(ambiguity_check='x')
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", LINES.strip().split("\n"))
+def test_same(text):
+    assert outcome(rushlight, text, SETUP) == outcome(torch, text, SETUP)
+
+
+@pytest.mark.parametrize("text", ["h.clamp(2j)", "h.clamp_max(2j)", "h.clamp(1, 2j)", "h ** 2j", "2j ** h"])
+def test_complex_numbers_with_halves_are_refused(text):
+    assert outcome(rushlight, text, "h = torch.ones(2).half()").startswith("NotImplementedError: ")
+
+
+@pytest.mark.parametrize("name", ["is_complex", "is_floating_point", "is_inference"])
+def test_native_methods_say_what_they_do(name):
+    assert getattr(rushlight.Tensor, name).__doc__
