@@ -34,13 +34,14 @@ def _numbers(what: str, name: str, ordinary: str, whole: Callable) -> Callable:
         if not _asks(self, what):
             return plain(self) if dim is None else plain(self, dim)
         if dim is None:
-            return whole(_of(self, name))
+            answer = _of(self, name)
+            return whole(plain(self) if answer is None else answer)  # None: the class does not care
         count = self.dim()
         if not -count <= dim < count:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
             )
-        return _of(self, name)[dim]
+        return method(self)[dim]
 
     return method
 
@@ -51,7 +52,10 @@ def _one(what: str, name: str, ordinary: str) -> Callable:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if not _asks(self, what):
             return plain(self, *args, **kwargs)
-        return ask(handle_named(f"{name}.default"), (self, *args, *kwargs.values()), {})
+        answer = ask(handle_named(f"{name}.default"), (self, *args, *kwargs.values()), {})
+        if answer is None and name != "dim":
+            return plain(self, *args, **kwargs)
+        return answer
 
     return method
 
@@ -67,7 +71,7 @@ def _length(self: Tensor) -> int:
 
 _ASKING: dict[str, Any] = {
     "size": _numbers("sizes", "sym_size", "size", Size),
-    "shape": _attribute("sizes", lambda self: Size(_of(self, "sym_size")), "shape"),
+    "shape": _attribute("sizes", lambda self: self.size(), "shape"),
     "stride": _numbers("strides", "sym_stride", "stride", tuple),
     "dim": _one("sizes", "dim", "dim"),
     "ndim": _attribute("sizes", lambda self: _of(self, "dim"), "ndim"),

@@ -379,7 +379,6 @@ def _make_subclass(
 def _make_wrapper_subclass(
     cls,
     size,
-    *,
     strides=None,
     storage_offset=None,
     memory_format=None,
@@ -401,6 +400,8 @@ def _make_wrapper_subclass(
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if layout is not None and str(layout) != "torch.strided":
         raise NotImplementedError(f"wrappers of layout {layout} are not implemented: all tensors are strided")
+    if strides is None and storage_offset is not None:
+        raise RuntimeError("setting storage offset without stride not supported")
     dtype = dtype or _C.get_default_dtype()
     if strides is None:
         meta = _C.empty(tuple(size), dtype, "meta")

@@ -336,3 +336,17 @@ def test_a_class_is_asked_for_sizes_strides_device_and_layout():
     assert answers(device, lambda w: w.layout) == (torch.strided, ["prim.layout.default"])
     with pytest.raises(ValueError, match="Unknown sizes_strides_policy: bad; expected 'strides' or 'sizes'"):
         Wrapper(data, dispatch_sizes_strides_policy="bad")
+
+
+def test_wrappers_take_everything_by_position_and_answer_what_their_class_does_not():
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return None
+
+    make = torch.Tensor._make_wrapper_subclass
+    t = make(Silent, (2, 3), (3, 1), 1, None, torch.float64, torch.strided, "cpu", False, True, "sizes")
+    assert (t.shape, t.stride(), t.storage_offset(), t.numel()) == ((2, 3), (3, 1), 1, 6)
+    assert t.dtype == torch.float64 and t.requires_grad
+    with pytest.raises(RuntimeError, match="setting storage offset without stride not supported"):
+        make(Silent, (2, 3), storage_offset=1)

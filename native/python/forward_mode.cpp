@@ -89,8 +89,14 @@ TensorRef part_of(Tensor* tangent_of_base, Tensor* base, Tensor* t) {
   return part;
 }
 
+// Whether every view of the one is the same view of the other; steps along a dimension of one element are
+// never made.
 bool same_layout(const Tensor* a, const Tensor* b) {
-  return same_sizes(a, b) && std::equal(a->strides().begin(), a->strides().end(), b->strides().begin());
+  if (!same_sizes(a, b) || (a->flags ^ b->flags) & Tensor::LAZY) return false;
+  if (a->numel == 0) return true;
+  for (int d = 0; d < a->ndim; d++)
+    if (a->size(d) > 1 && a->stride(d) != b->stride(d)) return false;
+  return true;
 }
 
 // A tangent with the layout of t, so that views of one are views of the other.
@@ -98,6 +104,7 @@ TensorRef laid_out_like(Tensor* t, Tensor* tangent) {
   if (same_layout(t, tangent) || !is_dense(t->sizes(), t->strides())) return share(tangent);
   static Primitive& copy = primitive("copy");
   TensorRef target = new_strided(t->sizes(), t->strides(), tangent->dtype, tangent->device());
+  if (tangent->dtype == t->dtype) set_lazy(target.get(), t->flags & Tensor::LAZY);
   PyObject* args[] = {target->object(), tangent->object()};
   WithoutForward off;
   return TensorRef(as_tensor(call_in_place(copy, args)));

@@ -283,15 +283,19 @@ void drop_counter(Extra* extra) {
   own_counters--;
 }
 
+Storage* count_apart(Tensor* t) {
+  Extra* extra = extra_of(t);
+  drop_counter(extra);
+  own_counters++;
+  return extra->counter = new_storage(0, t->storage->device);
+}
+
 void change_storage(Tensor* t, Storage* to, uint32_t known) {
   incref(to);
   Storage* old = std::exchange(t->storage, to);
   if (old != to && counter_of(t) == to) {
     Storage* counter = to;
-    if (to->refs != known + 1) {  // somebody else counts there
-      counter = extra_of(t)->counter = new_storage(0, old->device);
-      own_counters++;
-    }
+    if (to->refs != known + 1) counter = count_apart(t);  // somebody else counts there
     counter->version = old->version;
     counter->silent_version = old->silent_version;
     if (old->refs > 1 || any_twins) make_twins(old, counter);  // views of the old memory count along

@@ -144,6 +144,7 @@ inline Storage* counter_of(const Tensor* t) {
 }
 // t moves to other memory, to which `known` references are of no tensor that counts its writes.
 void change_storage(Tensor* t, Storage* to, uint32_t known);
+Storage* count_apart(Tensor* t);  // from zero; the counter
 void drop_counter(Extra* extra);
 
 // Copies b into a (same sizes, any dtypes and strides); a contiguous or cast copy; scalars.

@@ -95,8 +95,9 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
         return tangent
     if any(n > 1 and step == 0 for n, step in zip(sizes, strides, strict=True)):
         return tangent
-    memory = tangent.new_zeros(room // tensor.element_size())
-    return memory.as_strided(sizes, strides, offset).copy_(tangent)
+    memory = tangent.new_zeros(room // tensor.element_size()).as_strided(sizes, strides, offset)
+    memory = memory.conj() if tensor.is_conj() and memory.is_complex() else memory
+    return (memory._neg_view() if tensor.is_neg() else memory).copy_(tangent)
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -244,6 +244,21 @@ def cases(torch):
             r.append(nm(c[0]))
         return r
 
+    @case("iv each piece counts its own writes")
+    def _():
+        r = []
+        for split in (lambda t: t.unsafe_split(1), lambda t: t.unsafe_split_with_sizes((1, 1, 1))):
+            a = R(3, 2)
+            whole = a * 1
+            one, two, three = split(whole)
+            one.mul_(two)
+            whole.add_(1)
+            three.view(2).mul_(2)
+            r.append([t._version for t in (whole, one, two, three)])
+            one.sum().backward()
+            r.append(a.grad)
+        return r
+
     @case("iv modify base")
     def _():
 

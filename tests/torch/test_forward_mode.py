@@ -369,6 +369,38 @@ def cases(torch):
             (grad,) = torch.autograd.grad(Square.apply(x).sum(), x)
             return fwAD.unpack_dual(grad).tangent
 
+    @case
+    def a_tangent_is_conjugated_as_its_tensor():
+        views = (lambda x: x, lambda x: x.conj(), lambda x: x._neg_view(), lambda x: x.conj()._neg_view())
+        seen = []
+        for of_tensor in views:
+            for of_tangent in views:
+                x = of_tensor(torch.tensor([[1 + 2j, 5 + 3j], [2 - 1j, 1 + 7j]]))
+                t = of_tangent(torch.tensor([[1 + 3j, 3 - 1j], [2j + 5, 1 + 1j]]))
+                with fwAD.dual_level():
+                    dual = fwAD.make_dual(x, t)
+                    tangent = fwAD.unpack_dual(dual).tangent
+                    seen += [tangent is t, tangent.is_conj(), tangent.is_neg()]
+                    parts = (dual.real, dual.imag, dual.conj(), dual[1:].mul_(2 + 1j), dual * dual)
+                    seen += [fwAD.unpack_dual(part).tangent.resolve_neg() for part in parts]
+        return seen
+
+    @case
+    def strides_that_are_never_stepped_along():
+        memory = torch.ones(10)
+        with fwAD.dual_level():
+            return [
+                fwAD.unpack_dual(fwAD.make_dual(memory.as_strided(n, a), t)).tangent is t
+                for n, a, b in (
+                    ((1,), (1,), (2,)),
+                    ((0, 1, 1), (1, 1, 1), (1, 1, 0)),
+                    ((1, 1, 1), (2, 2, 1), (1, 1, 0)),
+                    ((2, 1), (1, 1), (1, 7)),
+                    ((2, 2), (1, 2), (2, 1)),
+                )
+                for t in (torch.ones(10).as_strided(n, b),)
+            ]
+
     return found
 
 
