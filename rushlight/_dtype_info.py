@@ -47,6 +47,18 @@ class _DtypeInfo:
         """The name of the dtype described."""
         return self._name
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_name" and not hasattr(self, "_name"):
+            object.__setattr__(self, name, value)
+            return
+        kind = f"torch.{type(self).__name__}"
+        if isinstance(getattr(type(self), name, None), property):
+            raise AttributeError(f"attribute '{name}' of '{kind}' objects is not writable")
+        raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._name == self._name
 

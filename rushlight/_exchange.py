@@ -8,7 +8,7 @@ from typing import Any
 from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._warn import warn_once
-from rushlight.ops._public import Tensor, function, method
+from rushlight.ops._public import Tensor, as_dtype, function, method
 
 
 def _shared(array: Any) -> tuple[Tensor, bool]:
@@ -164,12 +164,14 @@ def frombuffer(buffer, *, dtype=None, count=-1, offset=0, requires_grad=False):
     >>> rushlight.frombuffer(bytearray(b"ab"), dtype=rushlight.uint8)
     tensor([97, 98], dtype=torch.uint8)
     """
-    if dtype is None:
-        raise TypeError('frombuffer() missing 1 required positional arguments: "dtype"')
+    dtype = as_dtype(dtype)
     try:
-        data = memoryview(buffer).cast("B")
+        data = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
+    if not data.c_contiguous:
+        raise RuntimeError("could not retrieve buffer from object")
+    data = data.cast("B")
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     whole, writable = _C.from_buffer(data)

@@ -43,7 +43,7 @@ _ITERATED = _names("""
     special_modified_bessel_k1 special_ndtri special_polygamma special_psi special_round
     special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc
     special_spherical_bessel_j0 special_xlog1py special_xlogy special_zeta sqrt square sub subtract
-    tan tanh true_divide trunc xlogy
+    tan tanh true_divide trunc where xlogy
 """)
 # Who complains of a gradient that is wanted, where it is not the function itself.
 _COMPLAINS = {

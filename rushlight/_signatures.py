@@ -12,7 +12,7 @@ there, `#4` its position there (`#0`: none is said):
 
     T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
     L list of Tensors   D list of floats   I list of ints (I2: or one int for all)   S list of numbers
-    l layout   m memory_format   g Generator   c complex   o anything
+    l layout   m memory_format   g Generator   c complex   u storage   o anything
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS = {
     "T": "Tensor", "n": "Tensor", "N": "Number", "i": "int", "f": "float", "b": "bool", "s": "str",
     "d": "torch.dtype", "v": "torch.device", "L": "tuple of Tensors", "D": "tuple of floats",
     "I": "tuple of ints", "S": "tuple of Scalars", "l": "torch.layout", "m": "torch.memory_format",
-    "g": "torch.Generator", "c": "complex",
+    "g": "torch.Generator", "c": "complex", "u": "Storage",
 }  # fmt: skip
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
                 }  # fmt: skip
@@ -301,9 +301,9 @@ def _refused(p: _Parameter, value: Any) -> str | None:
     elif kind == "s":
         fine = isinstance(value, (str, bytes))
     elif kind == "d":
-        fine = isinstance(value, _C.dtype) or value in (float, int, bool, complex)
+        fine = isinstance(value, _C.dtype) or any(value is kind for kind in (float, int, bool, complex))
     elif kind == "v":
-        fine = isinstance(value, (_C.device, str)) or _is_int(value)
+        fine = isinstance(value, (_C.device, str, bytes)) or _is_int(value)
     elif kind == "I":
         if p.takes_one and not isinstance(value, (tuple, list)):
             fine = _is_whole(value) and not (type(value).__name__ == "ndarray" and p.name.startswith("dim"))
@@ -315,6 +315,8 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         fine = isinstance(value, (tuple, list))
         if fine and kind == "D" and len(value):
             fine = isinstance(value[0], (int, float)) or _numpy_kind(value[0]) in "biuf"
+    elif kind == "u":
+        fine = type(value).__name__.endswith("Storage")
     elif kind == "c":
         fine = isinstance(value, (int, float, complex))
     else:
@@ -329,5 +331,7 @@ def type_name(value: Any) -> str:
         return kind.__name__
     if kind in (_C.dtype, _C.device) or kind.__name__ in ("Size", "layout", "memory_format"):
         return f"torch.{kind.__name__}"
+    if kind.__module__ == "rushlight.storage":
+        return f"torch.storage.{kind.__name__}"
     made_in_c = not kind.__flags__ & 1 << 9 and kind.__module__ != "builtins"
     return f"{kind.__module__}.{kind.__name__}" if made_in_c else kind.__name__

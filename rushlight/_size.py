@@ -27,8 +27,12 @@ class Size(tuple[int, ...]):
                 break
         return tuple.__new__(cls, items)
 
-    def numel(self) -> int:
+    def numel(self, *args: Any, **kwargs: Any) -> int:
         """The number of elements of a tensor of this size."""
+        if kwargs:
+            raise TypeError("Size.numel() takes no keyword arguments")
+        if args:
+            raise TypeError(f"Size.numel() takes no arguments ({len(args)} given)")
         return math.prod(self)
 
     def __repr__(self) -> str:
@@ -49,6 +53,8 @@ class Size(tuple[int, ...]):
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":
+        if not hasattr(count, "__index__"):
+            raise TypeError(f"can't multiply sequence by non-int of type '{type(count).__name__}'")
         return tuple.__new__(Size, tuple.__mul__(self, count))
 
     __rmul__ = __mul__
@@ -61,7 +67,9 @@ def _as_int(position: int, item: Any) -> int:
     try:
         value = operator.index(item)
     except (TypeError, ValueError, RuntimeError):
-        name = type(item).__name__
+        from rushlight._signatures import type_name  # only needed to complain
+
+        name = type_name(item)
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{name}')") from None
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError("Overflow when unpacking long long")

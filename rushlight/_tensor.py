@@ -704,7 +704,7 @@ attribute(
 )
 attribute("name", lambda self: None)
 attribute("__cuda_array_interface__", _cuda_array_interface)
-attribute("volatile", _volatile)
+attribute("volatile", _volatile, lambda self, value: _volatile(self))
 
 
 def _strided():

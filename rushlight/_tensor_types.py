@@ -82,7 +82,9 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         raise TypeError("new(): invalid data type 'str'")
     sequence = hasattr(data, "__array__") or (hasattr(data, "__getitem__") and hasattr(data, "__len__"))
     if not sequence or getattr(data, "ndim", 1) == 0:
-        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        from rushlight._signatures import type_name  # only needed to complain
+
+        raise TypeError(f"new(): data must be a sequence (got {type_name(data)})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
         return create.tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
     return create.tensor(data, dtype=dtype, device=device)

@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 
 import rushlight
 from rushlight import _C
-from rushlight.ops._public import C_NAMES
+from rushlight._signatures import type_name as _kind
+from rushlight.ops._public import whole
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -47,22 +48,21 @@ class UntypedStorage:
                 "* (Sequence data, *, torch.device device)"
             )
         size = args[0] if args else 0
-        if isinstance(size, int):
-            _check_size(size)
-            self._bytes = _C.empty((size,), _C.uint8, device)
-        elif not isinstance(size, (Sequence, UntypedStorage)):
-            raise RuntimeError(
-                f"torch.UntypedStorage(): Expected a sequence type, but got {type(size).__name__}"
-            )
+        count = whole(size)
+        if type(count) is int:
+            _check_size(count)
+            self._bytes = _C.empty((count,), _C.uint8, device)
+        elif not hasattr(type(size), "__getitem__") or isinstance(size, (dict, _C.Tensor)):
+            raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {_kind(size)}")
         else:
             for item in size:
                 if not isinstance(item, int):
                     raise RuntimeError(
                         "torch.UntypedStorage(): tried to construct a storage from a sequence "
-                        f"({type(size).__name__}), but one of the items was of type {type(item).__name__} "
-                        "instead of int"
+                        f"({_kind(size)}), but one of the items was of type {_kind(item)} instead of int"
                     )
-            self._bytes = rushlight.tensor([item & 255 for item in size], dtype=_C.uint8, device=device)
+            data = [_byte(item) for item in size]
+            self._bytes = rushlight.tensor(data, dtype=_C.uint8, device=device)
         _objects[self._cdata] = self
 
     @classmethod
@@ -161,23 +161,38 @@ class UntypedStorage:
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
             return UntypedStorage._of(self._all()[start : max(start, stop)].clone())
-        return self._all()[self._position(index)].item()
-
-    def _position(self, index: Any) -> int:
-        if not isinstance(index, int):
-            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
-        at = index + len(self) if index < 0 else index
+        at = self._position(index, TypeError)
+        at = at + len(self) if at < 0 else at
         if not 0 <= at < len(self):
             raise IndexError(f"index {at} out of range for storage of size {len(self)}")
+        return self._all()[at].item()
+
+    def _position(self, index: Any, error: type[Exception]) -> int:
+        at = whole(index)
+        if type(at) is not int:
+            raise error(f"can't index a torch.UntypedStorage with {_kind(index)}")
+        if not -(2**63) <= at < 2**63:
+            raise ValueError("Overflow when unpacking long long")
         return at
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(value, int):
             raise RuntimeError(
-                f"can only set storage content with a int types, but got {type(value).__name__} instead"
+                f"can only set storage content with a int types, but got {_kind(value)} instead"
             )
-        at = index if isinstance(index, slice) else self._position(index)
-        self._all()[at] = value & 255
+        byte = _byte(value)
+        if isinstance(index, slice):
+            step = index.indices(len(self))[2]
+            if step != 1:
+                raise RuntimeError(
+                    f"Trying to slice with a step of {step}, but only a step of 1 is supported"
+                )
+            self._all()[index] = byte
+            return
+        at = self._position(index, RuntimeError)
+        if not 0 <= at < len(self):
+            raise RuntimeError("out of bounds")
+        self._all()[at] = byte
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -195,6 +210,11 @@ class UntypedStorage:
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         """Overwrites these bytes with those of `source`, which must be as many."""
+        if not isinstance(source, (UntypedStorage, TypedStorage)):
+            raise TypeError(
+                f"copy_(): argument 'src' (position 1) must be torch.Storage, not {_kind(source)}"
+            )
+        source = source.untyped()
         if source.nbytes() != self.nbytes():
             raise RuntimeError("size does not match, self was " f"{self.nbytes()} bytes but src was "
                                f"{source.nbytes()} bytes")  # fmt: skip
@@ -204,8 +224,8 @@ class UntypedStorage:
     def fill_(self, value: int) -> UntypedStorage:
         """Sets every byte."""
         if not isinstance(value, int):
-            raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
-        self._all().fill_(value & 255)
+            raise RuntimeError(f"fill_ expects int, but got {_kind(value)}")
+        self._all().fill_(_byte(value))
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
@@ -278,6 +298,12 @@ def _rows(device: _C.device, tolist: Any) -> str:
     if device.type == "meta":
         return "...\n"
     return "\n".join(f" {value}" for value in tolist() or [""]) + "\n"
+
+
+def _byte(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return value & 255
 
 
 def _check_size(size: int) -> None:
@@ -749,49 +775,3 @@ def warn_of_typed_storage() -> None:
 def data_of(tensor: _C.Tensor) -> TypedStorage:
     """The typed storage of a tensor."""
     return _typed_storage(UntypedStorage._of(tensor), tensor.dtype)
-
-
-def set_(tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, stride: Sequence | None) -> Any:
-    """What Tensor.set_ does: `tensor` moves to the memory of `source`."""
-    if source is None:
-        source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
-    if isinstance(source, _C.Tensor):
-        if source.dtype != tensor.dtype:
-            raise RuntimeError(
-                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type "
-                f"{C_NAMES[tensor.dtype]}"
-            )
-        if size is None:
-            offset, size, stride = source.storage_offset(), source.shape, source.stride()
-        memory = source
-    elif isinstance(source, TypedStorage):
-        if source.dtype != tensor.dtype:
-            raise RuntimeError(
-                f"Expected a Storage of type {C_NAMES[tensor.dtype]} or an UntypedStorage, but got type "
-                f"{source._pickle_storage_type().removesuffix('Storage')} for argument 1 'storage'"
-            )
-        memory = source._untyped_storage._bytes
-    elif isinstance(source, UntypedStorage):
-        memory = source._bytes
-    else:
-        raise TypeError(f"set_(): argument 'source' must be Storage or Tensor, not {type(source).__name__}")
-    if size is None:
-        size = (_C.storage_nbytes(memory) // tensor.dtype.itemsize,)
-    if isinstance(size, int):
-        size = (size,)
-    if stride is None:
-        stride, step = [], 1
-        for length in reversed(size):
-            stride.insert(0, step)
-            step *= max(length, 1)
-    if offset >= 0 and size and min(*size, *stride) >= 0 and all(size) and len(size) == len(stride):
-        reach = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-        if reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
-            _C.resize_storage(memory, reach * tensor.dtype.itemsize)
-    _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
-    if tensor.grad_fn is not None and _C.is_grad_enabled():
-        # What the graph says about the old memory is not true of the new one.
-        from rushlight.autograd.function import without_derivative
-
-        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor))
-    return tensor

@@ -143,7 +143,7 @@ class Mutator:
         if kind < 0.25:  # itself
             return t
         if kind < 0.4 and t.dim() and t.size(0) > 1:  # a part of itself
-            return t[1:] if rng.random() < 0.5 else t.flip(0)[1:].T
+            return t[1:] if rng.random() < 0.5 else t[:-1].transpose(0, -1)
         if kind < 0.5 and t.dim() and t.size(0):  # that shares an element
             return t[:1].clone().expand(rng.choice((2, t.size(0))), *t.shape[1:])
         if kind < 0.7:

@@ -179,10 +179,7 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
     return;
   }
   Ref<PyObject> sequence = as_sequence(data);
-  if (!sequence) {
-    failf(PyExc_TypeError, "expected sequence of length %lld at dim %d (got %s)", (long long)shape.sizes[dim],
-          dim, Py_TYPE(data)->tp_name);
-  }
+  if (!sequence) fail(PyExc_TypeError, "not a sequence");
   Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
   if (n != shape.sizes[dim]) {
     failf(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)",

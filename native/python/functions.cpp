@@ -617,6 +617,11 @@ int guarded_set(PyObject* self, PyObject* value, void* closure) {
       return 0;
     });
   }
+  if (!attribute->set) {
+    PyErr_Format(PyExc_AttributeError, "attribute '%s' of 'torch._C.TensorBase' objects is not writable",
+                 attribute->name);
+    return -1;
+  }
   return attribute->set(self, value, attribute->closure);
 }
 
@@ -628,7 +633,7 @@ void guard_attributes(PyGetSetDef* table) {
     auto* attribute = new GuardedAttribute{entry->name, entry->get, entry->set, entry->closure};
     entry->closure = attribute;
     entry->get = guarded_get;
-    if (entry->set) entry->set = guarded_set;
+    entry->set = guarded_set;
   }
 }
 

@@ -41,11 +41,30 @@ Ref<PyObject> new_generator(PyTypeObject* type) {
 
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    static const char* names[] = {"device", nullptr};
-    PyObject* device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
-      return nullptr;
-    Device wanted = device_from(device);
+    Py_ssize_t positional = PyTuple_GET_SIZE(args);
+    if (positional > 1) {
+      failf(PyExc_TypeError, "Generator() takes from 0 to 1 positional arguments but %zd were given",
+            positional);
+    }
+    PyObject* device = positional ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+      bool known = PyUnicode_CompareWithASCIIString(key, "device") == 0;
+      if (!known || device) {
+        failf(PyExc_TypeError,
+              known ? "Generator() got multiple values for argument '%s'"
+                    : "Generator() got an unexpected keyword argument '%s'",
+              PyUnicode_AsUTF8(key));
+      }
+      device = value;
+    }
+    bool fits = !device || device == Py_None || is_device(device) || PyUnicode_Check(device) ||
+                PyBytes_Check(device) || (PyIndex_Check(device) && !PyBool_Check(device));
+    if (!fits) {
+      failf(PyExc_TypeError, "Generator(): argument 'device'%s must be torch.device, not %s",
+            positional ? " (position 1)" : "", type_label(device).c_str());
+    }
+    Device wanted = device ? device_from(device) : Device{};
     if (wanted.type == DeviceType::meta) fail(PyExc_RuntimeError, "META device type not an accelerator.");
     if (wanted.type != DeviceType::cpu) {
       std::string name = device_type_name(wanted.type), upper = name;
@@ -70,8 +89,9 @@ void generator_dealloc(PyObject* self) {
 
 // A seed: any int of 64 bits, signed or unsigned.
 uint64_t seed_argument(PyObject* o) {
-  if (PyBool_Check(o) || !PyIndex_Check(o) || is_tensor(o)) {
-    failf(PyExc_RuntimeError, "manual_seed expected a long, but got %s", Py_TYPE(o)->tp_name);
+  std::string label = type_label(o);
+  if (PyBool_Check(o) || !PyIndex_Check(o) || is_tensor(o) || label == "numpy.ndarray") {
+    failf(PyExc_RuntimeError, "manual_seed expected a long, but got %s", label.c_str());
   }
   Ref<PyObject> number = checked(PyNumber_Index(o));
   int overflow;

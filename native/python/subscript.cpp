@@ -291,8 +291,11 @@ void check_expands(const Tensor* value, const Tensor* target) {
 
 void assign(Tensor* self, PyObject* index, PyObject* value) {
   bool is_value_tensor = is_tensor(value);
-  if (!is_value_tensor && !is_number(value)) {
-    failf(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+  // Of NumPy's numbers those that are integers, or floats and complex numbers of Python's.
+  bool taken = is_value_tensor || PyFloat_Check(value) || PyComplex_Check(value) ||
+               (is_number(value) && PyIndex_Check(value));
+  if (!taken) {
+    failf(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", type_label(value).c_str(),
           dtype_class_name(self->dtype));
   }
   int overflow = 0;

@@ -98,30 +98,35 @@ Device parse_device(std::string_view text) {
   std::string_view name = text.substr(0, colon);
   Device device;
   if (text.empty()) fail(PyExc_RuntimeError, "Device string must not be empty");
+  auto invalid = [&] { fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'"); };
+  if (colon != text.npos) {
+    std::string_view digits = text.substr(colon + 1);
+    bool good = colon > 0 && !digits.empty() && (digits[0] != '0' || digits.size() == 1);
+    int64_t index = 0;
+    for (char c : digits) {
+      good = good && c >= '0' && c <= '9';
+      if (index < 1 << 20) index = index * 10 + (c - '0');
+    }
+    if (!good) invalid();
+    if (index > 127) {  // torch lets 300 pass for 44
+      fail(PyExc_RuntimeError, "Could not parse device index '" + std::string(digits) +
+                                   "' in device string '" + std::string(text) + "'");
+    }
+    device.index = int8_t(index);
+  }
   const char* known;
   for (int i = 0; (known = device_type_name(DeviceType(i))) && name != known; i++)
     device.type = DeviceType(i + 1);
   if (!known) {
     for (char c : name) {
       bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-      if (!letter) fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'");
+      if (!letter) invalid();
     }
     fail(
         PyExc_RuntimeError,
         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
         "vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: " +
             std::string(name));
-  }
-  if (colon != text.npos) {
-    std::string_view digits = text.substr(colon + 1);
-    bool good = !digits.empty() && digits.size() <= 3 && (digits[0] != '0' || digits.size() == 1);
-    int index = 0;
-    for (char c : digits) {
-      good = good && c >= '0' && c <= '9';
-      index = index * 10 + (c - '0');
-    }
-    if (!good || index > 127) fail(PyExc_RuntimeError, "Invalid device string: '" + std::string(text) + "'");
-    device.index = int8_t(index);
   }
   return device;
 }
@@ -132,6 +137,12 @@ int8_t read_device_index(PyObject* o) {
   if (index < 0) fail(PyExc_RuntimeError, "Device index must not be negative");
   if (index > 127) failf(PyExc_RuntimeError, "Device index must be below 128, got %lld", (long long)index);
   return int8_t(index);
+}
+
+// An int, or something that is one: no bool, no array.
+bool is_index(PyObject* o) {
+  if (is_tensor(o)) return as_tensor(o)->ndim == 0 && is_integral(as_tensor(o)->dtype);
+  return PyIndex_Check(o) && !PyBool_Check(o) && type_label(o) != "numpy.ndarray";
 }
 
 // device(type, index=None) or device(device), in torch's words if they are something else.
@@ -151,17 +162,16 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
     known++;
   }
   bool is_type = type && PyUnicode_Check(type);
-  bool is_number = type && PyIndex_Check(type) && !PyBool_Check(type) && !is_tensor(type);
+  bool is_number = type && is_index(type);
   if (positional + named <= 2 && known == named &&
       (is_type || (type && !index && (is_number || is_device(type))))) {
-    if (!index || index == Py_None || (PyIndex_Check(index) && !PyBool_Check(index) && !is_tensor(index)))
-      return;
-    failf(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s",
-          Py_TYPE(index)->tp_name);
+    if (!index || index == Py_None || is_index(index)) return;
+    failf(PyExc_TypeError, "device(): argument 'index'%s must be int, not %s",
+          positional > 1 ? " (position 2)" : "", type_label(index).c_str());
   }
   if (positional + named == 2 && known == named && type && index) {
-    failf(PyExc_TypeError, "device(): argument 'type' (position 1) must be str, not %s",
-          is_device(type) ? "torch.device" : Py_TYPE(type)->tp_name);
+    failf(PyExc_TypeError, "device(): argument 'type'%s must be str, not %s",
+          positional > 0 ? " (position 1)" : "", type_label(type).c_str());
   }
   PyObject *key, *value;
   Py_ssize_t at = 0;
@@ -169,9 +179,10 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
     failf(PyExc_TypeError, "device() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(key));
   std::string given;
   auto add = [&](const std::string& word) { given += (given.empty() ? "" : ", ") + word; };
-  for (Py_ssize_t k = 0; k < positional; k++) add(Py_TYPE(PyTuple_GET_ITEM(args, k))->tp_name);
+  for (Py_ssize_t k = 0; k < positional; k++) add(type_label(PyTuple_GET_ITEM(args, k)));
   while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
-    add(std::string(PyUnicode_AsUTF8(key)) + "=" + Py_TYPE(value)->tp_name);
+    add(std::string(PyUnicode_AsUTF8(key)) + "=" + type_label(value));
+  if (positional == 0 && named > 0) given += ", ";
   fail(PyExc_TypeError,
        "device() received an invalid combination of arguments - got (" + given +
            "), but expected one of:\n * (torch.device device)\n * (str type, int index = -1)");
@@ -248,6 +259,14 @@ PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr}, {n
 
 }  // namespace
 
+std::string type_label(PyObject* o) {
+  std::string name = Py_TYPE(o)->tp_name;
+  constexpr std::string_view own = "rushlight.";
+  return is_tensor(o) && Py_TYPE(o) == TensorType ? "Tensor"
+         : name.starts_with(own)                  ? "torch." + name.substr(own.size())
+                                                  : name;
+}
+
 PyObject* dtype_object(DType dtype) { return dtypes[int(dtype)]; }
 bool is_dtype(PyObject* o) { return Py_TYPE(o) == DTypeType; }
 bool is_device(PyObject* o) { return Py_TYPE(o) == DeviceType_; }
@@ -261,7 +280,7 @@ DType dtype_from(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::b1;
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c128;
-  failf(PyExc_TypeError, "dtype must be a torch.dtype, not %s", Py_TYPE(o)->tp_name);
+  failf(PyExc_TypeError, "dtype must be a torch.dtype, not %s", type_label(o).c_str());
 }
 DType dtype_or(PyObject* o, DType otherwise) { return o == Py_None ? otherwise : dtype_from(o); }
 
@@ -284,11 +303,12 @@ Device device_from(PyObject* o) {
     if (!text) throw PythonError{};
     return parse_device(text);
   }
-  if (PyIndex_Check(o) && !PyBool_Check(o) && !is_tensor(o)) {
+  if (PyBytes_Check(o)) return parse_device({PyBytes_AS_STRING(o), size_t(PyBytes_GET_SIZE(o))});
+  if (is_index(o)) {
     if (read_int(o) < 0) fail(PyExc_RuntimeError, "Device index must not be negative");
     fail(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
   }
-  failf(PyExc_TypeError, "device must be a torch.device, str or int, not %s", Py_TYPE(o)->tp_name);
+  failf(PyExc_TypeError, "device must be a torch.device, str or int, not %s", type_label(o).c_str());
 }
 
 std::string type_text(DType dtype) {

@@ -17,6 +17,9 @@ bool is_device(PyObject* o);
 // As torch shows a type in sentences: "torch.FloatTensor", "CPUBFloat16Type" where there was no such class.
 std::string type_text(DType dtype);
 
+// The type of a Python object as torch's sentences name it: "int", "Tensor", "torch.dtype", "numpy.ndarray".
+std::string type_label(PyObject* o);
+
 PyObject* size_object(Sizes sizes);  // new reference to a rushlight.Size
 
 // Reads a sequence of ints (a Size, tuple, list; of ints, 0-dim integer tensors or anything with __index__).

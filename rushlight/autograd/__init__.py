@@ -138,7 +138,10 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                 raise RuntimeError(
                     f"invalid gradient at index {index} - expected device {device} but got {gradient.device}"
                 )
-            made.append(gradient)
+            if isinstance(root, Tensor) and root.is_leaf:  # its gradient may have another dtype, or any
+                differs = gradient.is_floating_point() or gradient.is_complex()
+                dtype = root.grad_dtype or (gradient.dtype if differs else dtype)
+            made.append(gradient if gradient.dtype == dtype else gradient.to(dtype))
         elif gradient is None:
             if isinstance(root, Tensor) and not root.requires_grad:
                 made.append(None)

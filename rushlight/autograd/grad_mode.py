@@ -89,6 +89,9 @@ class no_grad(_NoParameterMode):
     False
     """
 
+    def __init__(self) -> None:  # takes nothing that is no function: no_grad(None)
+        pass
+
     def __enter__(self) -> None:
         self.prev = _C.set_grad_enabled(False)
 

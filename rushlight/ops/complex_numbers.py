@@ -130,8 +130,8 @@ def angle(input, *, out=None):
     return result if out is None else write_out(out, result)
 
 
-attribute("real", lambda self: real(self), lambda self, value: real(self).copy_(value))
-attribute("imag", lambda self: imag(self), lambda self, value: imag(self).copy_(value))
+attribute("real", lambda self: real(self), lambda self, value: real(self).__setitem__(..., value))
+attribute("imag", lambda self: imag(self), lambda self, value: imag(self).__setitem__(..., value))
 
 
 @function

@@ -706,6 +706,6 @@ def _typed_storage(self):
 @method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Moves this tensor to the memory of another tensor or of a storage."""
-    from rushlight.storage import set_
+    from rushlight._set_storage import set_storage
 
-    return set_(self, source, storage_offset, size, stride)
+    return set_storage(self, source, storage_offset, size, stride)

@@ -257,7 +257,8 @@ def linalg_cross(input, other, *, dim=-1, out=None):
         >>> rushlight.linalg.cross(rushlight.tensor([1, 0, 0]), rushlight.tensor([0, 1, 0]))
         tensor([0, 0, 1])
     """
-    return finish(ops.linalg_cross(input, other, dim), out)
+    result = ops.linalg_cross(input, other, dim)
+    return result if out is None else write_apart(out, result, input, other)
 
 
 @public
@@ -281,4 +282,5 @@ def cross(input, other, dim=None, *, out=None):
                 break
         else:
             raise RuntimeError("no dimension of size 3 in input")
-    return finish(ops.linalg_cross(input, other, dim), out)
+    result = ops.linalg_cross(input, other, dim)
+    return result if out is None else write_apart(out, result, input, other)

@@ -176,9 +176,6 @@ def _from_foreign(data):
     return _exchange.from_array(data)
 
 
-_OF_PYTHON = (float, int, bool, complex)
-
-
 @function
 def as_tensor(data, dtype=None, device=None):
     """A tensor of `data`, sharing memory and history where that is possible.
@@ -186,8 +183,6 @@ def as_tensor(data, dtype=None, device=None):
     >>> rushlight.as_tensor([1, 2])
     tensor([1, 2])
     """
-    if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in _OF_PYTHON:
-        raise TypeError(f"as_tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if not isinstance(data, Tensor):
         made = _from_foreign(data)
         if made is None:
@@ -207,10 +202,6 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     >>> rushlight.asarray([1.0, 2.0])
     tensor([1., 2.])
     """
-    if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in _OF_PYTHON:
-        raise TypeError(f"asarray(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-    if copy is not None and not isinstance(copy, bool):
-        raise TypeError(f"asarray(): argument 'copy' must be bool, not {type(copy).__name__}")
     if requires_grad is None:
         requires_grad = isinstance(obj, Tensor) and obj.requires_grad
         if requires_grad:

@@ -392,7 +392,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
         return result if out is None else write_out(out, result)
     if other is not None or isinstance(dim, Tensor):
         return FUNCTIONS["maximum"](input, dim if other is None else other, out=out)
-    return _pair("max", ops.max_dim(input, dim, keepdim), out)
+    return _pair("max", ops.max_dim(input, dim, keepdim), out, input)
 
 
 @public
@@ -409,7 +409,7 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
         return result if out is None else write_out(out, result)
     if other is not None or isinstance(dim, Tensor):
         return FUNCTIONS["minimum"](input, dim if other is None else other, out=out)
-    return _pair("min", ops.min_dim(input, dim, keepdim), out)
+    return _pair("min", ops.min_dim(input, dim, keepdim), out, input)
 
 
 _SAME_AS_INPUT = (

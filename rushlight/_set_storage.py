@@ -1,0 +1,62 @@
+"""`Tensor.set_`: a tensor moves to the memory of another tensor or of a storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight.ops._public import C_NAMES
+from rushlight.storage import TypedStorage
+
+
+def set_storage(
+    tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, stride: Sequence | None
+) -> _C.Tensor:
+    """What Tensor.set_ does: `tensor` moves to the memory of `source`."""
+    if source is None:
+        source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
+    if isinstance(source, _C.Tensor):
+        if source.dtype != tensor.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type "
+                f"{C_NAMES[tensor.dtype]}"
+            )
+        if size is None:
+            offset, size, stride = source.storage_offset(), source.shape, source.stride()
+        memory = source
+    elif isinstance(source, TypedStorage):
+        if source.dtype != tensor.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {C_NAMES[tensor.dtype]} or an UntypedStorage, but got type "
+                f"{source._pickle_storage_type().removesuffix('Storage')} for argument 1 'storage'"
+            )
+        memory = source._untyped_storage._bytes
+    else:
+        memory = source._bytes
+    if size is None:
+        size = (_C.storage_nbytes(memory) // tensor.dtype.itemsize,)
+    size, given = tuple(map(int, size)), stride
+    if stride is None:
+        stride, step = [], 1
+        for length in reversed(size):
+            stride.insert(0, step)
+            step *= max(length, 1)
+    if len(size) != len(stride):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
+    if offset >= 0 and size and min(*size, *stride) >= 0 and all(size):
+        reach = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if max(reach, math.prod(size)) * tensor.dtype.itemsize >= 2**63:
+            told = f"sizes={list(size)}" + (f" and strides={list(stride)}" if given is not None else "")
+            raise RuntimeError(f"Storage size calculation overflowed with {told}")
+        if reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
+            _C.resize_storage(memory, reach * tensor.dtype.itemsize)
+    _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
+    if tensor.grad_fn is not None and _C.is_grad_enabled():
+        # What the graph says about the old memory is not true of the new one.
+        from rushlight.autograd.function import without_derivative
+
+        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor))
+    return tensor
