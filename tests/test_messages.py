@@ -77,6 +77,23 @@ def test_a_graph_cut_further_up_names_the_detach():
     assert "# cut here" in message(loss.backward, RuntimeError)
 
 
+def test_what_detach_finds_cut_already_names_the_first_cut():
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        y = x * 2  # not recorded
+    text = message((y.detach() + 1).sum().backward, RuntimeError)
+    assert "under no_grad" in text and "# not recorded" in text
+
+
+def test_an_index_outside_an_embedding_names_table_and_module():
+    net = torch.nn.Sequential(torch.nn.Embedding(5, 3))
+    words = torch.tensor([1, 7])  # seven
+    text = message(lambda: net(words), IndexError)
+    assert text.startswith("index out of range in self\n\n")
+    assert "The index 7 is not in the table: it has 5 rows" in text
+    assert "# seven" in text and "in the module Sequential.0: Embedding(5, 3)" in text
+
+
 def test_a_graph_cut_by_an_operation_without_derivative_is_explained():
     x = torch.ones(2, requires_grad=True)
     position = x.argmax().float()  # cut here
@@ -185,3 +202,19 @@ def test_a_frozen_parameter_is_not_said_to_have_been_created_without_requires_gr
         layer(torch.ones(1, 2)).sum().backward()
     assert "computed from a tensor that does not require grad, made at" in str(caught.value)
     assert "frozen" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.std(torch.ones(1)),
+        lambda: torch.nn.functional.gelu(torch.ones(2, requires_grad=True)).grad,
+        lambda: torch.ones(3)[torch.ones(3, dtype=torch.uint8)],
+        lambda: torch.var_mean(torch.ones(1)),
+        lambda: torch.ones(2).random_(2**60),
+    ],
+)
+def test_warnings_point_at_the_callers_line(call):
+    with pytest.warns(UserWarning) as caught:
+        call()
+    assert {warning.filename for warning in caught} == {__file__}

@@ -582,13 +582,12 @@ TensorRef own_gradient(Tensor* grad, Tensor* leaf, bool record) {
 
 // Once for each way to accumulate, `about`.
 void warn_of_layout(const Tensor* grad, const Tensor* leaf, const char* about) {
-  std::string text =
+  warn_once(
       "grad and param do not obey the gradient layout contract. This is not an error, but may impair "
       "performance.\ngrad.sizes() = " +
-      sizes_text(grad->sizes()) + ", strides() = " + sizes_text(grad->strides()) +
-      "\nparam.sizes() = " + sizes_text(leaf->sizes()) + ", strides() = " + sizes_text(leaf->strides());
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "sOs", text.c_str(), PyExc_UserWarning, about));
+          sizes_text(grad->sizes()) + ", strides() = " + sizes_text(grad->strides()) +
+          "\nparam.sizes() = " + sizes_text(leaf->sizes()) + ", strides() = " + sizes_text(leaf->strides()),
+      about);
 }
 
 }  // namespace

@@ -36,4 +36,14 @@ void fail_at(PyObject* type, const std::string& sentence, const std::vector<Plac
   fail(type, with_places(sentence, places, advice));
 }
 
+void warn(const std::string& text) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  checked(PyObject_CallMethod(module.get(), "warn", "s", text.c_str()));
+}
+
+void warn_once(const std::string& text, const char* about) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "sOz", text.c_str(), PyExc_UserWarning, about));
+}
+
 }  // namespace rl

@@ -1,4 +1,5 @@
-// Wording errors that name places: torch's sentence, a blank line, where it happened, what to do.
+// Wording errors that name places: torch's sentence, a blank line, where it happened, what to do; and warning
+// at the user's line, whatever Python of ours stands between.
 #pragma once
 #include <vector>
 
@@ -18,4 +19,6 @@ std::string with_places(const std::string& sentence, const std::vector<Place>& p
 [[noreturn]] void fail_at(PyObject* type, const std::string& sentence, const std::vector<Place>& places,
                           const std::string& advice);
 
+void warn(const std::string& text);
+void warn_once(const std::string& text, const char* about = nullptr);  // `about`: what it is once for
 }  // namespace rl

@@ -84,14 +84,13 @@ void warn_silent(Node* node, Tensor* t) {
   static bool warned = false;
   if (warned) return;
   warned = true;
-  std::string text = with_places(
+  warn(with_places(
       "a value needed for gradient computation was changed through .data, which autograd does not see: the "
       "gradient "
       "is computed with the changed value and is probably wrong.",
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
-      "Use detach() under torch.no_grad() instead of .data: such writes are noticed.");
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+      "Use detach() under torch.no_grad() instead of .data: such writes are noticed."));
 }
 
 void check_version(Node* node, Tensor* t, const Saved& saved, int out) {

@@ -4,6 +4,7 @@
 // and stand for the coordinates of their ones; `Addressing` turns the list into int64 index tensors of one
 // shape and works out the result's geometry. A single mask over leading dimensions takes a shorter way,
 // without coordinates.
+#include "../graph/errors.h"
 #include "../tensor/iterate.h"
 #include "index_ops.h"
 
@@ -28,9 +29,7 @@ bool is_mask(const Tensor* t) { return t->dtype == DType::b1 || t->dtype == DTyp
 
 void warn_byte_mask(const Tensor* t) {
   if (t->dtype != DType::u8) return;
-  const char* text =
-      "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.";
-  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError{};
+  warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
 }
 
 // The mask addresses dimensions first... of x.

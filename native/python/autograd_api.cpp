@@ -121,8 +121,13 @@ PyObject* py_detach(PyObject*, PyObject* o) {
     Tensor* t = tensor_argument(o, "detach");
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     Extra* extra = extra_of(alias.get());
-    alias->flags |= Tensor::CUT_DETACH;
-    if (t->requires_grad()) extra->cut = keep(current_source());
+    if (t->requires_grad()) {
+      alias->flags |= Tensor::CUT_DETACH;
+      extra->cut = keep(current_source());
+    } else {  // nothing to cut: it tells of the cut further up
+      alias->flags |= t->flags & (Tensor::CUT_DETACH | Tensor::CUT_NO_GRAD | Tensor::ORIGIN_INHERITED);
+      if (t->extra && t->extra->cut.code) extra->cut = keep(t->extra->cut);
+    }
     return alias.release_object();
   });
 }

@@ -90,10 +90,9 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
             "Give the Function a clone() of it.");
   }
   if (at < 0) {
-    const char* text =
+    warn(
         "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-        "should be passed to ctx.mark_dirty().";
-    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError{};
+        "should be passed to ctx.mark_dirty().");
   }
   if (is_view(t) && !call.single) {
     fail(PyExc_RuntimeError,

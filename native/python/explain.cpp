@@ -35,7 +35,10 @@ void add(PyObject* list, const std::string& name, PyObject* o) {
 void explain(const Error& error, const Primitive& op, PyObject* const* args) {
   bool plain =
       error.type == PyExc_RuntimeError || error.type == PyExc_IndexError || error.type == PyExc_ValueError;
-  if (!plain || PyErr_Occurred() || error.message.find("\n\n") != std::string::npos) throw error;
+  // After the blank line stands what a primitive advises, or, indented, what was explained further in.
+  size_t end = error.message.find("\n\n");
+  bool advised = end != std::string::npos;
+  if (!plain || PyErr_Occurred() || (advised && error.message.compare(end, 3, "\n\n ") == 0)) throw error;
   Ref<PyObject> operands = checked(PyList_New(0));
   for (int i = 0; i < op.input_count; i++) {
     if (!(op.list_inputs >> i & 1)) {
@@ -47,7 +50,8 @@ void explain(const Error& error, const Primitive& op, PyObject* const* args) {
           PySequence_Fast_GET_ITEM(args[i], k));
     }
   }
-  fail_worded(error.type, error.message, operands.get(), nullptr);
+  fail_worded(error.type, error.message.substr(0, end), operands.get(),
+              advised ? error.message.c_str() + end + 2 : nullptr);
 }
 
 void fail_with_tensor(PyObject* type, const std::string& sentence, Tensor* t, const char* advice) {

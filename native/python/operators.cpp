@@ -3,6 +3,7 @@
 // Operands that are plain tensors or numbers take the fast path. A subclass or a foreign type with
 // __torch_function__ is handed to Python under the name of the method that torch would name.
 #include "../graph/dispatching.h"
+#include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "../graph/reuse.h"
 #include "../kernels/elementwise.h"
@@ -346,10 +347,9 @@ Scalar sole_number(PyObject* self) {
 // A number has no history: torch warns of that once.
 void warn_of_lost_history(const Tensor* t) {
   if (!t->requires_grad() || !modes.grad) return;
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "s",
-                              "Converting a tensor with requires_grad=True to a scalar may lead to "
-                              "unexpected behavior.\nConsider using tensor.detach() first."));
+  warn_once(
+      "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+      "Consider using tensor.detach() first.");
 }
 
 PyObject* to_float(PyObject* self) {

@@ -6,6 +6,7 @@
 #include <cfloat>
 #include <mutex>
 
+#include "../graph/errors.h"
 #include "../tensor/iterate.h"
 #include "generator_type.h"
 #include "lazy_views.h"
@@ -296,14 +297,11 @@ void check_bound(DType dtype, int64_t value, const char* name) {
     }
     if (value >= -largest && value <= largest) return;
     int bits = 63 - __builtin_clzll(uint64_t(largest));
-    if (PyErr_WarnFormat(
-            PyExc_UserWarning, 1,
-            "%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete "
-            "uniform distribution only within this range. This warning will become an error in version "
-            "1.7 release, please fix the code in advance",
-            name, bits, bits, cpp_name(dtype)) < 0) {
-      throw PythonError{};
-    }
+    std::string power = "2^" + std::to_string(bits);
+    warn(std::string(name) + " is out of bounds [-(" + power + "), " + power +
+         "]. Due to precision limitations " + cpp_name(dtype) +
+         " can support discrete uniform distribution only within this range. This warning will become an "
+         "error in version 1.7 release, please fix the code in advance");
     return;
   }
   int64_t smallest = dtype == DType::b1 || dtype == DType::u8 ? 0 : -largest - 1;

@@ -2,6 +2,7 @@
 //
 // Read `Reduction` first: it holds what every reduction has in common. Each group of operations with the same
 // arguments has one forward function; the table at the end names them all.
+#include "../graph/errors.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
@@ -294,11 +295,9 @@ PyObject* variance_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Reduction reduction(share(x), dims, bool_argument(entry.name, "keepdim", args[3]));
   TensorRef out = reduction.result(to_real(x->dtype));
   if (double(reduction.count()) - correction.real_value() <= 0 && out->numel) {
-    std::string text =
-        std::string(entry.name) +
-        "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-        "(input numel divided by output numel).";
-    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+    warn(std::string(entry.name) +
+         "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+         "(input numel divided by output numel).");
   }
   run_variance(reduction, entry.op == ReduceOp::std, out.get(), correction.real_value());
   if (!both) return out.release_object();

@@ -4,6 +4,7 @@
 // graph has torch's nodes. Tensors, sequences and bools are collected in a list for the primitives `index`
 // and `index_put` (advanced_index.cpp). One int and one slice take a short way. Start with `tensor_subscript`
 // and `Walker`.
+#include "../graph/errors.h"
 #include "../graph/modes.h"
 #include "explain.h"
 #include "functions.h"
@@ -117,14 +118,11 @@ bool stands_for_tuple(PyObject* o) {
     PyObject* p = item.get();
     any = is_tensor(p) || PySequence_Check(p) || PySlice_Check(p) || p == Py_Ellipsis || p == Py_None;
   }
-  if (any &&
-      PyErr_WarnEx(
-          PyExc_UserWarning,
-          "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
-          "in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
-          "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result",
-          1) < 0) {
-    throw PythonError{};
+  if (any) {
+    warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
+        "pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor "
+        "index, x[torch.tensor(seq)], which will result either in an error or a different result");
   }
   return any;
 }

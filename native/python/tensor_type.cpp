@@ -245,20 +245,18 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 }
 
 PyObject* get_grad(PyObject* self, void*) {
-  Tensor* t = self_tensor(self);
-  if (t->grad_fn && !(t->flags & Tensor::RETAINS_GRAD) && !(t->extra && t->extra->grad)) {
-    const char* text =
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-        "won't be "
-        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
-        "non-leaf "
-        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, "
-        "make sure "
-        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
-        "information.";
-    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) return nullptr;
-  }
-  return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);
+  return guarded([&]() -> PyObject* {
+    Tensor* t = self_tensor(self);
+    if (t->grad_fn && !(t->flags & Tensor::RETAINS_GRAD) && !(t->extra && t->extra->grad)) {
+      warn(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+          "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+          "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
+          "Tensor by mistake, make sure you access the leaf Tensor instead. See "
+          "github.com/pytorch/pytorch/pull/30531 for more information.");
+    }
+    return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);
+  });
 }
 
 // The dtype a leaf's gradient must have: its own unless grad_dtype says otherwise. False: any.
@@ -409,11 +407,6 @@ int set_data(PyObject* self, PyObject* value, void*) {
     tell_savers(t);
     return 0;
   });
-}
-
-void warn_once(const std::string& text) {
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-  Ref<PyObject> said = checked(PyObject_CallMethod(module.get(), "warn_once", "s", text.c_str()));
 }
 
 PyObject* get_transposed(PyObject* self, void* last_two) {

@@ -5,6 +5,7 @@
 // geometry into, out of and within a tensor: they are what the derivatives of as_strided, unfold and in-place
 // writes are made of.
 #include "../graph/custom.h"
+#include "../graph/errors.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"
 
@@ -655,9 +656,7 @@ void warn_of_lost_imaginary(const Tensor* from, DType to) {
       current_run()) {
     return;
   }
-  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "s",
-                              "Casting complex values to real discards the imaginary part"));
+  warn_once("Casting complex values to real discards the imaginary part");
 }
 
 PyObject* to_dtype_forward(const Primitive&, PyObject* const* args, Tensor*) {
