@@ -7,6 +7,7 @@ public function of its name; inside a mode, which is told about a primitive, it 
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 from typing import Any
@@ -81,11 +82,15 @@ class OpOverload:
         self.__qualname__ = self.name()
         self.__module__ = f"torch._ops.{self.namespace}"
 
-    @property
-    def _schema(self) -> Any:
+    @functools.cached_property
+    def _declared(self) -> Any:
         from rushlight._schema import schema_of
 
-        return schema_of(self.name()) or _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
+        return schema_of(self.name())
+
+    @property
+    def _schema(self) -> Any:
+        return self._declared or _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
 
     @property
     def is_view(self) -> bool:
@@ -110,6 +115,9 @@ class OpOverload:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _dispatching.calls:
             return _below(self, args, kwargs)
+        refusal = self._declared and self._declared.refusal(args, kwargs)
+        if refusal:
+            raise RuntimeError(refusal)
         return self._overloadpacket(*args, **kwargs)
 
     def __str__(self) -> str:
@@ -160,10 +168,20 @@ class OpOverloadPacket:
 
     # Without overloads: an operation of torch that only its name is known of.
     def __init__(self, namespace: str, name: str, op: Any, overloads: list[str]) -> None:
-        self._namespace, self.__name__, self.op = namespace, name, op
+        self._namespace, self.__name__, self._op = namespace, name, op
         self._qualified_op_name = f"{namespace}::{name}"
         self._overload_names = overloads
-        self.__module__ = f"torch.ops.{namespace}"
+        self.__module__ = f"torch._ops.{namespace}"
+
+    @functools.cached_property
+    def op(self) -> Any:
+        """What runs when it is called, as a function of this namespace."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        call.__name__, call.__module__ = self.__name__, self.__module__
+        return call
 
     def overloads(self) -> list[str]:
         """The names of the overloads."""
@@ -177,12 +195,25 @@ class OpOverloadPacket:
         return overload
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if self.op is None:
+        if self._op is None:
             raise NotImplementedError(f"torch.ops.{self} is not implemented: it is known by name only")
-        result = self.op(*args, **kwargs)
+        try:
+            result = self._op(*args, **kwargs)
+        except TypeError:
+            refusals = self._refusals(args, kwargs)
+            if not refusals:
+                raise
+            text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            raise RuntimeError(text + "\n\n".join(refusals)) from None
         if isinstance(result, tuple) and self._namespace == "aten":  # tuples have no names there
             return list(result) if self.__name__ in _LISTS else tuple(result)
         return result
+
+    def _refusals(self, args: tuple, kwargs: dict) -> list[str]:
+        """What each overload says of these arguments if none takes so many or has their names."""
+        schemas = (getattr(self, each)._declared for each in self._overload_names)
+        refusals = [schema.refusal(args, kwargs) for schema in schemas if schema is not None]
+        return [] if None in refusals else [text for text in refusals if text]
 
     def __dir__(self) -> list[str]:
         return [*self._overload_names, *super().__dir__()]

@@ -249,30 +249,56 @@ class FunctionSchema:
     def __hash__(self) -> int:
         return hash(str(self))
 
+    @functools.cached_property
+    def _counts(self) -> tuple[int, int]:
+        """How many arguments have a place, and how many have to be given."""
+        places = sum(not argument.kwarg_only for argument in self.arguments)
+        return places, sum(not argument.has_default_value() for argument in self.arguments)
+
+    def refusal(self, args: tuple, kwargs: dict) -> str | None:
+        """What is wrong with the number and the names of these arguments, if something is."""
+        places, required = self._counts
+        if not kwargs and required <= len(args) <= places:
+            return None
+        given, names = len(args) + len(kwargs), [argument.name for argument in self.arguments]
+        if given > len(names):
+            return (
+                f"{self.name}() expected at most {len(names)} argument(s) but received {given} argument(s). "
+                f"Declaration: {self}"
+            )
+        if len(args) > places:
+            return (
+                f"{self.name}() takes {places} positional argument(s) but {len(args)} was/were given.  "
+                f"Declaration: {self}"
+            )
+        for argument in self.arguments[len(args) :]:
+            if argument.name not in kwargs and not argument.has_default_value():
+                return f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
+        for name in kwargs:
+            if name not in names[len(args) :]:
+                return f"Unknown keyword argument '{name}' for operator '{self.name}'. Schema: {self}"
+        return None
+
     def bind(self, args: tuple, kwargs: dict, fill: bool = False) -> tuple[list, dict]:
         """The arguments in their places and kinds: positional ones, and those by keyword only. What was left
         out at the end stays out unless it is to be filled in."""
-        if len(args) > len(self.arguments):
-            raise RuntimeError(
-                f"{self.name}() expected at most {len(self.arguments)} argument(s) but received {len(args)} "
-                f"argument(s). Declaration: {self}"
-            )
-        kwargs, placed, named, skipped = dict(kwargs), [], {}, []
+        refusal = self.refusal(args, kwargs)
+        if refusal is not None:
+            raise RuntimeError(refusal)
+        placed: list = []
+        named: dict = {}
+        skipped: list = []
         for position, argument in enumerate(self.arguments):
             if position < len(args) and not argument.kwarg_only:
                 value = args[position]
             elif argument.name in kwargs:
-                value = kwargs.pop(argument.name)
-            elif argument.has_default_value():
+                value = kwargs[argument.name]
+            else:
                 if not argument.kwarg_only:
                     skipped.append(argument.default_value)
                 elif fill:
                     named[argument.name] = argument.default_value
                 continue
-            else:
-                raise RuntimeError(
-                    f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}"
-                )
             if not _fits(argument, value):
                 raise RuntimeError(
                     f"{self.name}() Expected a value of type '{argument.type}' for argument "
@@ -285,10 +311,6 @@ class FunctionSchema:
             else:
                 placed += [*skipped, value]
                 skipped = []
-        if kwargs:
-            raise RuntimeError(
-                f"Unknown keyword argument '{next(iter(kwargs))}' for operator '{self.name}'. Schema: {self}"
-            )
         return [*placed, *skipped] if fill else placed, named
 
     def written(self, args: Iterable, kwargs: dict) -> list[Tensor]:

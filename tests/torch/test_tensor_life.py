@@ -27,6 +27,15 @@ def unwritten(make):
         return make()
     finally:
         torch.use_deterministic_algorithms(False)
+class P(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l, self.k, self.plain = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), torch.zeros(1)
+        self.k.bias = self.l.bias
+    def forward(self, x):
+        return x if self.plain is None else x + self.plain
+def call(**tensors): return torch.func.functional_call(P(), tensors, (o(1),))
+A = torch.ops.aten
 def orders(t):
     def order(check):
         try:
@@ -79,6 +88,21 @@ orders(c), orders(c[:, :1]), orders(o(2, 3, 4)), orders(o(2, 1).t()), orders(o((
 [orders(strided((2, 3, 4), steps)) for steps in ((0, 4, 1), (4, 0, 1), (1, 1, 1), (1, 4, 0), (0, 2, 8))]
 [orders(strided((4, 2, 3), steps)) for steps in ((1, 1, 2), (2, 2, 1), (3, 0, 0), (1, 8, 1))]
 o(2).dim_order(ambiguity_check='x')
+A.add.__module__ == A.add.op.__module__, A.add.op(o(1), 2), A.add.Tensor(o(1), o(1), alpha=2)
+A.add.Tensor(o(1), o(1), out=o(1))
+A.add.Tensor(o(1), o(1), o(1))
+A.add.Tensor(o(1))
+A.mm.default(o(1, 1), o(1, 1), c=1)
+A.mm(o(1, 1))
+A.mm(o(1, 1), o(1, 1), c=1)
+call(plain=o(1)), call(plain=None), hasattr(P(), 'foo'), call(foo=o(1))
+call(foo=3)
+call(**{'': o(1)})
+call(**{'l.': o(1)})
+call(**{'l.foo.weight': o(1)})
+call(**{'l.weight.z': o(1)})
+call(l=o(1))
+call(**{'l.bias': o(1), 'k.bias': o(1) + 1, 'l.weight': o(1, 1)})
 """
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rushlight import Tensor
 from rushlight._warn import warn
+from rushlight.nn.module import Module
 
 __all__ = ["functional_call"]
 
@@ -70,9 +71,34 @@ def func_functional_call(
 func_functional_call.__name__ = func_functional_call.__qualname__ = "functional_call"
 
 
+_ABSENT = object()
+
+
 def _owner(module, name):
+    """The module whose tensor has this name, and the name there."""
     path, _, leaf = name.rpartition(".")
-    return module.get_submodule(path), leaf
+    walked = ""
+    for part in path.split(".") if path else ():
+        if not hasattr(module, part):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
+        module = getattr(module, part)
+        walked = f"{walked}.{part}" if walked else part
+        if not isinstance(module, Module):
+            raise TypeError(f"submodule `{walked}`: {module} is not an instance of torch.nn.Module")
+    if not leaf:
+        raise KeyError('tensor name can\'t be empty string ""')
+    return module, leaf
+
+
+def _table(owner, leaf, name):
+    """The dict in which the module keeps the tensor: among its attributes if it is not registered."""
+    for table in (owner._parameters, owner._buffers):
+        if leaf in table:
+            return table
+    kept = getattr(owner, leaf, None)
+    if kept is not None and not isinstance(kept, Tensor):
+        raise TypeError(f"attribute `{name}`: {kept} is not an instance of torch.Tensor")
+    return owner.__dict__
 
 
 @contextlib.contextmanager
@@ -84,13 +110,13 @@ def _replaced(module, tensors, tie_weights, strict):
         given: dict = {}
         for name, value in tensors.items():
             if name in named:
-                other = given.setdefault(id(named[name]), value)
+                first, other = given.setdefault(id(named[name]), (name, value))
                 if other is not value:
                     raise ValueError(
-                        f"functional_call got multiple values for keys {sorted(tensors)}, which are tied. "
-                        "Consider using tie_weights=False"
+                        f"functional_call got multiple values for keys {sorted((first, name))}, which are "
+                        "tied. Consider using tie_weights=False"
                     )
-        wanted |= {name: given[id(value)] for name, value in named.items() if id(value) in given}
+        wanted |= {name: given[id(value)][1] for name, value in named.items() if id(value) in given}
     unknown, missing = sorted(wanted.keys() - set(named)), sorted(set(named) - wanted.keys())
     if strict and (unknown or missing):
         texts = []
@@ -104,13 +130,11 @@ def _replaced(module, tensors, tie_weights, strict):
     swapped = {}
     try:
         for name, value in wanted.items():
-            if name not in named:
-                continue
+            owner, leaf = _owner(module, name)
             if not isinstance(value, Tensor) and value is not None:
                 raise TypeError(f"{value} is not an instance of torch.Tensor")
-            owner, leaf = _owner(module, name)
-            table = owner._parameters if leaf in owner._parameters else owner._buffers
-            swapped.setdefault((id(table), leaf), (name, table, leaf, table[leaf]))
+            table = _table(owner, leaf, name)
+            swapped.setdefault((id(table), leaf), (name, table, leaf, table.get(leaf, _ABSENT)))
             table[leaf] = value
         yield
     finally:
@@ -118,7 +142,10 @@ def _replaced(module, tensors, tie_weights, strict):
             # What the forward put there instead, the caller finds in the dict.
             if name in tensors and leaf in table:
                 tensors[name] = table[leaf]
-            table[leaf] = before
+            if before is _ABSENT:
+                table.pop(leaf, None)
+            else:
+                table[leaf] = before
 
 
 def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, strict=False):
