@@ -7,6 +7,7 @@
 
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
+#include "../tensor/free_lists.h"
 #include "custom.h"
 #include "living.h"
 #include "modes.h"
@@ -22,7 +23,6 @@ namespace {
 
 uint64_t next_sequence = 1;
 std::vector<Node*> free_nodes;
-constexpr size_t FREE_NODES = 4096;
 
 // Note [freeing deep graphs]
 // Freeing a node frees its inputs' nodes, and so on down a chain that may be a million long. The first
@@ -102,7 +102,7 @@ void destroy(Node* node) {
   drop(node->freed_at);
   PyTypeObject* type = Py_TYPE(node);
   if (type == NodeType || (node->op && type == node->op->node_type)) {
-    if (free_nodes.size() < FREE_NODES) {
+    if (free_nodes.size() < MOST_WAITING) {
       free_nodes.push_back(node);
       Py_DECREF(type);
       return;

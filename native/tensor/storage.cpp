@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "free_lists.h"
 #include "hold.h"
 #include "twins.h"
 
@@ -41,8 +42,11 @@ std::vector<void*> waiting[256];
 
 void* system_allocate(size_t nbytes) {
   stats.system_requests++;
-  void* block = std::aligned_alloc(nbytes >= LARGE ? 4096 : ALIGNMENT,
-                                   nbytes >= LARGE ? (nbytes + 4095) / 4096 * 4096 : nbytes);
+  void* block = nullptr;
+  // Exactly as long as was asked for, where the sanitizer is to see what lies behind it.
+  if (!REUSES_FREED) return posix_memalign(&block, ALIGNMENT, nbytes) ? nullptr : block;
+  block = std::aligned_alloc(nbytes >= LARGE ? 4096 : ALIGNMENT,
+                             nbytes >= LARGE ? (nbytes + 4095) / 4096 * 4096 : nbytes);
 #ifdef MADV_HUGEPAGE
   if (block && nbytes >= (size_t(1) << 22)) madvise(block, nbytes, MADV_HUGEPAGE);
 #endif
@@ -64,7 +68,7 @@ size_t requested = 0;  // of stats.in_use, without what size classes add
 void* allocate_block(size_t nbytes) {
   if (nbytes > (size_t(1) << 47)) return nullptr;
   int c = size_class(nbytes);
-  size_t size = class_bytes(c);
+  size_t size = REUSES_FREED ? class_bytes(c) : nbytes;
   void* block;
   if (!waiting[c].empty()) {
     block = waiting[c].back();
@@ -87,9 +91,10 @@ void* allocate_block(size_t nbytes) {
 
 void free_block(void* block, size_t nbytes) {
   int c = size_class(nbytes);
-  size_t size = class_bytes(c);
+  size_t size = REUSES_FREED ? class_bytes(c) : nbytes;
   requested -= nbytes;
   stats.in_use -= size;
+  if (!REUSES_FREED) return std::free(block);
   stats.cached += size;
   waiting[c].push_back(block);
   if (stats.cached > CACHE_LIMIT) trim(CACHE_LIMIT / 2);
@@ -103,17 +108,23 @@ Storage* new_record() {
     s = free_records.back();
     free_records.pop_back();
   } else {
+    constexpr int COUNT = REUSES_FREED ? 64 : 1;
     // Records come 64 at a time: malloc's own header would make each a quarter larger.
-    auto* slab = static_cast<Storage*>(std::aligned_alloc(64, 64 * sizeof(Storage)));
+    auto* slab = static_cast<Storage*>(std::aligned_alloc(64, COUNT * sizeof(Storage)));
     if (!slab) throw std::bad_alloc();
-    free_records.reserve(free_records.size() + 64);
-    for (int i = 63; i > 0; i--) free_records.push_back(slab + i);
+    free_records.reserve(free_records.size() + COUNT);
+    for (int i = COUNT - 1; i > 0; i--) free_records.push_back(slab + i);
     s = slab;
   }
   std::memset(static_cast<void*>(s), 0, sizeof(Storage));
   s->refs = 1;
   s->device = Device{};
   return s;
+}
+
+void free_record(Storage* s) {
+  if (REUSES_FREED) free_records.push_back(s);
+  else std::free(s);
 }
 
 [[noreturn]] void out_of_memory(size_t nbytes) {
@@ -149,7 +160,7 @@ Storage* new_storage(size_t nbytes, Device device) {
   }
   s->data = allocate_block(nbytes);
   if (!s->data) {
-    free_records.push_back(s);
+    free_record(s);
     out_of_memory(nbytes);
   }
   s->kind = Storage::pooled;
@@ -171,7 +182,7 @@ void free_storage(Storage* s) {
   drop(s->written);
   if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
   else if (s->kind == Storage::external) s->foreign.release(s->foreign.owner);
-  free_records.push_back(s);
+  free_record(s);
 }
 
 void grow_storage(Storage* s, size_t nbytes) {

@@ -7,6 +7,7 @@
 
 #include "../graph/modes.h"
 #include "../kernels/rare_cast.h"
+#include "free_lists.h"
 #include "iterate.h"
 #include "twins.h"
 
@@ -47,7 +48,10 @@ Extra* extra_of(Tensor* t) {
   return t->extra;
 }
 
-void free_extra(Extra* extra) { free_extras.push_back(extra); }
+void free_extra(Extra* extra) {
+  if (REUSES_FREED) free_extras.push_back(extra);
+  else delete extra;
+}
 
 int64_t numel_of(Sizes sizes) {
   int64_t n = 1;
