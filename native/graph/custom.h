@@ -126,6 +126,8 @@ inline Saved save_itself(Tensor* t) {
 extern thread_local bool hooks_active __attribute__((tls_model("initial-exec")));
 inline bool saved_hooks_active() { return hooks_active; }
 bool is_packed(PyObject* o);
+PyObject* packed_value(PyObject* packed);  // what the pack hook returned, borrowed
+Node* packed_history(PyObject* packed);    // borrowed
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook);
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history);
 // `out` >= 0: the value is that output of `node`.

@@ -592,6 +592,11 @@ void warn_of_layout(const Tensor* grad, const Tensor* leaf, const char* about) {
 
 }  // namespace
 
+void set_gradient(Tensor* t, TensorRef grad) {
+  Extra* extra = extra_of(t);
+  Py_XSETREF(extra->grad, grad.release());
+}
+
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   if (!leaf->requires_grad()) return;  // detached or frozen since it was used
   Extra* extra = extra_of(leaf);
@@ -601,42 +606,44 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
     if (asks_dispatch(grad.get())) {
       bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
       bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
-      TensorRef own = steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf);
-      Py_XSETREF(extra->grad, own.release());
+      set_gradient(leaf, steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf));
       track_graph(leaf);  // what a class hangs on its tensors may lead anywhere
     } else if (create_graph) {
-      Py_XSETREF(extra->grad, own_gradient(grad.get(), leaf, true).release());
-      if (extra->grad->grad_fn) track_graph(leaf);  // leads back to the leaf: only the collector can free it
+      TensorRef own = own_gradient(grad.get(), leaf, true);
+      bool recorded = own->grad_fn;
+      set_gradient(leaf, std::move(own));
+      if (recorded) track_graph(leaf);  // leads back to the leaf: only the collector can free it
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
       extra->grad = grad.release();
     } else {
-      Py_XSETREF(extra->grad, own_gradient(grad.get(), leaf, false).release());
+      set_gradient(leaf, own_gradient(grad.get(), leaf, false));
     }
     return;
   }
-  PyObject* args[] = {extra->grad->object(), grad->object()};
+  TensorRef before = share(extra->grad);  // whoever watches may take it away
+  PyObject* args[] = {before->object(), grad->object()};
   auto check_layout = [&](const Tensor* sum) {
     if (enforces_layout && !obeys_layout(sum, leaf)) {
       warn_of_layout(sum, leaf, create_graph ? "recorded layout" : "layout");
     }
   };
   if (!create_graph) {  // its history, if it has one, stays as it is
-    bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !extra->grad->base() &&
-                 !modes.forward && !(extra->grad->flags & Tensor::INFERENCE);
+    bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !before->base() && !modes.forward &&
+                 !(before->flags & Tensor::INFERENCE);
     if (!plain) {
       TensorRef sum(as_tensor(call_in_place(plus, args)));
       return check_layout(sum.get());
     }
-    TensorRef into = share(extra->grad);  // whoever watches may take it away
-    announce_write(into.get());
-    Ref<PyObject> sum = checked(plus.forward(plus, args, into.get()));
-    note_write(into.get());
-    return check_layout(into.get());
+    announce_write(before.get());
+    Ref<PyObject> sum = checked(plus.forward(plus, args, before.get()));
+    note_write(before.get());
+    return check_layout(before.get());
   }
   TensorRef sum(as_tensor(call(plus, args)));
   check_layout(sum.get());
-  Py_XSETREF(extra->grad, sum.release());
-  if (extra->grad->grad_fn) track_graph(leaf);
+  bool recorded = sum->grad_fn;
+  set_gradient(leaf, std::move(sum));
+  if (recorded) track_graph(leaf);
 }
 
 }  // namespace rl

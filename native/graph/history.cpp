@@ -268,8 +268,8 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   set_outputs(copy.get(), 1);
   set_output(copy.get(), 0, base);
   NodeExtra* extra = extra_of(copy.get());
-  extra->geometry = Py_BuildValue("(NNNLIiHH)", int_tuple(layout), int_tuple(t->sizes()),
-                                  int_tuple(t->strides()), (long long)(t->offset - start), at, convert,
+  extra->geometry = Py_BuildValue("(NNNLIIiHH)", int_tuple(layout), int_tuple(t->sizes()),
+                                  int_tuple(t->strides()), (long long)(t->offset - start), at, nr, convert,
                                   base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();

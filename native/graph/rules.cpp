@@ -420,9 +420,10 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   Node* inner = extra->inner;
   PyObject *layout, *sizes, *strides, *offset;
   unsigned at;  // which of the edges is the base's
+  unsigned nr;  // which of the inner operation's outputs was written
   int convert;  // -1: the view is of the parts of a complex base, 1: of a real base as complex numbers
   uint16_t base_lazy, lazy;  // Note [lazy views]: conj and neg are their own adjoints
-  if (!PyArg_ParseTuple(extra->geometry, "OOOOIiHH", &layout, &sizes, &strides, &offset, &at, &convert,
+  if (!PyArg_ParseTuple(extra->geometry, "OOOOIIiHH", &layout, &sizes, &strides, &offset, &at, &nr, &convert,
                         &base_lazy, &lazy))
     throw PythonError{};
   auto converted = [&](Tensor* t, bool to_real) {
@@ -440,8 +441,9 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
   std::vector<TensorRef> inner_results;
   std::vector<bool> inner_wanted(inner->edge_count, true);
   for (uint32_t i = 0; wanted && i < inner->edge_count; i++) inner_wanted[i] = i == at || (*wanted)[i];
-  Tensor* inner_grads[] = {part.get()};
-  apply_node(inner, inner_grads, inner_results, &inner_wanted);
+  std::vector<Tensor*> inner_grads(inner->output_count);
+  inner_grads.at(nr) = part.get();
+  apply_node(inner, inner_grads.data(), inner_results, &inner_wanted);
   for (uint32_t i = 0; i < inner->edge_count; i++) {
     if (i != at && inner_results[i]) results[i] = fit_gradient(inner, i, std::move(inner_results[i]));
   }
@@ -487,7 +489,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
       return asked ? original(std::move(value)) : value;
     }
     bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype);
-    if (!modes.grad && !asked) return share(saved.object);
+    if (!modes.grad && !asked) return share(alias->object());
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
     if (!modes.grad) return Ref<PyObject>(value.release_object());
     if (modes.forward) share_tangent(alias, value.get());
@@ -683,20 +685,18 @@ void run_prehooks(Node* node, Tensor** grads) {
       if (!PyArg_ParseTuple(PyList_GET_ITEM(extra->retained, k), "IO", &nr, &weak)) throw PythonError{};
       PyObject* target = PyWeakref_GetObject(weak);
       if (nr >= node->output_count || !grads[nr] || !is_tensor(target)) continue;
-      TensorRef keep_alive = share(as_tensor(target));
-      Extra* kept = extra_of(keep_alive.get());
-      if (!kept->grad) {
+      TensorRef kept = share(as_tensor(target)), before = share(extra_of(kept.get())->grad), own;
+      if (!before) {
         static Primitive& duplicate = primitive("clone");
-        TensorRef own = modes.grad                 ? share(grads[nr])
-                        : asks_dispatch(grads[nr]) ? call_on(duplicate, grads[nr])
-                                                   : clone(grads[nr]);
-        kept->grad = own.release();
+        own = modes.grad                 ? share(grads[nr])
+              : asks_dispatch(grads[nr]) ? call_on(duplicate, grads[nr])
+                                         : clone(grads[nr]);
       } else {
         static Primitive& plus = primitive("add");
-        PyObject* args[] = {kept->grad->object(), grads[nr]->object()};
-        Tensor* sum = as_tensor(call(plus, args));
-        Py_SETREF(kept->grad, sum);
+        PyObject* args[] = {before->object(), grads[nr]->object()};
+        own = TensorRef(as_tensor(call(plus, args)));
       }
+      set_gradient(kept.get(), std::move(own));
     }
   }
 }

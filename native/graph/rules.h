@@ -12,6 +12,10 @@ void check_kept(Node* node, Tensor* alias, uint32_t version);
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);
 
+// t.grad becomes `grad`. To be called once that is computed: whoever was asked on the way (a hook, a mode)
+// may have exchanged the tensor.
+void set_gradient(Tensor* t, TensorRef grad);
+
 extern thread_local bool frees_graph;  // the running backward releases what it has used
 
 [[noreturn]] void fail_freed(Node* node);  // torch's error for saved values that are gone

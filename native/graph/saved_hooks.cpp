@@ -66,10 +66,23 @@ void packed_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+int saved_tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* handle = reinterpret_cast<SavedTensor*>(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(handle->node);
+  Py_VISIT(handle->value);
+  return 0;
+}
+// The node stays until the end: every method reads it.
+int saved_tensor_clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<SavedTensor*>(self)->value);
+  return 0;
+}
 void saved_tensor_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  saved_tensor_clear(self);
   Py_XDECREF(reinterpret_cast<PyObject*>(reinterpret_cast<SavedTensor*>(self)->node));
-  Py_XDECREF(reinterpret_cast<SavedTensor*>(self)->value);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -192,6 +205,7 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
     if (!parsed) return nullptr;
     auto* node = reinterpret_cast<Node*>(o);
     if (saved && (at < 0 || at >= node->saved_count)) fail(PyExc_IndexError, "no such saved value");
+    track_node(node);  // whoever has a handle can reach it
     auto handle = [&](int sub) {
       auto* made = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
       if (!made) throw PythonError{};
@@ -288,12 +302,14 @@ ModuleInit init([](PyObject* module) {
                              packed_slots};
   PackedType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&packed_spec)).release());
   PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(saved_tensor_dealloc)},
+                               {Py_tp_traverse, reinterpret_cast<void*>(saved_tensor_traverse)},
+                               {Py_tp_clear, reinterpret_cast<void*>(saved_tensor_clear)},
                                {Py_tp_new, reinterpret_cast<void*>(saved_tensor_new)},
                                {Py_tp_methods, saved_tensor_methods},
                                {Py_tp_getset, saved_tensor_getset},
                                {0, nullptr}};
-  PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0, Py_TPFLAGS_DEFAULT,
-                            saved_slots};
+  PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedTensor), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, saved_slots};
   SavedTensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&saved_spec)).release());
   PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(SavedTensorType));
   PyModule_AddFunctions(module, functions);
@@ -308,6 +324,8 @@ void announce_write(Tensor* t) {
 }
 
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
+PyObject* packed_value(PyObject* packed) { return as_packed(packed)->value; }
+Node* packed_history(PyObject* packed) { return as_packed(packed)->history; }
 
 Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
   Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};

@@ -214,6 +214,7 @@ PyObject* py_gradient_edge(PyObject*, PyObject* o) {
     Edge edge = gradient_edge(tensor_argument(o, "get_gradient_edge"));
     if (!edge.node) fail(PyExc_AssertionError, "Expected gradient function to be set");
     expose(edge.node);
+    track_node(edge.node);  // hooks on the tensor may refer to it
     return Py_BuildValue("(NI)", edge.node, edge.nr);
   });
 }
@@ -263,7 +264,7 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     result->grad_fn = std::exchange(view->grad_fn, nullptr);
     result->output_nr = view->output_nr;
     join_node(result.get());
-    result->extra = std::exchange(view->extra, nullptr);
+    std::swap(result->extra, view->extra);
     result->flags = view->flags;
     if (!PyObject_GC_IsTracked(result->object())) PyObject_GC_Track(result->object());
     return result.release_object();
@@ -407,6 +408,15 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     }
     if (Py_TYPE(a)->tp_basicsize != Py_TYPE(b)->tp_basicsize) {
       fail(PyExc_RuntimeError, "Cannot swap t1 and t2 if they have different slots");
+    }
+    auto leads_to = [](const Tensor* t, const Tensor* to) {
+      return t->extra && (t->extra->base == to || t->extra->grad == to || t->extra->tangent == to);
+    };
+    if (leads_to(a, b) || leads_to(b, a)) {  // it would be its own base or gradient
+      failf(PyExc_RuntimeError,
+            "Expected use_count of %s to be 1 or 2 with an AccumulateGrad node but got 2 make sure you are "
+            "not holding references to the tensor in other places.",
+            leads_to(a, b) ? "t2" : "t1");
     }
     for (Tensor* t : {a, b}) {
       if (t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0) {

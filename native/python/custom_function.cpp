@@ -58,7 +58,7 @@ struct Call {
   PyObject* inputs;  // tuple
   bool executable;
   bool recording;                 // outside of forward
-  bool single;                    // one tensor output at most
+  bool single;                    // one output at most
   Ref<PyObject> tangents;         // of the inputs, a tuple; empty if no input has one
   bool carrying;                  // inside a dual level
   bool separate_context = false;  // the Function has a setup_context of its own
@@ -174,13 +174,14 @@ void check_dirty_returned(FunctionNode* node, PyObject* outputs) {
   }
 }
 
-void save_values(FunctionNode* node) {
-  Py_ssize_t n = node->to_save ? PyTuple_GET_SIZE(node->to_save) : 0;
+// `values`: a tuple, or null.
+void save_values(FunctionNode* node, PyObject* values) {
+  Py_ssize_t n = values ? PyTuple_GET_SIZE(values) : 0;
   if (n > UINT16_MAX) fail(PyExc_RuntimeError, "save_for_backward: too many tensors");
   if (n > 2) node->saved = new Saved[size_t(n)]{};
   node->saved_count = uint16_t(n);
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject* o = PyTuple_GET_ITEM(node->to_save, i);
+    PyObject* o = PyTuple_GET_ITEM(values, i);
     if (o == Py_None) {
       node->saved[i] = {Py_NewRef(o), 0, 0};
       continue;
@@ -223,9 +224,7 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   set_outputs(node, uint32_t(n));
   node->tensor_outputs.resize(size_t(n));
   node->differentiable_outputs.resize(size_t(n));
-  Py_ssize_t tensors = 0;
-  for (Py_ssize_t i = 0; i < n; i++) tensors += is_tensor(PyTuple_GET_ITEM(outputs.get(), i));
-  call.single = tensors <= 1;
+  call.single = n <= 1;
   Ref<PyObject> results = checked(PyTuple_New(n));
   uint32_t differentiable = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
@@ -247,11 +246,12 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : ViewOrigin::custom;
     extra->view_version = counter_of(as_tensor(o))->version;
   }
+  // Held: a pack hook or jvp may ask for other values to be saved, which is too late.
+  Ref<PyObject> to_save = share(node->to_save);
   if (call.executable) {
     // The saved tensor would be the input, and the output is another one: a view of it.
-    for (Py_ssize_t i = 0; call.separate_context && node->to_save && i < PyTuple_GET_SIZE(node->to_save);
-         i++) {
-      PyObject* o = PyTuple_GET_ITEM(node->to_save, i);
+    for (Py_ssize_t i = 0; call.separate_context && to_save && i < PyTuple_GET_SIZE(to_save.get()); i++) {
+      PyObject* o = PyTuple_GET_ITEM(to_save.get(), i);
       if (is_tensor(o) && contains(call.inputs, o) && contains(outputs.get(), o) &&
           !contains(node->dirty, o) && !contains(node->non_differentiable, o)) {
         fail(PyExc_RuntimeError,
@@ -261,13 +261,13 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
              "e.g. with x.view_as(x) or setup ctx inside the forward function itself.");
       }
     }
-    save_values(node);
+    save_values(node, to_save.get());
   }
   if (call.tangents) {
     GradMode mode(call.recording);
     push_tangents(node, call.inputs, call.tangents.get(), results.get());
   }
-  if (call.carrying && call.executable) share_saved_tangents(node);
+  if (call.carrying && call.executable) share_saved_tangents(node, to_save.get());
   Py_CLEAR(node->saved_for_forward);
   Py_CLEAR(node->to_save);
   Py_CLEAR(node->dirty);
@@ -364,15 +364,16 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
       }
     }
     GradMode off(false);
-    Ref<PyObject> raw;
     WithoutTangents no_tangents;
-    if (separate_context) {
-      raw = call_forward(forward.get(), nullptr, inputs.get());
-      checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
-    } else {
-      raw = call_forward(forward.get(), ctx.get(), inputs.get());
+    try {
+      Ref<PyObject> raw = call_forward(forward.get(), separate_context ? nullptr : ctx.get(), inputs.get());
+      if (separate_context)
+        checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
+      return finish(call, raw.get()).release();
+    } catch (...) {
+      track_node(node);  // it still has what it was to save, and somebody may have it
+      throw;
     }
-    return finish(call, raw.get()).release();
   });
 }
 
@@ -592,7 +593,7 @@ int function_setattro(PyObject* self, PyObject* name, PyObject* value) {
   node->has_objects = true;
   if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
   return guarded([&]() -> int {
-    if (is_tensor(value)) track_graph(as_tensor(value));
+    track_value(value);
     if (node->edge_count) track_node(node);
     return 0;
   });

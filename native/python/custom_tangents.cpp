@@ -152,10 +152,11 @@ void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyO
   give_tangents(push, call_jvp(push).get(), results);
 }
 
-void share_saved_tangents(FunctionNode* node) {
+void share_saved_tangents(FunctionNode* node, PyObject* values) {
   for (uint16_t i = 0; i < node->saved_count; i++) {
-    PyObject *saved = node->saved[i].object, *o = PyTuple_GET_ITEM(node->to_save, i);
-    if (saved != o && is_tensor(saved) && is_tensor(o)) share_tangent(as_tensor(o), as_tensor(saved));
+    PyObject *saved = node->saved[i].object, *o = PyTuple_GET_ITEM(values, i);
+    if (saved && saved != o && is_tensor(saved) && is_tensor(o))
+      share_tangent(as_tensor(o), as_tensor(saved));
   }
 }
 

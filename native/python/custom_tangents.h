@@ -22,6 +22,7 @@ Ref<PyObject> input_tangents(PyObject* inputs);
 // Calls the Function's jvp and gives its results the tangents that it returns.
 void push_tangents(FunctionNode* node, PyObject* inputs, PyObject* tangents, PyObject* results);
 // Forward over reverse: what is saved for backward has the tangents that its tensors have by now.
-void share_saved_tangents(FunctionNode* node);
+// `values`: what was saved, a tuple.
+void share_saved_tangents(FunctionNode* node, PyObject* values);
 
 }  // namespace rl

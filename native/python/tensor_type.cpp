@@ -13,6 +13,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../tensor/free_lists.h"
 #include "../tensor/twins.h"
 #include "functions.h"
 #include "primitive.h"
@@ -24,7 +25,6 @@ void free_extra(Extra* extra);
 namespace {
 
 std::vector<Tensor*> free_tensors;
-constexpr size_t FREE_TENSORS = 4096;
 
 Tensor* self_tensor(PyObject* self) { return as_tensor(self); }
 
@@ -62,7 +62,7 @@ void tensor_dealloc(PyObject* self) {
   clear_tensor(t);
   if (t->geometry && t->geometry != t->room) std::free(t->geometry);
   if (t->storage) decref(t->storage);
-  if (type == TensorType && free_tensors.size() < FREE_TENSORS) {
+  if (type == TensorType && free_tensors.size() < MOST_WAITING) {
     free_tensors.push_back(t);
   } else {
     type->tp_free(self);
@@ -112,9 +112,9 @@ int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
   int result = PyObject_GenericSetAttr(self, name, value);
   // An attribute can close a reference cycle: from now on the collector must see this tensor.
   if (result == 0 && self_tensor(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  if (result < 0 || !value || !is_tensor(value) || !as_tensor(value)->grad_fn) return result;
+  if (result < 0 || !value) return result;
   return guarded([&]() -> int {
-    track_graph(as_tensor(value));  // it may lead back here
+    track_value(value);  // it may lead back here
     return 0;
   });
 }
@@ -569,52 +569,99 @@ void set_requires_grad(Tensor* t, bool on) {
 
 namespace {
 
-void track_all(std::vector<Node*> stack, std::vector<Tensor*> tensors) {
-  auto visit_tensor = [&](Tensor* x) {
-    if (x && !PyObject_GC_IsTracked(x->object())) {
-      PyObject_GC_Track(x->object());
-      tensors.push_back(x);
+// Shows to the collector what it would not find its way through: tensors and nodes, as far as they lead.
+class Tracking {
+ public:
+  // `depth`: of containers within each other that are looked into.
+  void add(PyObject* o, int depth = 3) {
+    if (!o) return;
+    if (is_tensor(o)) return add(as_tensor(o));
+    if (PyObject_TypeCheck(o, NodeType)) return add(reinterpret_cast<Node*>(o));
+    if (is_packed(o)) {
+      add(packed_history(o));
+      return add(packed_value(o), depth);
     }
-  };
-  auto visit_node = [&](Node* n) {
-    if (n && !PyObject_GC_IsTracked(n->object())) {
-      PyObject_GC_Track(n->object());
-      stack.push_back(n);
+    if (!depth) return;
+    if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+        add(PySequence_Fast_GET_ITEM(o, i), depth - 1);
+    } else if (PyDict_CheckExact(o)) {
+      PyObject *key, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) add(value, depth - 1);
     }
-  };
-  while (!stack.empty() || !tensors.empty()) {
-    if (!tensors.empty()) {
-      Tensor* x = tensors.back();
-      tensors.pop_back();
-      visit_node(x->grad_fn);
-      if (x->extra) {
-        visit_tensor(x->extra->base);
-        visit_tensor(x->extra->grad);
-        visit_tensor(x->extra->tangent);
-      }
-      continue;
-    }
-    Node* node = stack.back();
-    stack.pop_back();
-    for (uint32_t i = 0; i < node->edge_count; i++) visit_node(node->edges[i].node);
-    for (uint16_t i = 0; i < node->saved_count; i++) {
-      if (node->saved[i].object && is_tensor(node->saved[i].object))
-        visit_tensor(as_tensor(node->saved[i].object));
-    }
-    if (node->extra) visit_node(node->extra->inner);
   }
-}
+  void add(Tensor* t) {
+    // One of a subclass has always been tracked, but not what it leads to.
+    if (t && (track(t->object()) || leads_on(t))) tensors.push_back(t);
+  }
+  void add(Node* node) {
+    if (node && track(node->object())) nodes.push_back(node);
+  }
+  // Also if it is tracked already: what it leads to may be new.
+  void add_again(Node* node) {
+    track(node->object());
+    nodes.push_back(node);
+  }
+
+  void run() {
+    while (!nodes.empty() || !tensors.empty()) {
+      if (!tensors.empty()) {
+        Tensor* t = tensors.back();
+        tensors.pop_back();
+        add(t->grad_fn);
+        if (!t->extra) continue;
+        for (Tensor* other : {t->extra->base, t->extra->grad, t->extra->tangent}) add(other);
+        continue;
+      }
+      Node* node = nodes.back();
+      nodes.pop_back();
+      for (uint32_t i = 0; i < node->edge_count; i++) add(node->edges[i].node);
+      for (uint16_t i = 0; i < node->saved_count; i++) add(node->saved[i].object);
+      for (uint32_t i = 0; i < node->output_count; i++) add(living_output(node, i));
+      if (!node->extra) continue;
+      add(node->extra->inner);
+      for (PyObject* held : {node->extra->dict, node->extra->trace, node->extra->moved}) add(held);
+    }
+  }
+
+ private:
+  // True if it was not tracked before.
+  static bool track(PyObject* o) {
+    if (PyObject_GC_IsTracked(o)) return false;
+    PyObject_GC_Track(o);
+    return true;
+  }
+  static bool untracked(const void* o) {
+    return o && !PyObject_GC_IsTracked(static_cast<PyObject*>(const_cast<void*>(o)));
+  }
+  static bool leads_on(const Tensor* t) {
+    const Extra* extra = t->extra;
+    return untracked(t->grad_fn) ||
+           (extra && (untracked(extra->base) || untracked(extra->grad) || untracked(extra->tangent)));
+  }
+
+  std::vector<Node*> nodes;
+  std::vector<Tensor*> tensors;
+};
 
 }  // namespace
 
 void track_graph(Tensor* t) {
-  if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-  track_all({}, {t});
+  Tracking tracking;
+  tracking.add(t);
+  tracking.run();
 }
 
 void track_node(Node* node) {
-  if (!PyObject_GC_IsTracked(node->object())) PyObject_GC_Track(node->object());
-  track_all({node}, {});
+  Tracking tracking;
+  tracking.add_again(node);
+  tracking.run();
+}
+
+void track_value(PyObject* value) {
+  Tracking tracking;
+  tracking.add(value);
+  tracking.run();
 }
 
 void init_tensor_type(PyObject* module) {
