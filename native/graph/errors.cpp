@@ -2,22 +2,28 @@
 
 namespace rl {
 
+namespace {
+
+// A file's name or a line of it may hold what is no UTF-8.
+std::string printable(PyObject* text) {
+  Ref<PyObject> bytes = checked(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  return PyBytes_AS_STRING(bytes.get());
+}
+
+}  // namespace
+
 std::string place_text(const Place& place) {
   Ref<PyObject> where = checked(source_as_tuple(place.source));
   if (where.get() == Py_None) return "";
   PyObject *file, *function;
   int line;
   if (!PyArg_ParseTuple(where.get(), "OiO", &file, &line, &function)) throw PythonError{};
-  std::string text = std::string("  ") + place.what + " at\n    File \"" + PyUnicode_AsUTF8(file) +
-                     "\", line " + std::to_string(line) + ", in " + PyUnicode_AsUTF8(function) + "\n";
+  std::string text = std::string("  ") + place.what + " at\n    File \"" + printable(file) + "\", line " +
+                     std::to_string(line) + ", in " + printable(function) + "\n";
   Ref<PyObject> linecache = checked(PyImport_ImportModule("linecache"));
   Ref<PyObject> source = checked(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line));
   Ref<PyObject> stripped = checked(PyObject_CallMethod(source.get(), "strip", nullptr));
-  if (PyUnicode_GetLength(stripped.get()) > 0) {
-    const char* code = PyUnicode_AsUTF8(stripped.get());
-    if (!code) throw PythonError{};
-    text += std::string("      ") + code + "\n";
-  }
+  if (PyUnicode_GetLength(stripped.get()) > 0) text += "      " + printable(stripped.get()) + "\n";
   return text;
 }
 

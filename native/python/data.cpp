@@ -82,9 +82,10 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   if (PyObject_HasAttrString(data, "dtype")) {
     Ref<PyObject> dtype = checked(PyObject_GetAttrString(data, "dtype"));
     Ref<PyObject> name = checked(PyObject_Str(dtype.get()));
-    std::string_view text = PyUnicode_AsUTF8(name.get());
+    const char* text = PyUnicode_AsUTF8(name.get());
+    if (!text) throw PythonError{};
     for (int i = 0; i < ALL_DTYPE_COUNT; i++) {
-      if (text == dtype_name(DType(i))) return join(found, DType(i));
+      if (!strcmp(text, dtype_name(DType(i)))) return join(found, DType(i));
     }
   }
   Scalar s;

@@ -445,6 +445,7 @@ void function_dealloc(PyObject* self) {
 // Name, docstring, signature and so on are the wrapped function's.
 PyObject* function_getattro(PyObject* self, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
+  if (!text) PyErr_Clear();
   if (text && (!strcmp(text, "__doc__") || !strcmp(text, "__module__"))) {
     return PyObject_GetAttr(self_function(self)->wrapped, name);
   }

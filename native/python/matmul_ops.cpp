@@ -260,6 +260,11 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
   check_same_device(a, b);
+  // Also a saved operand may be given other memory, of other dimensions, before the derivative is computed.
+  if (!a->ndim || !b->ndim) {
+    failf(PyExc_RuntimeError, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+          a->ndim, b->ndim);
+  }
   bool folds = torch_folds(a, b), vector = a->ndim == 1 || b->ndim == 1;
   auto dims = [](Tensor* t) { return t->ndim == 1 ? 1 : 2; };
   Shape batch;
@@ -327,6 +332,8 @@ PyObject* mv_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 PyObject* vecmat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   check_same_device(a, b);
+  if (a->ndim != 1 || b->ndim != 2)
+    failf(PyExc_RuntimeError, "vector @ matrix expected, got %dD and %dD tensors", a->ndim, b->ndim);
   if (a->size(0) != b->size(0)) fail_product_shapes(1, a->size(0), b->size(0), b->size(1));
   check_mm_dtypes(a, b);
   return multiply_vector(b, a, true).release_object();
@@ -365,6 +372,10 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_argument(op, args, biased), *weight = tensor_argument(op, args, biased + 1);
   check_same_device(x, weight);
   if (biased) check_same_device(x, bias);
+  if (!x->ndim || weight->ndim != 2 || (biased && bias->ndim != 1)) {
+    failf(PyExc_RuntimeError, "linear: a matrix of weights and a vector of biases expected, got %dD and %dD",
+          weight->ndim, biased ? bias->ndim : 1);
+  }
   int64_t k = x->size(x->ndim - 1), n = weight->size(0), rows = 1;
   for (int d = 0; d < x->ndim - 1; d++) rows *= x->size(d);
   if (k != weight->size(1)) fail_product_shapes(rows, k, weight->size(1), n);
@@ -510,11 +521,7 @@ bool by_columns(const Tensor* b) {
 PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};
   if (a->ndim == 2 && b->ndim == 2) return call(by_columns(b) ? *products.mm_t : *products.mm, args);
-  if (a->ndim == 0 || b->ndim == 0) {
-    failf(PyExc_RuntimeError, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
-          a->ndim, b->ndim);
-  }
-  if (a->ndim > 2 || b->ndim > 2) {
+  if (a->ndim > 2 || b->ndim > 2 || !a->ndim || !b->ndim) {
     return call(a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd,
                 args);
   }

@@ -175,13 +175,17 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
   }
   PyObject *key, *value;
   Py_ssize_t at = 0;
+  auto name_of = [](PyObject* key) -> std::string {
+    const char* text = PyUnicode_AsUTF8(key);
+    if (!text) throw PythonError{};
+    return text;
+  };
   while (positional + named == 2 && is_type && PyDict_Next(kwargs, &at, &key, &value))
-    failf(PyExc_TypeError, "device() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(key));
+    fail(PyExc_TypeError, "device() got an unexpected keyword argument '" + name_of(key) + "'");
   std::string given;
   auto add = [&](const std::string& word) { given += (given.empty() ? "" : ", ") + word; };
   for (Py_ssize_t k = 0; k < positional; k++) add(type_label(PyTuple_GET_ITEM(args, k)));
-  while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
-    add(std::string(PyUnicode_AsUTF8(key)) + "=" + type_label(value));
+  while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) add(name_of(key) + "=" + type_label(value));
   if (positional == 0 && named > 0) given += ", ";
   fail(PyExc_TypeError,
        "device() received an invalid combination of arguments - got (" + given +

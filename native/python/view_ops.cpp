@@ -514,6 +514,7 @@ PyObject* place_forward(const Primitive&, PyObject* const* args, Tensor*) {
   read_sizes(args[1], shape, "place", "shape");
   read_sizes(args[2], layout, "place", "layout");
   Buffer b = lay_out(shape, layout, args + 3, g->dtype, g->device());
+  if (!same_sizes(b.part.get(), g)) fail(PyExc_RuntimeError, "bad geometry");
   add_one_by_one(b.part.get(), g);
   return clone(b.whole.get()).release_object();
 }
@@ -556,7 +557,7 @@ PyObject* split_forward(const Primitive&, PyObject* const* args, Tensor*) {
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
     int64_t length = read_int(PySequence_Fast_GET_ITEM(args[1], i));
-    if (length < 0 || start + length > t->size(dim))
+    if (length < 0 || length > t->size(dim) - start)
       fail(PyExc_RuntimeError, "split sizes exceed the dimension");
     sizes.sizes[dim] = length;
     PyTuple_SET_ITEM(result.get(), i, view_as(t, sizes, t->strides(), t->offset + start * t->stride(dim)));

@@ -44,6 +44,8 @@ inline void set_python_error() {
   } catch (const PythonError&) {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_SystemError, error.what());
   }
 }
 
