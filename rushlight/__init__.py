@@ -310,10 +310,11 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
             return LEGACY["FloatStorage"]
         if name in LEGACY:
             return LEGACY[name]
-    try:
-        return _absent.top_level(name)
-    except KeyError:
-        pass
+    for find in (_absent.top_level, _settings.deprecated):
+        try:
+            return find(name)
+        except KeyError:
+            pass
     raise AttributeError(
         f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
     )

@@ -207,6 +207,31 @@ def set_warn_always(b: bool) -> None:
     _state["warn_always"] = b
 
 
+# ---- names of the past
+
+_REPLACED = {
+    "has_mps": ("mps", "is_built"),
+    "has_cuda": ("cuda", "is_built"),
+    "has_cudnn": ("cudnn", "is_available"),
+    "has_mkldnn": ("mkldnn", "is_available"),
+}
+
+
+def deprecated(name: str) -> Any:
+    """What a name stood for that torch only warns of; KeyError for any other name."""
+    if name != "set_vital" and name not in _REPLACED:
+        raise KeyError(name)
+    import importlib
+    import warnings
+
+    if name == "set_vital":
+        warnings.warn(f"{name!r} is deprecated, please do not call", stacklevel=3)
+        return lambda *args: None
+    backend, question = _REPLACED[name]
+    warnings.warn(f"{name!r} is deprecated, please use 'torch.backends.{backend}.{question}()'", stacklevel=3)
+    return getattr(importlib.import_module(f"rushlight.backends.{backend}"), question)()
+
+
 # ---- threads
 
 

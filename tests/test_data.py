@@ -216,3 +216,49 @@ def test_an_iterator_shows_the_settings_of_its_loader(workers):
     assert batches._index_sampler is loader.batch_sampler and batches._auto_collation
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         batches.nothing
+
+
+class Counted(torch.utils.data.dataloader._BaseDataLoaderIter):
+    """An iterator as libraries write them, around torch's fetchers."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        kind = torch.utils.data._DatasetKind
+        self.fetcher = kind.create_fetcher(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
+
+    def _reset(self, loader, first_iter=False):
+        super()._reset(loader, first_iter)
+        self.resets = getattr(self, "resets", 0) + 1
+
+    def _next_data(self):
+        return self.fetcher.fetch(self._next_index())
+
+
+@pytest.mark.parametrize("data", [[1, 2, 3], Stream()])
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+def test_iterators_of_libraries_are_made_of_the_parts_of_ours(data):
+    loader = DataLoader(data, batch_size=2, pin_memory=True)
+    batches = Counted(loader)
+    assert [list(batch) for batch in batches] == [list(batch) for batch in loader]
+    assert batches.fetcher.dataset is data and not batches._pin_memory
+    if isinstance(data, list):
+        batches._reset(loader)
+        assert batches.resets == 1 and len(list(batches)) == 2
+    else:
+        assert batches.fetcher.ended and next(batches.fetcher.dataset_iter, None) is None
+
+
+def test_workers_of_libraries_find_their_share_and_their_parent():
+    worker = torch.utils.data._utils.worker
+    assert worker.ManagerWatchdog().is_alive()
+    assert worker._ResumeIteration().seed is None and worker._IterableDatasetStopIteration(3).worker_id == 3
+    pipe = torch.utils.data.datapipes.iter.IterableWrapper(range(12)).sharding_filter()
+    started = []
+    worker._worker_info = worker.WorkerInfo(id=1, num_workers=2, seed=0, dataset=pipe)
+    try:
+        torch.utils.data.dataloader._sharding_worker_init_fn(started.append, 3, 2, 1)
+    finally:
+        worker._worker_info = None
+    assert list(pipe) == [5, 11] and started == [1]

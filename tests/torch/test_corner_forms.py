@@ -216,3 +216,14 @@ def test_warnings_given_once_are_given_always_if_asked_for():
             library.set_warn_always(False)
 
     assert run(rushlight) == run(torch)
+
+
+def test_names_of_the_past_warn():
+    def run(library):
+        told = [outcome(lambda: library.set_vital("Dataloader", "enabled", "True"))]
+        return told + [
+            outcome(lambda name=name: getattr(library, f"has_{name}"))[-1]
+            for name in ("mps", "cuda", "mkldnn")
+        ]
+
+    assert run(rushlight) == run(torch)

@@ -20,10 +20,15 @@ from typing import Any, Generic, TypeVar
 
 from rushlight import _C
 from rushlight._utils import ExceptionWrapper
-from rushlight.utils.data import _utils
+from rushlight.utils.data import _utils, graph_settings
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.signal_handling import how_it_ended
-from rushlight.utils.data._utils.worker import Ended, Resume, get_worker_info, worker_loop
+from rushlight.utils.data._utils.worker import (
+    _IterableDatasetStopIteration,
+    _ResumeIteration,
+    get_worker_info,
+    worker_loop,
+)
 from rushlight.utils.data.datapipes.datapipe import (
     IterDataPipe,
     MapDataPipe,
@@ -45,6 +50,7 @@ _collate_fn_t = Callable[[list[_T]], Any]
 class _DatasetKind:
     Map = 0
     Iterable = 1
+    create_fetcher = staticmethod(_utils.fetch.create_fetcher)
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -52,6 +58,18 @@ class _InfiniteConstantSampler(Sampler):
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
+
+
+def _sharding_worker_init_fn(
+    worker_init_fn: Callable | None, world_size: int, rank_id: int, worker_id: int
+) -> None:
+    """For workers that libraries start: this one's share of a data pipe, split over the ranks first."""
+    info = get_worker_info()
+    graph_settings.apply_sharding(
+        info.dataset, info.num_workers * world_size, worker_id * world_size + rank_id
+    )
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)
 
 
 class DataLoader(Generic[_T_co]):
@@ -257,7 +275,7 @@ class DataLoader(Generic[_T_co]):
 
 _SETTINGS = {
     "_dataset": "dataset", "_num_workers": "num_workers", "_collate_fn": "collate_fn", "_timeout": "timeout",
-    "_drop_last": "drop_last", "_pin_memory": "pin_memory", "_prefetch_factor": "prefetch_factor",
+    "_drop_last": "drop_last", "_prefetch_factor": "prefetch_factor",
     "_persistent_workers": "persistent_workers", "_in_order": "in_order", "_worker_init_fn": "worker_init_fn",
     "_index_sampler": "_index_sampler", "_auto_collation": "_auto_collation",
     "_IterableDataset_len_called": "_IterableDataset_len_called",
@@ -267,13 +285,15 @@ _SETTINGS = {
 class _BaseDataLoaderIter:
     """What both iterators share: where the indices come from, the seed, the count of batches."""
 
+    _pin_memory = False  # also if the loader asks: there is no accelerator to copy to
+
     def __init__(self, loader: DataLoader) -> None:
         self._dataset_kind = loader._dataset_kind
-        self._begin(loader)
+        _BaseDataLoaderIter._reset(self, loader, first_iter=True)
         # Once: persistent workers go on with their random streams in the next epoch.
         self._base_seed = draw_seed(loader.generator)
 
-    def _begin(self, loader: DataLoader) -> None:
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         # A copy without this iterator: no cycle, so that workers end as soon as nobody holds the loader.
         self._loader = object.__new__(type(loader))
         self._loader.__dict__.update(loader.__dict__, _iterator=None)
@@ -387,15 +407,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for _ in range((self._loader.prefetch_factor or 1) * len(self._workers)):
             self._send_task()
 
-    def _reset(self, loader: DataLoader) -> None:
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         """Starts the next epoch with the same workers."""
         if self._shut_down:
             raise RuntimeError("the workers of this DataLoader have been shut down")
         while self._pending:  # what the last epoch still had under way
             self._receive()
-        self._begin(loader)
+        super()._reset(loader)
         for pipe in self._task_pipes:
-            pipe.send(Resume(self._shared_seed))
+            pipe.send(_ResumeIteration(self._shared_seed))
         self._start_epoch()
 
     def _send_task(self) -> None:
@@ -457,8 +477,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                         return self._finish()
                     self._receive()
                 data = self._arrived.pop(next(iter(self._arrived)))
-            if isinstance(data, Ended):
-                self._streaming[data.worker] = False
+            if isinstance(data, _IterableDatasetStopIteration):
+                self._streaming[data.worker_id] = False
                 self._send_task()
                 continue
             if isinstance(data, ExceptionWrapper):

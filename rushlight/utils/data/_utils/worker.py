@@ -2,7 +2,8 @@
 
 A worker gets tasks through a pipe and puts results into its own queue: `(number of the task, batch)`,
 pickled. Large tensors of a batch stay where they are, in memory that the loader shares. A batch may also be
-an `ExceptionWrapper` (an exception to be raised again in the loader) or `Ended` (its stream is over).
+an `ExceptionWrapper` (an exception to be raised again in the loader) or
+`_IterableDatasetStopIteration` (its stream is over). The names are torch's: libraries have such loops too.
 """
 
 from __future__ import annotations
@@ -48,17 +49,28 @@ def get_worker_info() -> Any:
 
 
 @dataclass
-class Resume:
-    """A task that starts another epoch in a persistent worker."""
+class _ResumeIteration:
+    """A task that starts another epoch in a persistent worker, with this seed for data pipes."""
 
-    shared_seed: int | None
+    seed: int | None = None
 
 
 @dataclass
-class Ended:
+class _IterableDatasetStopIteration:
     """The stream of this worker is over."""
 
-    worker: int
+    worker_id: int
+
+
+class ManagerWatchdog:
+    """Tells a worker whether the process that started it still lives."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+
+    def is_alive(self) -> bool:
+        """False from the moment another process has taken the parent's place."""
+        return os.getppid() == self.manager_pid
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
@@ -131,7 +143,7 @@ def worker_loop(
     global _worker_info
     import rushlight.multiprocessing  # it says how tensors are sent
 
-    parent = os.getppid()
+    loader = ManagerWatchdog()
     rushlight.set_num_threads(1)
     failure: ExceptionWrapper | None = None
     fetcher: Any = None
@@ -157,14 +169,14 @@ def worker_loop(
     try:
         while True:
             if not tasks.poll(MP_STATUS_CHECK_INTERVAL):
-                if os.getppid() != parent:
+                if not loader.is_alive():
                     return
                 continue
             task = tasks.recv()
             if task is None:
                 break
-            if isinstance(task, Resume):
-                begin(task.shared_seed)
+            if isinstance(task, _ResumeIteration):
+                begin(task.seed)
                 ended = False
                 continue
             number, index = task
@@ -172,14 +184,14 @@ def worker_loop(
             if failure is not None:
                 result, failure = failure, None
             elif ended:
-                result = Ended(worker)
+                result = _IterableDatasetStopIteration(worker)
             else:
                 try:
                     result = fetcher.fetch(index)
                 except Exception as error:
                     if isinstance(error, StopIteration) and kind:
                         ended = True
-                        result = Ended(worker)
+                        result = _IterableDatasetStopIteration(worker)
                     else:
                         result = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
             results.put(_packed(number, result, worker))
