@@ -703,6 +703,7 @@ attribute(
     doc="The conjugate transpose of the last two dimensions." + _EXAMPLE.format("mH"),
 )
 attribute("name", lambda self: None)
+attribute("_cdata", id)
 attribute("__cuda_array_interface__", _cuda_array_interface)
 attribute("volatile", _volatile, lambda self, value: _volatile(self))
 

@@ -144,3 +144,49 @@ def test_wishart_warns_of_few_degrees_of_freedom():
     with pytest.warns(UserWarning, match="^Low df values detected. Singular samples are highly likely"):
         torch.distributions.Wishart(2.5, torch.eye(3))
     torch.distributions.Wishart(3.0, torch.eye(3))
+
+
+class Flow(D.Transform, torch.nn.Module):
+    """A transform with parameters, as libraries of flows write them: `__init__` runs through both bases."""
+
+    domain = codomain = D.constraints.real_vector
+    bijective = True
+    __hash__ = torch.nn.Module.__hash__
+
+    def __init__(self):
+        super().__init__(cache_size=1)
+        self.log_scale = torch.nn.Parameter(torch.tensor([0.5, -0.5]))
+
+    def _call(self, x):
+        return x * self.log_scale.exp()
+
+    def _inverse(self, y):
+        return y * (-self.log_scale).exp()
+
+    def log_abs_det_jacobian(self, x, y):
+        assert self._cached_x_y[0] is x and self._cached_x_y[1] is y
+        return self.log_scale.sum()
+
+
+class Tempered(D.Distribution, torch.nn.Module):
+    arg_constraints = {}
+
+    def __init__(self):
+        super().__init__(event_shape=(2,))
+        self.weight = torch.nn.Linear(2, 2)
+
+
+def test_transforms_and_distributions_can_be_modules():
+    flow = Flow()
+    made = D.TransformedDistribution(D.Independent(D.Normal(torch.zeros(2), torch.ones(2)), 1), [flow])
+    sample = made.rsample()
+    made.log_prob(sample).backward()
+    assert [name for name, _ in flow.named_parameters()] == ["log_scale"]
+    assert flow.log_scale.grad.tolist() == [-1.0, -1.0]
+    assert list(Tempered().state_dict()) == ["weight.weight", "weight.bias"]
+
+
+def test_a_tensor_has_an_identity():
+    a = torch.nn.Parameter(torch.ones(2))
+    (same,) = torch.nn.ParameterList([a])
+    assert a._cdata == same._cdata != a.detach()._cdata

@@ -68,6 +68,7 @@ class Distribution:
                         f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
                         f"values:\n{value}"
                     )
+        super().__init__()  # a distribution may be a module as well
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distributions for a larger batch."""

@@ -51,8 +51,9 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._cached: tuple[Any, Any] = (None, None)
+        self._cached_x_y: tuple[Any, Any] = (None, None)
         self._inv: Any = None
+        super().__init__()  # a flow with parameters is a module as well
 
     @property
     def event_dim(self) -> int:
@@ -87,19 +88,19 @@ class Transform:
     def __call__(self, x: Any) -> Any:
         if self._cache_size == 0:
             return self._call(x)
-        if x is self._cached[0]:
-            return self._cached[1]
+        if x is self._cached_x_y[0]:
+            return self._cached_x_y[1]
         y = self._call(x)
-        self._cached = x, y
+        self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Any) -> Any:
         if self._cache_size == 0:
             return self._inverse(y)
-        if y is self._cached[1]:
-            return self._cached[0]
+        if y is self._cached_x_y[1]:
+            return self._cached_x_y[0]
         x = self._inverse(y)
-        self._cached = x, y
+        self._cached_x_y = x, y
         return x
 
     def _call(self, x: Any) -> Any:
