@@ -136,7 +136,7 @@ _native.dsl_registry: dsl_registry=_compile.dsl_registry
 _native.ops:
 _native.ops.topk:
 _native.ops.topk.cutedsl_impl: _RADIX_MIN_N_MULTIPLIER=1 _REGISTER_N_RANGE=_compile.no_range
-_prims: *
+_prims: utils=_prims_common *
 _utils_internal: get_writable_path=_compile.writable_path get_file_path=_compile.file_path
     get_file_path_2=_compile.file_path log_export_usage
 _C._profiler: gather_traceback=profiler._traceback.gather_traceback
@@ -167,7 +167,9 @@ _inductor.runtime.cache_dir_utils: cache_dir
 _jit_internal: BroadcastingList1 BroadcastingList2 BroadcastingList3 Final=jit.Final
     _copy_to_script_wrapper@ _overload@ _overload_method@ boolean_dispatch export@ ignore@ is_scripting?
     unused@
-_prims_common: alert_not_deterministic is_contiguous_or_false dtype_to_type=_compile.dtype_to_type *
+_prims_common: alert_not_deterministic is_contiguous_or_false dtype_to_type=_compile.dtype_to_type
+    elementwise_dtypes=_promotion.elementwise_dtypes
+    ELEMENTWISE_TYPE_PROMOTION_KIND=_promotion.ELEMENTWISE_TYPE_PROMOTION_KIND *
 _subclasses: FakeTensor FakeTensorMode UnsupportedFakeTensorException
 _subclasses.fake_tensor: FakeTensor FakeTensorConverter FakeTensorMode is_fake?
     unset_fake_temporarily=_compile.unset_fake _is_tensor_constructor=_dispatching.is_tensor_constructor

@@ -6,6 +6,7 @@
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
+#include "elementwise_ops.h"
 
 namespace rl {
 namespace {
@@ -82,7 +83,15 @@ PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, P
   if (dtype == DType::b1) op = op == ReduceOp::prod ? ReduceOp::all : ReduceOp::any;
   Reduction reduction(op == entry.op ? summable(x, dtype) : share(x), dims, keepdim);
   TensorRef out = reduction.result(dtype);
-  if (!reduction.run(op, out.get())) fail_not_implemented(entry.kernel, x->dtype);
+  // A complex mean is a complex quotient, of which an infinite half spoils the other, as in torch.
+  bool divided = op == ReduceOp::mean && is_complex(dtype);
+  if (!reduction.run(divided ? ReduceOp::sum : op, out.get())) fail_not_implemented(entry.kernel, x->dtype);
+  if (divided) {
+    static Primitive& quotient = primitive("div");
+    Ref<PyObject> count = checked(PyFloat_FromDouble(double(reduction.count())));
+    PyObject* list[] = {out->object(), count.get()};
+    return checked(elementwise_forward(quotient, list, nullptr)).release();
+  }
   return out.release_object();
 }
 

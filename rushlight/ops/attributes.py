@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 from rushlight import _C
@@ -164,7 +165,8 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
             if keepdim
             else [input.shape[d] for d in rest]
         )
-        words = words.permute(*rest, *over).reshape(*(input.shape[d] for d in rest), -1)
+        length = math.prod(input.shape[d] for d in over)
+        words = words.permute(*rest, *over).reshape(*(input.shape[d] for d in rest), length)
         while words.shape[-1] > 1:
             half = words.shape[-1] // 2
             words, odd = words[..., :half] ^ words[..., half : 2 * half], words[..., 2 * half :]

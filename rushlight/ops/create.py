@@ -21,6 +21,7 @@ from rushlight.ops._public import (
 from rushlight.ops.layout import empty_arranged, preserve_format
 
 _default_device: _C.device | None = None
+MOST_DIMS = 64  # of a tensor that is not a TallTensor
 
 
 class layout:
@@ -120,6 +121,12 @@ def _size(args, name, keyword=None):
             f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(given).__name__}"
         )
     return dims(args) if keyword is None else (given,)
+
+
+def _tall(sizes, make):
+    from rushlight._tall import tall
+
+    return tall(sizes, make)
 
 
 def _filled(args, value):
@@ -257,7 +264,10 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     torch.Size([2, 3])
     """
     _checked(layout, pin_memory)
-    t = empty_arranged(_size(args, "empty", size), memory_format, _kind(dtype, out), _device(device))
+    sizes = _size(args, "empty", size)
+    if len(sizes) > MOST_DIMS and out is None:
+        return _tall(sizes, lambda few: empty(few, dtype=dtype, device=device, requires_grad=requires_grad))
+    t = empty_arranged(sizes, memory_format, _kind(dtype, out), _device(device))
     if deterministic:
         mark_unwritten(t)
     return _finish(t, requires_grad, out)
@@ -296,6 +306,8 @@ def zeros(
     _check_dtype(dtype, "zeros")
     if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
+    if len(sizes) > MOST_DIMS and out is None:
+        return _tall(sizes, lambda few: zeros(few, dtype=dtype, device=device, requires_grad=requires_grad))
     t = _C.full(sizes, 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
 
@@ -314,7 +326,10 @@ def ones(
         if made is not None:
             return made
     _checked(layout, pin_memory)
-    t = _C.full(_size(args, "ones", size), 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
+    sizes = _size(args, "ones", size)
+    if len(sizes) > MOST_DIMS and out is None:
+        return _tall(sizes, lambda few: ones(few, dtype=dtype, device=device, requires_grad=requires_grad))
+    t = _C.full(sizes, 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
     return _finish(t, requires_grad, out)
 
 
@@ -343,6 +358,10 @@ def full(
         )
     sizes = _size((size,), "full")
     value = _number("full", fill_value)
+    if len(sizes) > MOST_DIMS and out is None:
+        return _tall(
+            sizes, lambda few: full(few, value, dtype=dtype, device=device, requires_grad=requires_grad)
+        )
     return _finish(_C.full(sizes, value, _kind(dtype, out), _device(device)), requires_grad, out)
 
 

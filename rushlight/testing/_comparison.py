@@ -19,6 +19,7 @@ _DTYPE_PRECISIONS = {
     _C.float64: (1e-7, 1e-7), _C.complex32: (1e-3, 1e-5), _C.complex64: (1.3e-6, 1e-5),
     _C.complex128: (1e-7, 1e-7),
 }  # fmt: skip
+_WIDE_UNSIGNED = _C.uint16, _C.uint32, _C.uint64
 
 
 class ErrorMeta(Exception):
@@ -291,7 +292,9 @@ class TensorLikePair(Pair):
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
         if actual.dtype != expected.dtype:
-            wider = rushlight.promote_types(actual.dtype, expected.dtype)
+            # Wide unsigned integers promote with nothing: compared as torch compares them, as int64.
+            signed = [rushlight.int64 if d in _WIDE_UNSIGNED else d for d in (actual.dtype, expected.dtype)]
+            wider = rushlight.promote_types(*signed)
             actual, expected = actual.to(wider), expected.to(wider)
         return actual, expected
 

@@ -22,6 +22,8 @@ CASES = [
     lambda t: (t.tensor([[1.0, 5.0], [2.0, 3.0]]), t.tensor([[1.0, 5.5], [2.0, 4.0]])),
     lambda t: (t.tensor([1 + 1j]), t.tensor([1 + 2j])), lambda t: (t.empty(0), t.empty(0)),
     lambda t: (t.tensor([1, 2], dtype=t.uint8), t.tensor([1, 255], dtype=t.uint8)),
+    lambda t: (t.tensor([1, 2]), t.tensor([1, 2], dtype=t.uint64)),
+    lambda t: (t.tensor([1, 3], dtype=t.uint16), t.tensor([1.0, 2.0])),
 ]  # fmt: skip
 OPTIONS = [
     {},

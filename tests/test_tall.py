@@ -1,0 +1,63 @@
+"""Tensors of more than 64 dimensions exist, can be filled, reshaped and reduced as a whole; all else refuses
+them."""
+
+import copy
+import pickle
+
+import pytest
+
+import rushlight as torch
+
+MADE = """ones(s); zeros(s); empty(s); full(s, 2.0); rand(s); randn(s); randint(3, s); ones(*s); ones(size=s)
+empty(s, dtype=torch.complex64); zeros(s, device="meta"); rand(s, generator=torch.Generator())"""
+WHOLE = """t.sum() == 3 and t.mean() == 1.5 and t.max() == 2 and t.view(-1).tolist() == [1, 2]
+t.reshape(1, 2).shape == (1, 2); torch.sum(t) == 3; t.flatten().tolist() == [1, 2]; t.argmax() == 1
+t.numel() == 2 and t.size(-1) == 2 and t.stride(0) == 2 and len(t) == 1 and t.stride()[-1] == 1
+t.fill_(3) is t and t.sum() == 6; t.uniform_(2, 3).min() >= 2; t.dtype == torch.float32; t.is_contiguous()
+"size=(1, 1" in repr(t); t.dim() == t.ndim == len(t.shape) == 70"""
+REFUSED = """t.sum(0); t.sum(dim=0); torch.amax(t, 0); t + 1; 1 + t; t * t; t.exp(); t[0]; t[None]; t == t
+t.mT; t.T; t.data; t.detach(); t.clone(); t.numpy(); t.tolist(); t.to("meta"); t.double()
+t.cumsum(0); t.requires_grad_(); torch.cat([t, t]); torch.stack([t]); copy.deepcopy(t); pickle.dumps(t)
+torch.ones(1) + t; torch.ones(1).copy_(t); torch.add(torch.ones(1), 1, out=t); torch.nn.Parameter(t)
+t.set_(torch.ones(1)); t.resize_(2); torch.ones(3)[t]; torch.zeros_like(t); t.view(torch.int32); list(t)
+torch.masked.sum(t, dim=0); torch.linalg.vector_norm(t, dim=0); torch.nn.functional.relu(t); t.squeeze()
+torch.ones([1] * 70, requires_grad=True); torch.tensor(t); t.as_strided((2,), (1,)); t.expand(2); t.add_(1)"""
+
+
+def cases(text):
+    return [pytest.param(part.strip(), id=part.strip()) for part in text.replace("\n", ";").split(";")]
+
+
+def names():
+    tall = torch.empty([1] * 69 + [2])
+    tall.view(-1).copy_(torch.tensor([1.0, 2.0]))
+    return {"torch": torch, "t": tall, "copy": copy, "pickle": pickle}
+
+
+@pytest.mark.parametrize("text", cases(MADE))
+def test_made(text):
+    made = eval(f"torch.{text}", {"torch": torch, "s": [1] * 64 + [2]})
+    assert isinstance(made, torch.Tensor)
+    assert made.shape == torch.Size([1] * 64 + [2]) and made.numel() == 2
+
+
+@pytest.mark.parametrize("text", cases(WHOLE))
+def test_as_a_whole(text):
+    assert eval(text, names())
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.parametrize("text", cases(REFUSED))
+def test_refused(text):
+    with pytest.raises(RuntimeError, match=r"^only tensors with up to 64 dims are supported"):
+        eval(text, names())
+
+
+def test_empty():
+    assert torch.empty([0] * 65).numel() == 0 and torch.zeros([1] * 64 + [0, 2]).sum() == 0
+
+
+@pytest.mark.parametrize("text", cases("ones(1).view(s); ones(1).expand(s); ones([1] * 64).unsqueeze(0)"))
+def test_views_end_at_64(text):
+    with pytest.raises(RuntimeError, match=r"64|too many dimensions"):
+        eval(f"torch.{text}", {"torch": torch, "s": [1] * 65})
