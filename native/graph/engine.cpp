@@ -369,11 +369,9 @@ void Run::execute(Node* node) {
       bool applies = node->kind == Node::custom || !hooked;
       for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
       applies = applies && !only_hooks;
-      running = node;
       if (!applies) results.assign(node->edge_count, TensorRef());
       else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
-      running = nullptr;
       if (node->extra && node->extra->posthooks) {
         // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
         for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
@@ -405,9 +403,11 @@ void Run::execute(Node* node) {
 void Run::loop() {
   uint32_t steps = 0;
   while (!ready.empty()) {
-    execute(pop());
+    running = pop();  // also while its hooks run and its gradients are added to others
+    execute(running);
     if ((++steps & 1023) == 0 && PyErr_CheckSignals() < 0) throw PythonError{};
   }
+  running = nullptr;
 }
 
 void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph, bool create_graph,

@@ -253,7 +253,8 @@ PartTiming::~PartTiming() {
 Timing::Timing(std::string name) : index(-1) {
   if (!measuring()) return;
   Node* node = running_node();
-  index = begin(std::move(name), 1, node ? int64_t(node->sequence) : -1);
+  bool numbered = node && node->kind != Node::accumulate;  // leaves are not made in an order
+  index = begin(std::move(name), 1, numbered ? int64_t(node->sequence) : -1);
 }
 Timing::~Timing() {
   if (running) finish(index);

@@ -6,10 +6,12 @@ import weakref
 import pytest
 import torch as torch_itself
 import torch.autograd.forward_ad
+import torch.utils._python_dispatch
 from outcomes import err, outcome
 
 import rushlight
 import rushlight.autograd.forward_ad
+import rushlight.utils._python_dispatch
 
 
 def cases(torch):
@@ -185,6 +187,32 @@ def cases(torch):
         y.sum().backward()
         r.append(torch._C._current_graph_task_id())
         return r
+
+    @case
+    def node_whose_hooks_run_and_whose_gradients_are_added_up():
+        seen = []
+
+        def note(what):
+            node = torch._C._current_autograd_node()
+            seen.append((what, None if node is None else node.name()))
+
+        class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                note(str(func))
+                return func(*args, **(kwargs or {}))
+
+        x = torch.ones(2, requires_grad=True)
+        y = x * 3
+        z = y.exp() + y.clone()
+        x.register_hook(lambda g: note("leaf"))
+        y.register_hook(lambda g: note("tensor"))
+        y.grad_fn.register_prehook(lambda g: note("before"))
+        y.grad_fn.register_hook(lambda g, h: note("after"))
+        x.register_post_accumulate_grad_hook(lambda p: note("accumulated"))
+        with Watch():
+            z.sum().backward(retain_graph=True)
+            z.sum().backward()
+        return seen
 
     @case
     def curnode():
