@@ -16,6 +16,11 @@ def set_storage(
     tensor: _C.Tensor, source: Any, offset: int, size: Sequence | None, stride: Sequence | None
 ) -> _C.Tensor:
     """What Tensor.set_ does: `tensor` moves to the memory of `source`."""
+    if any(isinstance(t, _C.Tensor) and _C.tangent(t) is not None for t in (tensor, source)):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented "
+            "yet."
+        )
     if source is None:
         source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
     if isinstance(source, _C.Tensor):

@@ -14,6 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "../python/forward_mode.h"
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
@@ -614,6 +615,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
       set_gradient(leaf, std::move(own));
       if (recorded) track_graph(leaf);  // leads back to the leaf: only the collector can free it
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
+      if (modes.forward) drop_tangent(grad.get());  // it is detached
       extra->grad = grad.release();
     } else {
       set_gradient(leaf, own_gradient(grad.get(), leaf, false));

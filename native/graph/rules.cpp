@@ -688,9 +688,8 @@ void run_prehooks(Node* node, Tensor** grads) {
       TensorRef kept = share(as_tensor(target)), before = share(extra_of(kept.get())->grad), own;
       if (!before) {
         static Primitive& duplicate = primitive("clone");
-        own = modes.grad                 ? share(grads[nr])
-              : asks_dispatch(grads[nr]) ? call_on(duplicate, grads[nr])
-                                         : clone(grads[nr]);
+        bool whole = modes.forward || asks_dispatch(grads[nr]);  // with its tangent, by its class
+        own = modes.grad ? share(grads[nr]) : whole ? call_on(duplicate, grads[nr]) : clone(grads[nr]);
       } else {
         static Primitive& plus = primitive("add");
         PyObject* args[] = {before->object(), grads[nr]->object()};

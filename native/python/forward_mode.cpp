@@ -139,6 +139,10 @@ void share_tangent(Tensor* from, Tensor* to, bool copy) {
   if (tangent->grad_fn) track_graph(to);
 }
 
+void drop_tangent(Tensor* t) {
+  if (tangent_of(t)) set_tangent(t, {});
+}
+
 void give_tangents(Primitive& op, PyObject* const* args, PyObject* result) {
   // In inference mode nothing is carried, but views of tensors from outside are tensors like those.
   if (op.no_derivative || (modes.inference && !(op.options & Primitive::VIEW)) || !any_tangent(op, args))

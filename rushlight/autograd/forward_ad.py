@@ -74,13 +74,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _current_level -= 1
 
 
-def _check_level(level: int | None, function: str) -> int:
-    level = _current_level if level is None else level
-    if level > _current_level >= 0:
-        raise RuntimeError(f"Invalid level given to {function}")
-    return level
-
-
 def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     """The tangent in memory as the tensor is, so that every view of the one is a view of the other."""
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
@@ -102,11 +95,18 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` that carries `tangent`: the direction in which to differentiate."""
-    level = _check_level(level, "_make_dual")
+    level = _current_level if level is None else level
     if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first."
+        )
+    if level > 0:
+        raise RuntimeError("Invalid level given to _make_dual")
+    if _current_level < 0:
+        raise RuntimeError(
+            "Trying to access a forward AD level with an invalid index. This index was either not created or "
+            "is already deleted."
         )
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
@@ -128,7 +128,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "supported."
         )
     dual = _C.ops.alias(tensor)
-    if _C._is_fwd_grad_enabled():
+    if _C._is_fwd_grad_enabled() and not _C.is_inference_mode_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
         key = id(dual)
         _duals[key] = weakref.ref(dual, lambda _: _duals.pop(key, None))
@@ -137,14 +137,18 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Takes a dual tensor apart: (primal, tangent). The tangent of a plain tensor is None."""
-    level = _check_level(level, "_fw_primal")
+    level = _current_level if level is None else level
     if level < 0 or not isinstance(tensor, Tensor):
         return UnpackedDualTensor(tensor, None)
-    tangent = _C.tangent(tensor)
+    # In inference mode nobody asks for tangents.
+    tangent = None if _C.is_inference_mode_enabled() else _C.tangent(tensor)
+    if level > 0 and tangent is not None:
+        raise RuntimeError("Invalid level given to _fw_primal")
     before = _C.set_forward_mode(False)
     try:
         primal = tensor.view_as(tensor)
-        _C.set_tangent(primal, None)
+        if _current_level >= 0:
+            _C.set_tangent(primal, None)
     finally:
         _C.set_forward_mode(before)
     return UnpackedDualTensor(primal, tangent)

@@ -401,6 +401,44 @@ def cases(torch):
                 for t in (torch.ones(10).as_strided(n, b),)
             ]
 
+    @case
+    def levels_by_number():
+        x, t = torch.ones(2), torch.ones(2)
+        seen = [err(lambda: fwAD.make_dual(x, t, level=n)) for n in (-1, 0, 1)]
+        seen += [err(lambda: fwAD.unpack_dual(x, level=n)) for n in (-1, 0, 1)]
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(x, t)
+            seen += [err(lambda: fwAD.unpack_dual(y, level=n)) for n in (-1, 0, 1, 2) for y in (x, dual)]
+        return seen + [err(lambda: fwAD.unpack_dual(dual, level=n)) for n in (-1, 0, 1)]
+
+    @case
+    def seen_and_made_in_inference_mode():
+        with fwAD.dual_level():
+            outside = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            with torch.inference_mode():
+                view, made = outside[0], fwAD.make_dual(torch.ones(2), torch.ones(2))
+                seen = [fwAD.unpack_dual(x) for x in (outside, view, made)]
+            return seen + [fwAD.unpack_dual(x) for x in (outside, view, made)]
+
+    @case
+    def tangents_of_grad():
+        with fwAD.dual_level():
+            x = torch.arange(3.0).requires_grad_()
+            dual = fwAD.make_dual(x, torch.ones(3))
+            y = dual * dual
+            y.retain_grad()
+            (y * y).sum().backward()
+            seen = [fwAD.unpack_dual(g) for g in (y.grad, x.grad)]
+            (dual * dual).sum().backward()
+            return seen, fwAD.unpack_dual(x.grad)
+
+    @case
+    def other_memory():
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(torch.ones(2), torch.ones(2))
+            calls = (lambda: dual.set_(), lambda: dual.set_(torch.ones(3)), lambda: torch.ones(2).set_(dual))
+            return [err(call) for call in calls]
+
     return found
 
 
