@@ -93,6 +93,7 @@ from rushlight._underscored import _chunk_cat as _chunk_cat
 from rushlight._private import _conj as _conj
 from rushlight._private import _conj_copy as _conj_copy
 from rushlight._private import _conj_physical as _conj_physical
+from rushlight._underscored import _debug_has_internal_overlap as _debug_has_internal_overlap
 from rushlight._private import _dim_arange as _dim_arange
 from rushlight._compile import _disable_dynamo as _disable_dynamo
 from rushlight.nn.functional.attention import _fused_sdp_choice as _fused_sdp_choice

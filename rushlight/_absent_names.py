@@ -38,6 +38,14 @@ _modules("""
 masked.maskedtensor: MaskedTensor as_masked_tensor is_masked_tensor? masked_tensor
 masked.maskedtensor.core: MaskedTensor is_masked_tensor?
 masked.maskedtensor.creation: as_masked_tensor masked_tensor
+masked._ops: _canonical_dim=masked._canonical_dim _combine_input_and_mask=masked._combine_input_and_mask
+    _input_mask=masked._input_mask _output_mask=masked._output_mask
+    _reduction_identity=masked._reduction_identity _where=masked._where amax=masked.amax
+    amin=masked.amin argmax=masked.argmax argmin=masked.argmin cumprod=masked.cumprod
+    cumsum=masked.cumsum log_softmax=masked.log_softmax logaddexp=masked.logaddexp
+    logsumexp=masked.logsumexp mean=masked.mean median=masked.median norm=masked.norm
+    normalize=masked.normalize prod=masked.prod softmax=masked.softmax softmin=masked.softmin
+    std=masked.std sum=masked.sum var=masked.var
 """)
 
 # Transforms of functions: a later step.

@@ -316,7 +316,7 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         if fine and kind == "D" and len(value):
             fine = isinstance(value[0], (int, float)) or _numpy_kind(value[0]) in "biuf"
     elif kind == "u":
-        fine = type(value).__name__.endswith("Storage")
+        fine = any(kind.__name__.endswith("Storage") for kind in type(value).__mro__)
     elif kind == "c":
         fine = isinstance(value, (int, float, complex))
     else:

@@ -71,7 +71,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         return _C.detach(data)
     if type(data).__name__ == "Size":
         return _empty(tuple(data), dtype, device)
-    if type(data).__name__ in ("TypedStorage", "UntypedStorage"):
+    if any(kind.__name__ in ("TypedStorage", "UntypedStorage") for kind in type(data).__mro__):
         if getattr(data, "dtype", dtype) != dtype:
             raise RuntimeError(
                 f"Expected a Storage of type {_TYPE_NAMES[dtype]} or an UntypedStorage, but got type "

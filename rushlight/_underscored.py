@@ -37,6 +37,25 @@ def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: An
     return input.index_put(safe, values.masked_fill(mask.logical_not(), 0), accumulate=True)
 
 
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Whether elements share memory: 0 for no, 1 for yes, 2 for a layout that is not looked into.
+
+    >>> rushlight._debug_has_internal_overlap(rushlight.ones(1).expand(2))
+    1
+    """
+    strides = input.stride()
+    step = 1
+    for d in sorted((d for d in range(input.dim()) if input.size(d) > 1), key=strides.__getitem__):
+        if strides[d] != step:
+            break
+        step *= input.size(d)
+    else:
+        return 0
+    if input.numel() == 0:
+        return 0
+    return 1 if any(n > 1 and stride == 0 for n, stride in zip(input.shape, strides, strict=True)) else 2
+
+
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
     """Each tensor in `num_chunks` equal pieces along dim (the last ones filled up with zeros), flattened from
     there on and joined: all first pieces, all second ones, ...

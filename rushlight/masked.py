@@ -27,9 +27,11 @@ __path__: list[str] = []  # torch.masked.maskedtensor is a module; see _absent.p
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in ("_ops", "maskedtensor"):
+        return import_module(f"rushlight.masked.{name}")
+    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
         return getattr(import_module("rushlight.masked.maskedtensor"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

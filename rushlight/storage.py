@@ -75,6 +75,9 @@ class UntypedStorage:
         _objects[storage._cdata] = storage
         return storage
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """The address of the first byte."""
         return _C.storage_pointer(self._bytes)
@@ -206,7 +209,7 @@ class UntypedStorage:
 
     def clone(self) -> UntypedStorage:
         """A copy."""
-        return UntypedStorage._of(self._all().clone())
+        return type(self)._of(self._all().clone())
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         """Overwrites these bytes with those of `source`, which must be as many."""

@@ -228,6 +228,10 @@ def _callback(self, others, callable, name):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
         )
+    for place, other in zip(("'other'",) if len(others) == 1 else ("argument 'x'", "argument 'y'"), others):
+        if other.dtype != self.dtype:
+            kinds = self.type(), other.type()
+            raise TypeError(f"{name}: expected {kinds[0]} for {place} (got {kinds[1]})")
     lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     values = [callable(*elements) for elements in zip(*lists)]
     self.copy_(_C.from_data(values, self.dtype, None).reshape(self.shape) if values else self)

@@ -49,14 +49,11 @@ def _kept(result, dim, keepdim):
 def _convert(name, x, dtype):
     if dtype is None or dtype == x.dtype:
         return x
-    if dtype.is_complex != x.dtype.is_complex:
-        kind = "complex" if x.dtype.is_complex else "floating point or complex"
-        if x.dtype.is_complex:
-            raise RuntimeError(
-                f"{name}: dtype should be {kind} for complex inputs, but got {type_name(dtype)}"
-            )
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {type_name(dtype)}")
+    if dtype.is_complex != x.dtype.is_complex:
+        kind = "complex" if x.dtype.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {type_name(dtype)}")
     if _C.promote_types(x.dtype, dtype) != dtype:
         raise RuntimeError(
             f"{name}: the dtype of the input ({type_name(x.dtype)}) should be convertible without narrowing "
@@ -80,9 +77,13 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
         )
     if isinstance(ord, Tensor):
         ord = ord.item()
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
     _check_floating(name, input)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {_order_text(ord)} not supported.")
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, cols = dim = tuple(wrap_dim(d, input.ndim) for d in dim)
@@ -90,11 +91,6 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
         raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {cols})")
     if ord == "fro":
         return finish(vector_norm(_convert(name, input, dtype), 2, dim, keepdim), out)
-    if isinstance(ord, str):
-        if ord != "nuc":
-            raise RuntimeError(f"{name}: Order {ord} not supported.")
-    elif abs(ord) not in (1, 2, math.inf):
-        raise RuntimeError(f"{name}: Order {_order_text(ord)} not supported.")
     x = _convert(name, input, dtype)
     if ord == "nuc" or abs(ord) == 2:
         _check_floating(name, x, False)
@@ -169,6 +165,9 @@ def cond(input, p=None, *, out=None):
         return finish(result.squeeze(-1), out)
     check_square(f"linalg.cond(ord={_order_text(p)})", input)
     _check_floating("linalg.cond", input)
+    if p == "nuc":  # the inverse of a singular matrix has no singular values
+        values = svdvals(input)
+        return finish(values.sum(-1) * values.reciprocal().sum(-1), out)
     inverse = ops.linalg_inv(input, None)[0]
     result = matrix_norm(input, p) * matrix_norm(inverse, p)
     return finish(FUNCTIONS["nan_to_num"](result, math.inf, math.inf, -math.inf), out)

@@ -26,6 +26,11 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     _C.swap(t1, t2, _poison)
 
 
+def set_module(obj: Any, mod: str) -> None:
+    """Says in which module something is to be looked for."""
+    obj.__module__ = mod
+
+
 def _poison(grads: Any) -> None:
     raise RuntimeError(
         "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you "

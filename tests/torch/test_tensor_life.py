@@ -21,6 +21,10 @@ def laid(t): return t.shape, t.stride(), t.storage_offset(), t.untyped_storage()
 def shares(a, b): return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 def strided(sizes, steps): return torch.zeros(99).as_strided(sizes, steps)
 odd = torch.empty(0).set_(torch.UntypedStorage(9), 0, (2,)).fill_(2)
+singular = torch.eye(3).repeat(3, 1, 1)
+singular[1, -1, -1] = 0
+class S(torch.UntypedStorage): pass
+kept = S(4)
 def unwritten(make):
     torch.use_deterministic_algorithms(True)
     try:
@@ -88,6 +92,19 @@ orders(c), orders(c[:, :1]), orders(o(2, 3, 4)), orders(o(2, 1).t()), orders(o((
 [orders(strided((2, 3, 4), steps)) for steps in ((0, 4, 1), (4, 0, 1), (1, 1, 1), (1, 4, 0), (0, 2, 8))]
 [orders(strided((4, 2, 3), steps)) for steps in ((1, 1, 2), (2, 2, 1), (3, 0, 0), (1, 8, 1))]
 o(2).dim_order(ambiguity_check='x')
+[torch.linalg.cond(singular, p) for p in (1, -1, 'fro', 'nuc')], torch.linalg.cond(0 * singular, 'nuc')
+torch.linalg.cond(singular.double().requires_grad_()[::2] * 2 + 1, 'nuc')
+torch.linalg.matrix_norm(singular, dtype=torch.complex64)
+torch.linalg.norm(o(2, 2, dtype=torch.cfloat), 'nuc', dtype=torch.int32)
+torch.linalg.norm(o(2), 'x')
+torch.linalg.norm(o(2, 2), 'x', 0)
+torch.linalg.norm(o(2, 2), 0, dim=(0, 0))
+[type(t).__name__ for t in (S(4).clone(), torch.empty(0).set_(kept).untyped_storage(), torch.Tensor(kept))]
+S(4).__sizeof__() - S(0).__sizeof__()
+o(2).map_(o(2).int(), max)
+o(2).map2_(o(2), o(2).int(), max)
+[torch._debug_has_internal_overlap(t) for t in (c, c[:, :, ::2], x, o(1).expand(2), o(1).expand(1), x[:0])]
+torch.masked._ops.sum(x, mask=x > 1), torch.masked._ops._reduction_identity('prod', x)
 A.add.__module__ == A.add.op.__module__, A.add.op(o(1), 2), A.add.Tensor(o(1), o(1), alpha=2)
 A.add.Tensor(o(1), o(1), out=o(1))
 A.add.Tensor(o(1), o(1), o(1))
