@@ -429,8 +429,10 @@ bool is_comparison(const Primitive& op) {
 namespace {
 
 // Inference tensors alone have no history, whatever they require: as in torch, an operation is recorded only
-// if one of its inputs was made outside inference mode (a number counts as such).
+// if one of its inputs was made outside inference mode (a number counts as such). A copy of one is the way
+// out of that: it is written into a tensor made outside.
 bool is_outside(const Primitive& op, PyObject* const* args) {
+  if (op.name == "clone" || op.name == "to_dtype") return false;
   auto ordinary = [](PyObject* o) {
     return is_tensor(o) ? !(as_tensor(o)->flags & Tensor::INFERENCE) : is_number(o);
   };

@@ -42,8 +42,8 @@ class CheckpointPolicy(enum.Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
+# The policies about offloading are for compilers: here, as in torch, such results are computed again.
 _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
-_OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
 
 
 class SelectiveCheckpointContext:
@@ -97,10 +97,6 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
         policy = self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        if policy in _OFFLOADED:
-            raise NotImplementedError(
-                f"{policy}: tensors are in the memory of the processor already, there is nothing to offload"
-            )
         result = func(*args, **kwargs)
         kept = policy in _KEPT and not _aliases()
         self.storage[func][self.func_counter[func]] = _each(_VersionWrapper, result) if kept else _RECOMPUTE

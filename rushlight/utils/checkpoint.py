@@ -486,12 +486,12 @@ def checkpoint(
         )
     if (debug if _debug is None else _debug) and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
-    contexts = context_fn()
+    first, second = context_fn()
     if not _C.is_grad_enabled():
         return function(*args, **kwargs)
     stop = early_stop if _early_stop is None else _early_stop
     explain = debug if _debug is None else _debug
-    frame = _Frame(function, args, kwargs, keep_random, stop, determinism_check, contexts, explain)
+    frame = _Frame(function, args, kwargs, keep_random, stop, determinism_check, (first, second), explain)
     with _recorded(frame):
         result = function(*args, **kwargs)
     frame.completed = True

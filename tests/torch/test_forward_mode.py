@@ -404,12 +404,13 @@ def cases(torch):
     @case
     def levels_by_number():
         x, t = torch.ones(2), torch.ones(2)
-        seen = [err(lambda: fwAD.make_dual(x, t, level=n)) for n in (-1, 0, 1)]
-        seen += [err(lambda: fwAD.unpack_dual(x, level=n)) for n in (-1, 0, 1)]
+        seen = [err(lambda n=n: fwAD.make_dual(x, t, level=n)) for n in (-1, 0, 1)]
+        seen += [err(lambda n=n: fwAD.unpack_dual(x, level=n)) for n in (-1, 0, 1)]
         with fwAD.dual_level():
             dual = fwAD.make_dual(x, t)
-            seen += [err(lambda: fwAD.unpack_dual(y, level=n)) for n in (-1, 0, 1, 2) for y in (x, dual)]
-        return seen + [err(lambda: fwAD.unpack_dual(dual, level=n)) for n in (-1, 0, 1)]
+            for n in (-1, 0, 1, 2):
+                seen += [err(lambda y=y, n=n: fwAD.unpack_dual(y, level=n)) for y in (x, dual)]
+        return seen + [err(lambda n=n: fwAD.unpack_dual(dual, level=n)) for n in (-1, 0, 1)]
 
     @case
     def seen_and_made_in_inference_mode():

@@ -333,6 +333,32 @@ torch.nn.functional.l1_loss(x, y.detach())"""
             seen.append((y.detach(), y._is_view(), x.grad))
         return seen
 
+    @case("every policy, and contexts that are not two")
+    def _():
+        seen = []
+        for policy in C.CheckpointPolicy:
+            x, log = torch.ones(2, requires_grad=True), Log()
+            choose = functools.partial(C.create_selective_checkpoint_contexts, lambda *a, p=policy, **k: p)
+            y = checkpoint(lambda x: x.sin().cos().exp(), x, context_fn=choose)
+            with log:
+                y.sum().backward()
+            seen.append((log.seen.count("aten.cos.default"), x.grad))
+        for contexts in (None, (contextlib.nullcontext(),)):
+            try:
+                checkpoint(torch.sin, x, context_fn=lambda c=contexts: c)
+            except (TypeError, ValueError) as error:
+                seen.append(type(error).__name__)
+        return seen
+
+    @case("a copy of an inference leaf has its gradient")
+    def _():
+        with torch.inference_mode():
+            leaf = torch.full((2,), 3.0, requires_grad=True)
+        (leaf.clone() ** 2).sum().backward()
+        (leaf.to(torch.float64) * 3).sum().backward()
+        with torch.no_grad():
+            return leaf.grad, leaf.clone().requires_grad
+
     return found
 
 
