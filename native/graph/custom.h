@@ -73,7 +73,7 @@ void run_node_prehooks(Node* node, Tensor** grads);
 uint64_t current_run();
 bool will_run(Node* node);
 void call_when_done(PyObject* callback);
-Node* running_node();                      // whose derivative is being computed, or null
+Node* running_node();                      // whose hooks or derivative are at work, or null
 bool all_runs_accumulate();                // false inside grad() and backward(inputs=...)
 extern thread_local bool enforces_layout;  // of gradients, that of their leaf
 std::vector<Node*> execution_order();      // all nodes of the run, borrowed
@@ -114,8 +114,9 @@ struct Timing {
   int index;
 };
 
-// primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any.
-Saved save_tensor(Tensor* t, bool keep_history);
+// primitive.cpp: keeps a tensor for backward, through the saved-tensor hooks if there are any. An output of
+// the node that saves it is kept without its history.
+Saved save_tensor(Tensor* t, bool keep_history, Node* by = nullptr);
 Saved save_alias(Tensor* t, bool keep_history);
 inline Saved save_itself(Tensor* t) {
   t->flags |= Tensor::SAVED;
@@ -128,8 +129,7 @@ inline bool saved_hooks_active() { return hooks_active; }
 bool is_packed(PyObject* o);
 PyObject* packed_value(PyObject* packed);  // what the pack hook returned, borrowed
 Node* packed_history(PyObject* packed);    // borrowed
-Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook);
-Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history);
+Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 // `out` >= 0: the value is that output of `node`.
 Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);
 // To be called before t is written in place; tells who watches (allow_mutation_on_saved_tensors).

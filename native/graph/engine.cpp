@@ -77,7 +77,7 @@ struct Run {
   std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
   Run* outer = current;
   uint32_t depth = outer ? outer->depth + 1 : 0;
-  Node* running = nullptr;
+  Node* running = nullptr;  // with its hooks
   const std::vector<Root>* roots = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.

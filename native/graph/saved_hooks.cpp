@@ -7,6 +7,7 @@
 #include "../python/primitive.h"
 #include "custom.h"
 #include "dispatching.h"
+#include "living.h"
 #include "modes.h"
 #include "rules.h"
 
@@ -21,6 +22,7 @@ struct Packed {
   PyObject* unpack_hook;
   Node* history;  // of the value that was saved: its grad_fn, or the accumulator of a leaf
   uint32_t output_nr;
+  bool own;  // value is an alias of what the pack hook was given and returned
 };
 
 // A handle on one saved value of a node.
@@ -97,6 +99,70 @@ Ref<PyObject> handle_value(const SavedTensor* handle) {
   return share(PyTuple_GET_ITEM(value, handle->sub));
 }
 
+// Note [what hooks are shown]
+// Hooks that are active when a value is saved get the very tensor: an input, or a result of the node `by`
+// with its history. Hooks that are set on a saved value later get its values only. A tensor that is returned
+// as it is, the most frequent answer, is kept as its values (`own`) and given its history when it is
+// unpacked. If a result is held otherwise, what was returned may lead to the node again: the collector is
+// told.
+Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, Node* by, PyObject* pack_hook,
+                   PyObject* unpack_hook) {
+  Ref<Node> history(edge.node);
+  bool subclass = Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType;
+  TensorRef shown = itself || subclass ? share(t) : new_alias(t);
+  // An input may come to lead back to this node when it is written to (rewrite_history).
+  if (shown.get() == t && !by && !PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
+  Py_ssize_t holders = Py_REFCNT(t);
+  uint32_t version = counter_of(t)->version;
+  Ref<PyObject> value;
+  {
+    GradMode off(false);
+    value = checked(PyObject_CallOneArg(pack_hook, shown->object()));
+  }
+  if (counter_of(t)->version != version) {
+    fail(PyExc_RuntimeError,
+         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+         "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "
+         "an "
+         "issue if you need to perform in-place operations on the input to a pack hook.");
+  }
+  bool own = value.get() == t->object() && t->grad_fn && !subclass;
+  if (by && !own && Py_REFCNT(t) > holders) {  // it is held, by what was returned or elsewhere
+    if (is_tensor(value.get()) && !PyObject_GC_IsTracked(value.get())) PyObject_GC_Track(value.get());
+    if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
+    track_node(by);
+  }
+  if (own) value = Ref<PyObject>(new_alias(t).release_object());
+  auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
+  if (!packed) throw PythonError{};
+  packed->value = value.release();
+  packed->unpack_hook = Py_NewRef(unpack_hook);
+  packed->history = history.release();
+  packed->output_nr = edge.nr;
+  packed->own = own;
+  return Ref<PyObject>(reinterpret_cast<PyObject*>(packed));
+}
+
+// t's values with the history of what was saved there.
+Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, int out) {
+  Node* history = out >= 0 ? node : packed->history;
+  if (!history || !is_differentiable(t->dtype)) return share(t->object());
+  if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t))
+    return share(t->object());
+  TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+  Py_INCREF(history->object());
+  // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
+  with->grad_fn = history;
+  with->output_nr = out >= 0 ? uint32_t(out) : packed->output_nr;
+  return Ref<PyObject>(with.release_object());
+}
+
+// What the pack hook returned.
+Ref<PyObject> shown_packed(Node* node, const Packed* packed, int out) {
+  if (!packed->own) return share(packed->value);
+  return original(with_saved_history(node, packed, as_tensor(packed->value), out));
+}
+
 [[noreturn]] void fail_freed() {
   fail(PyExc_RuntimeError,
        "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
@@ -135,7 +201,8 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
     if (!is_tensor(value.get())) fail(PyExc_RuntimeError, "register_hooks expects a saved tensor");
     // Whether it can still be read; a value changed since is not to be packed as if it were the saved one.
     unpack(handle->node, handle->at, handle->out);
-    Ref<PyObject> packed = pack(as_tensor(value.get()), handle->out < 0, pack_hook, unpack_hook);
+    Edge edge = handle->out < 0 ? gradient_edge(as_tensor(value.get())) : Edge{nullptr, 0};
+    Ref<PyObject> packed = pack(as_tensor(value.get()), edge, false, nullptr, pack_hook, unpack_hook);
     // The pack hook may have run the backward that frees it, or have set hooks itself.
     if (handle_value(handle).get() != value.get()) fail_freed();
     Saved& saved = handle->node->saved[handle->at];
@@ -161,17 +228,29 @@ PyObject* unpack_handle(PyObject* self) {
     auto* handle = reinterpret_cast<SavedTensor*>(self);
     if (!handle_value(handle)) rl::fail_freed(handle->node);
     if (handle->value) return Py_NewRef(handle->value);
+    Ref<PyObject> kept = handle_value(handle);
+    // As it was recorded, whatever the mode of the one who asks.
+    GradMode on(modes.grad || !is_packed(kept.get()));
     Ref<PyObject> value = unpack(handle->node, handle->at, handle->out);
-    return handle->sub < 0 ? value.release() : Py_NewRef(PyTuple_GET_ITEM(value.get(), handle->sub));
+    if (handle->sub >= 0) value = share(PyTuple_GET_ITEM(value.get(), handle->sub));
+    return handle->out < 0 && !is_packed(kept.get()) ? original(std::move(value)).release() : value.release();
   });
 }
 PyObject* saved_tensor_unpack(PyObject* self, PyObject*) { return unpack_handle(self); }
 
-// What is kept: the tensor, or what the pack hook made of it.
+// What is kept, whatever was written to it since: the tensor, or what the pack hook made of it. None if it
+// was freed; of a result its values.
 PyObject* saved_tensor_data(PyObject* self, void*) {
-  auto* handle = reinterpret_cast<SavedTensor*>(self);
-  Ref<PyObject> value = handle_value(handle);
-  return value && is_packed(value.get()) ? Py_NewRef(as_packed(value.get())->value) : unpack_handle(self);
+  return guarded([&]() -> PyObject* {
+    auto* handle = reinterpret_cast<SavedTensor*>(self);
+    Ref<PyObject> value = handle_value(handle);
+    if (!value) Py_RETURN_NONE;
+    if (is_packed(value.get())) {
+      return shown_packed(handle->node, as_packed(value.get()), handle->out).release();
+    }
+    if (handle->out >= 0 && is_tensor(value.get())) return new_alias(as_tensor(value.get())).release_object();
+    return original(std::move(value)).release();
+  });
 }
 PyObject* saved_tensor_unpack_hook(PyObject* self, void*) {
   auto* handle = reinterpret_cast<SavedTensor*>(self);
@@ -327,49 +406,12 @@ bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
 PyObject* packed_value(PyObject* packed) { return as_packed(packed)->value; }
 Node* packed_history(PyObject* packed) { return as_packed(packed)->history; }
 
-Ref<PyObject> pack(Tensor* t, bool keep_history, PyObject* pack_hook, PyObject* unpack_hook) {
-  Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
-  Ref<Node> history(edge.node);
-  auto values_of = [&] {
-    TensorRef plain = new_alias(t);
-    if (edge.node || !keep_history) plain->flags |= is_differentiable(t->dtype) ? Tensor::REQUIRES_GRAD : 0;
-    return plain;
-  };
-  // Of an input the hook sees the tensor itself, of an output its values: that one leads to this node.
-  bool subclass = Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType;
-  TensorRef plain = keep_history || subclass ? share(t) : values_of();
-  // It may come to lead back to this node when it is written to: the collector has to know of it
-  // (rewrite_history).
-  if (plain.get() == t && !PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-  uint32_t version = counter_of(t)->version;
-  Ref<PyObject> value;
-  {
-    GradMode off(false);
-    value = checked(PyObject_CallOneArg(pack_hook, plain->object()));
-  }
-  if (counter_of(t)->version != version) {
-    fail(PyExc_RuntimeError,
-         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-         "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "
-         "an "
-         "issue if you need to perform in-place operations on the input to a pack hook.");
-  }
-  // A later write in place would make it lead to this node.
-  if (value.get() == t->object() && t->grad_fn && !subclass)
-    value = Ref<PyObject>(values_of().release_object());
-  auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
-  if (!packed) throw PythonError{};
-  packed->value = value.release();
-  packed->unpack_hook = Py_NewRef(unpack_hook);
-  packed->history = history.release();
-  packed->output_nr = edge.nr;
-  return Ref<PyObject>(reinterpret_cast<PyObject*>(packed));
-}
-
-Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history) {
+Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by) {
   // Held for the call: a hook may leave its own context.
   Ref<PyObject> pack_hook = share(hooks.pairs.back().first), unpack_hook = share(hooks.pairs.back().second);
-  return pack(t, keep_history, pack_hook.get(), unpack_hook.get());
+  Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
+  bool itself = keep_history || t->grad_fn == by;
+  return pack(t, edge, itself, keep_history ? nullptr : by, pack_hook.get(), unpack_hook.get());
 }
 
 Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
@@ -379,23 +421,15 @@ Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {
   {
     // A hook computes (recomputes) outside of what is being differentiated.
     GradMode off(false);
-    value = checked(PyObject_CallOneArg(packed->unpack_hook, packed->value));
+    Ref<PyObject> shown = shown_packed(node, packed, out);
+    value = checked(PyObject_CallOneArg(packed->unpack_hook, shown.get()));
   }
   if (!is_tensor(value.get())) {
     failf(PyExc_TypeError,
           "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
           Py_TYPE(value.get())->tp_name);
   }
-  Node* history = out >= 0 ? node : packed->history;
-  Tensor* t = as_tensor(value.get());
-  if (!history || !is_differentiable(t->dtype)) return value;
-  if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t)) return value;
-  TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
-  Py_INCREF(history->object());
-  // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
-  with->grad_fn = history;
-  with->output_nr = out >= 0 ? uint32_t(out) : packed->output_nr;
-  return Ref<PyObject>(with.release_object());
+  return with_saved_history(node, packed, as_tensor(value.get()), out);
 }
 
 }  // namespace rl

@@ -209,7 +209,7 @@ void save_values(FunctionNode* node, PyObject* values) {
       node->saved[i] = save_itself(t);
       if (t->grad_fn) node->has_objects = true;
     } else {
-      node->saved[i] = save_tensor(t, !own);
+      node->saved[i] = save_tensor(t, !own, node);
     }
   }
 }

@@ -84,7 +84,7 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 // is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph anyway; a constant
 // closes a loop if it is written in place by what was computed from it, and then the collector is told
 // (rewrite_history).
-Saved save_tensor(Tensor* t, bool keep_history) {
+Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (t->flags & Tensor::INFERENCE) {
     fail(PyExc_RuntimeError,
          "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
@@ -94,7 +94,7 @@ Saved save_tensor(Tensor* t, bool keep_history) {
          "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   }
   if (saved_hooks_active()) {
-    return {pack_with_current_hooks(t, keep_history).release(), 0, 0};
+    return {pack_with_current_hooks(t, keep_history, by).release(), 0, 0};
   }
   if (keep_history &&
       (dispatches(t) || (!t->grad_fn && (asks_dispatch(t) || (!t->base() && is_plain_tensor(t->object()))))))
@@ -264,7 +264,16 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   return node;
 }
 
-void record_outputs(Node* node, PyObject* result) {
+void set_history(Tensor* out, Node* node, uint32_t nr) {
+  if (!is_differentiable(out->dtype)) return;
+  Py_INCREF(node->object());
+  leave_node(out);
+  Py_XSETREF(out->grad_fn, node);
+  out->output_nr = nr;
+  if (out->ndim <= 4) node->outputs[nr].sizes = reinterpret_cast<int64_t*>(out);  // what join_node does
+}
+
+void record_outputs(Node* node, PyObject* result, bool fresh) {
   bool several = PyTuple_Check(result) || PyList_Check(result);
   uint32_t count = several ? uint32_t(PySequence_Fast_GET_SIZE(result)) : 1;
   set_outputs(node, count);
@@ -275,7 +284,9 @@ void record_outputs(Node* node, PyObject* result) {
   for (int i = 0; node->want_outs >> i; i++) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
-    *slot = save_tensor(out, false);
+    // Pack hooks are shown the result with its history; of what is written in place that comes later.
+    if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
+    *slot = save_tensor(out, false, node);
     if (is_tensor(slot->object)) as_tensor(slot->object)->output_nr = uint32_t(i);
     slot++;
   }
@@ -291,15 +302,6 @@ void share_output_tangents(Node* node, PyObject* result) {
     if (slot->object && is_tensor(slot->object)) share_tangent(out, as_tensor(slot->object));
     slot++;
   }
-}
-
-void set_history(Tensor* out, Node* node, uint32_t nr) {
-  if (!is_differentiable(out->dtype)) return;
-  Py_INCREF(node->object());
-  leave_node(out);
-  Py_XSETREF(out->grad_fn, node);
-  out->output_nr = nr;
-  if (out->ndim <= 4) node->outputs[nr].sizes = reinterpret_cast<int64_t*>(out);  // what join_node does
 }
 
 template <class F>
@@ -478,8 +480,8 @@ PyObject* call(Primitive& op, PyObject* const* args) {
       !((!plain || as_tensor(args[0])->flags & Tensor::INFERENCE) && is_outside(op, args)))
     node = record_inputs(op, args, needs, false);
   if (node) {
-    record_outputs(node.get(), result.get());
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, false);
+    record_outputs(node.get(), result.get(), true);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
     if (modes.forward) recorded = node;
   } else {
@@ -532,7 +534,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   Ref<PyObject> result = flags & Tensor::LAZY ? compute_lazy(op, args, self) : compute(op, args, self);
   note_write(self);
   if (node) {
-    record_outputs(node.get(), self->object());
+    record_outputs(node.get(), self->object(), false);
     self->storage->written.operation = op.number;
     rewrite_history(self, std::move(node));
   }

@@ -137,8 +137,7 @@ PyObject* get_version(PyObject* self, void*) {
     PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
     return nullptr;
   }
-  return PyLong_FromUnsignedLong(t->flags & Tensor::DATA_ALIAS ? t->storage->silent_version
-                                                               : counter_of(t)->version);
+  return PyLong_FromUnsignedLong(counter_of(t)->version);
 }
 // A leaf that went through saved-tensor hooks: another tensor, whose gradient goes to the leaf all the same.
 bool stands_for_leaf(const Tensor* t) { return t->grad_fn && t->grad_fn->kind == Node::accumulate; }
@@ -376,6 +375,7 @@ PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+    count_apart(alias.get());
     alias->flags |= Tensor::DATA_ALIAS;
     return alias.release_object();
   });

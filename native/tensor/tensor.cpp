@@ -310,7 +310,7 @@ void change_storage(Tensor* t, Storage* to, uint32_t known) {
 void note_write(Tensor* t) {
   Storage *s = t->storage, *counter = counter_of(t);
   if (t->flags & Tensor::DATA_ALIAS) s->silent_version++;
-  else counter->version++;
+  counter->version++;
   if (any_twins) count_for_twins(counter);
   Source now = current_source();
   if (now.code != s->written.code) {

@@ -45,7 +45,7 @@ struct Tensor {
     CONTIGUOUS = 2,
     RETAINS_GRAD = 4,
     INFERENCE = 8,
-    DATA_ALIAS = 16,  // came from `.data`: writes are not counted in the version
+    DATA_ALIAS = 16,  // came from `.data`: its writes are also counted as silent ones
     CUT_NO_GRAD = 32,
     CUT_DETACH = 64,
     ORIGIN_INHERITED = 128,     // storage->written is the line of the tensor this one was computed from
@@ -135,7 +135,8 @@ void note_write(Tensor* t);
 
 // Note [own counters]
 // Writes are counted with the memory. A tensor that was given memory which others see too (`x.data = y`) goes
-// on counting its own writes, apart from theirs: on an empty record, which its views and aliases share.
+// on counting its own writes, apart from theirs: on an empty record, which its views and aliases share. So do
+// `x.data` itself and the pieces of unsafe_split, from 0 on.
 extern uint32_t own_counters;
 inline Storage* counter_of(const Tensor* t) {
   if (own_counters && t->extra && t->extra->counter) [[unlikely]]

@@ -34,7 +34,9 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
         raise TypeError(
             f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}"
         )
-    # The visitors may replace symbolic sizes and tensors that a view was recorded with: here there are none.
+    if (symint_visitor_fn or tensor_visitor_fn) and _C._is_view_replay_enabled():
+        # Otherwise torch has no operations either whose sizes and tensors they could replace.
+        raise NotImplementedError("_view_func: visitors are not implemented, a view knows its geometry only")
     base = self._base
     if base is None or (self.dtype != base.dtype and self.is_complex() == base.is_complex()):
         return None

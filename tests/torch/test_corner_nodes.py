@@ -77,6 +77,128 @@ def cases(torch):
         lambda: late(lambda a, node, f: a.register_post_accumulate_grad_hook(f))
     )
 
+    @case("whose turn it is")
+    def _():
+        seen = []
+
+        def note(what):
+            def hook(*_):
+                seen.append((what, type(torch._C._current_autograd_node()).__name__))
+
+            return hook
+
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                with torch.enable_grad():
+                    inner = L(1) * 3
+                    inner.register_hook(note("inside"))
+                    inner.backward()
+                note("after it")()
+                return g
+
+        x = L(2)
+        y = x * 2
+        node, leaf = y.grad_fn, y.grad_fn.next_functions[0][0]
+        y.register_hook(note("tensor"))
+        node.register_prehook(note("before"))
+        node.register_hook(note("after"))
+        x.register_hook(note("leaf"))
+        leaf.register_prehook(note("before leaf"))
+        leaf.register_hook(note("after leaf"))
+        x.register_post_accumulate_grad_hook(note("accumulated"))
+        F.apply(y).sum().backward(retain_graph=True)
+        torch.autograd.grad(y.sum(), (x, y))
+        note("none")()
+        return seen
+
+    @case("what active hooks are shown")
+    def _():
+        shown = []
+
+        def pack(x):
+            shown.append(x)
+            return x
+
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                ctx.save_for_backward(x, y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                return 2 * g
+
+        def unpack(x):
+            unpacked.append([x is t for t in known])
+            return x
+
+        unpacked, a = [], L(2)
+        b = a * 1
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            known = [a, b, a * b, b.exp(), F.apply(b), torch.softmax(b, 0), b.norm()]
+        seen = [([x is t for t in known], x.requires_grad, x.is_leaf) for x in shown]
+        sum(t.sum() for t in known[2:]).backward()
+        return seen, sorted(unpacked), a.grad
+
+    @case("what later hooks are shown, and what is kept")
+    def _():
+        a = L(2)
+        b = a * 1
+        y, z = a * b, b.exp()
+        handles = [y.grad_fn._raw_saved_self, y.grad_fn._raw_saved_other, z.grad_fn._raw_saved_result]
+        r = [[h.data is t for t in (a, b, z)] + [h.data.requires_grad, h.unpack_hook] for h in handles]
+        r.append([handles[0].unpack() is a, handles[1].unpack() is b])
+        for h in handles:
+            h.register_hooks(lambda x: r.append((x.requires_grad, x.is_leaf, x is a)) or x, lambda x: x * 1)
+        (y + z).sum().backward()
+        return r, [h.data for h in handles], a.grad
+
+    @case("kept whatever was written to it")
+    def _():
+        b = L(2) * 1
+        handle = (b * b).grad_fn._raw_saved_self
+        with torch.no_grad():
+            b.add_(1)
+        return handle.data is b, err(handle.unpack)
+
+    @case("pieces that count apart")
+    def _():
+        r = []
+        for pieces in (
+            lambda t: t.unsafe_split(1),
+            lambda t: t.unsafe_split_with_sizes((1, 1, 1)),
+            lambda t: t.unsafe_chunk(3),
+        ):
+            a = L(3, 3)
+            b = a + a
+            one, two, _ = pieces(b)
+            one.mul_(two)
+            r.append((one._version, two._version, b._version))
+            one.sum().backward()
+            r.append(a.grad)
+        return r
+
+    @case("data counts apart")
+    def _():
+        x, w = torch.ones(2), L(2)
+        first, second = x.data, x.data
+        product, parts = first * w, first[:1] * w
+        versions = [(x._version, first._version, second._version, x.data._version)]
+        second.add_(1)
+        x.mul_(1)
+        versions.append((x._version, first._version, second._version, x.data._version))
+        product.sum().backward(retain_graph=True)
+        first.add_(1)
+        versions.append((x._version, first._version, first.detach()._version, first.data._version))
+        return versions, w.grad, err(product.sum().backward), err(parts.sum().backward)
+
     @case("batches without gradients")
     def _():
         x = L(2)
@@ -112,6 +234,28 @@ HERE, THERE = cases(rushlight), cases(torch_itself)
 def test_as_in_torch(name):
     mine, theirs = outcome(HERE[name]), outcome(THERE[name])
     assert mine[0].replace("rushlight", "torch") == theirs[0]
+
+
+def test_packed_results_are_collected():
+    import gc
+    import weakref
+
+    freed = []
+    for pack in (lambda x: x, lambda x: (x,), lambda x: x.view(-1)):
+        with rushlight.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            y = rushlight.ones(2, requires_grad=True).exp()
+        alive = weakref.ref(y)
+        del y
+        at_once = alive() is None
+        gc.collect()
+        freed.append((at_once, alive() is None))
+    assert freed == [(True, True), (False, True), (False, True)]
+
+
+def test_visitors_of_views_are_refused():
+    view = rushlight.ones(3)[1]
+    with rushlight.autograd._force_original_view_tracking(True), pytest.raises(NotImplementedError):
+        view._view_func(rushlight.ones(3), symint_visitor_fn=lambda n: n + 1)
 
 
 def times_warned(torch, always):
