@@ -174,7 +174,10 @@ def vander(x, N=None, increasing=False):
         raise RuntimeError("N must be non-negative.")
     # Products and not powers: those of complex numbers go through their angles.
     powers = x.unsqueeze(-1).expand(-1, max(count - 1, 0)).cumprod(1)
-    result = ops.cat((powers.new_ones((x.size(0), min(count, 1))), powers), 1)
+    ones = powers.new_ones((x.size(0), min(count, 1)))
+    if count < 2:
+        return ones
+    result = ops.cat((ones, powers), 1)
     return result if increasing else result.flip(1)
 
 

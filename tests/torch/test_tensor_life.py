@@ -12,7 +12,9 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 SETUP = """
-import copy, pickle
+import copy, pickle, warnings
+with warnings.catch_warnings(action='ignore'):
+    torch.set_default_tensor_type(torch.FloatTensor)  # its warning is given once in a process
 DLDeviceType, to_dlpack = torch.utils.dlpack.DLDeviceType, torch.utils.dlpack.to_dlpack
 n, o, c = float('nan'), torch.ones, torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
 x = torch.arange(6.0)[1::2]
