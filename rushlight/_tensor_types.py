@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
-from rushlight._warn import warn
+from rushlight._warn import warn_once
 from rushlight.ops import create
 from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method, whole
 
@@ -160,7 +160,7 @@ def set_default_tensor_type(t: Any) -> None:
 
     >>> rushlight.set_default_tensor_type(rushlight.FloatTensor)
     """
-    warn(
+    warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
         "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
