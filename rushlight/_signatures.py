@@ -33,7 +33,7 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
                 }  # fmt: skip
 # The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
 _COUNTS = {"chunks", "num_classes", "steps", "source", "destination", "split_size",
-           "window_length", "diagonal"}  # fmt: skip
+           "window_length", "diagonal", "offset", "N", "row", "col", "start_dim", "end_dim"}  # fmt: skip
 _table: dict[str, str] = {}
 
 
@@ -230,7 +230,7 @@ def _check_elements(name: str, p: _Parameter, value: Any) -> None:
     for i, one in enumerate(value):
         if isinstance(one, bool) or (_is_int(one) and -(2**63) <= int(one) < 2**63):
             continue
-        if isinstance(one, _C.Tensor) and one.numel() == 1:
+        if isinstance(one, _C.Tensor) and _is_whole(one):
             continue
         wrong = "Overflow when unpacking long long" if _is_int(one) else ""
         wrong = wrong or f"type must be tuple of ints,but got {type_name(one)}"

@@ -185,7 +185,7 @@ def _reversed(self):
 
 def _contains(self, element):
     if isinstance(element, (Tensor, int, float, bool, complex)):
-        return bool((self == element).any())
+        return bool((element == self).any())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )

@@ -49,7 +49,7 @@ class UntypedStorage:
             )
         size = args[0] if args else 0
         count = whole(size)
-        if type(count) is int:
+        if type(count) is int and type(size).__name__ != "ndarray":
             _check_size(count)
             self._bytes = _C.empty((count,), _C.uint8, device)
         elif not hasattr(type(size), "__getitem__") or isinstance(size, (dict, _C.Tensor)):
@@ -172,7 +172,7 @@ class UntypedStorage:
 
     def _position(self, index: Any, error: type[Exception]) -> int:
         at = whole(index)
-        if type(at) is not int:
+        if type(at) is not int or isinstance(index, _C.Tensor) or type(index).__name__ == "ndarray":
             raise error(f"can't index a torch.UntypedStorage with {_kind(index)}")
         if not -(2**63) <= at < 2**63:
             raise ValueError("Overflow when unpacking long long")
@@ -234,10 +234,13 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Makes the memory larger or smaller; the bytes that fit stay. A tensor that reaches beyond reads
         bytes without meaning."""
-        if not isinstance(size, int):
-            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
-        _check_size(size)
-        _C.resize_storage(self._bytes, size)
+        count = whole(size)
+        if type(count) is not int or isinstance(size, _C.Tensor) or type(size).__name__ == "ndarray":
+            raise RuntimeError(f"resize_ expects an int, but got {_kind(size)}")
+        if not -(2**63) <= count < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+        _check_size(count)
+        _C.resize_storage(self._bytes, count)
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:

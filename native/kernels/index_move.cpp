@@ -97,14 +97,15 @@ void triangle(Span out, Span in, int64_t k, bool upper) {
 
 namespace {
 
-// torch's order: NaN is larger than everything.
+// Whether the search goes on behind an element. No comparison with a NaN holds, be it an element or the
+// value.
 template <class T>
-bool below(T a, T b) {
+bool lies_behind(T at, T value, bool right) {
   if constexpr (is_complex_v<T>) {
-    return false;
+    return right;
   } else {
-    auto x = compute_t<T>(a), y = compute_t<T>(b);
-    return x < y || (y != y && x == x);
+    auto x = compute_t<T>(at), y = compute_t<T>(value);
+    return right ? !(x > y) : !(x >= y);
   }
 }
 
@@ -114,8 +115,7 @@ int64_t position(const T* row, int64_t n, const int64_t* order, T value, bool ri
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     T at = row[order ? order[middle] : middle];
-    bool go_on = right ? !below(value, at) : below(at, value);
-    if (go_on) low = middle + 1;
+    if (lies_behind(at, value, right)) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -201,6 +201,16 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
 
 // In Primitive::options: a scalar attribute that the dtype cannot hold is refused, not wrapped around.
 constexpr uint16_t CHECKS_SCALARS = 16;
+
+// Those whose numbers are rounded to the dtype itself, where others compute in float for halves.
+bool rounds_scalars(std::string_view name) {
+  return name.starts_with("clamp") || name == "threshold" || name == "add_alpha" || name == "sub_alpha";
+}
+bool checks_scalars(std::string_view name) {
+  constexpr std::string_view others[] = {"leaky_relu", "elu",     "softplus",
+                                         "addcmul",    "addcdiv", "lerp_scalar"};
+  return rounds_scalars(name) || std::ranges::find(others, name) != std::end(others);
+}
 // And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
 constexpr uint16_t CONTIGUOUS_RESULT = 512;
 
@@ -449,7 +459,8 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       by_number = with_digits;
       kept = param_of(o.single ? o.scalar : item(o.tensor));
     } else if (o.single) {
-      if (conditional && is_integral(wanted)) store_checked(o.scalar, wanted, o.number);
+      bool half = wanted == DType::f16 || wanted == DType::bf16;
+      if (conditional && !half) store_checked(o.scalar, wanted, o.number);
       else o.scalar.store(wanted, o.number);
       iteration.add_number(o.number, dtype_size(wanted));
     } else if (o.tensor->ndim == 0 && shape.ndim) {
@@ -473,7 +484,8 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     bool unreal = scalars[k].kind == Scalar::complex_ && !is_complex(compute);  // its part would be dropped
     if (unreal || (op.options & CHECKS_SCALARS)) {
       alignas(16) char element[16];
-      store_checked(scalars[k], compute, element);
+      bool half = compute == DType::f16 || compute == DType::bf16;
+      store_checked(scalars[k], half && !rounds_scalars(entry.name) ? DType::f32 : compute, element);
     }
     params[k] = param_of(scalars[k], entry, compute);
   }
@@ -518,7 +530,7 @@ ModuleInit init([](PyObject* module) {
     define((name + "(" + names + scalars[entry.n_scalars] + ")").c_str(), elementwise_forward,
            uint16_t(Primitive::IN_PLACE | (promotes ? Primitive::SCALARS_PROMOTE : 0) |
                     (name == "scalar_pow" ? CONTIGUOUS_RESULT : 0) |
-                    (name.starts_with("clamp") || name == "threshold" ? CHECKS_SCALARS : 0)),
+                    (checks_scalars(name) ? CHECKS_SCALARS : 0)),
            &entry);
   }
   // 1 - x has a node name of its own in torch.

@@ -5,23 +5,6 @@
 namespace rl {
 namespace {
 
-// torch's message for masked_fill spells the C++ type.
-const char* cpp_name(DType t) {
-  static const char* names[] = {"unsigned char",
-                                "signed char",
-                                "short",
-                                "int",
-                                "long int",
-                                "c10::Half",
-                                "float",
-                                "double",
-                                "c10::complex<float>",
-                                "c10::complex<double>",
-                                "bool",
-                                "c10::BFloat16"};
-  return names[int(t)];
-}
-
 Shape broadcast_shape(const Tensor* a, const Tensor* b) {
   Shape shape;
   shape.assign(a->sizes());
@@ -119,7 +102,7 @@ PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor
   check_same_device(x, mask);
   if (mask->dtype != DType::b1) {
     failf(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
-          cpp_name(mask->dtype));
+          dtype_cpp_name(mask->dtype));
   }
   alignas(16) char value[16];
   if (is_tensor(args[2])) {

@@ -3,6 +3,8 @@
 // Scores are (C), (N, C) or (N, C, ...), targets have the same shape without C; both are read as (N, C, S).
 // Shapes and dtypes are checked by rushlight/nn/functional/classification.py in torch's words; what could
 // read or write out of bounds is checked here again. Start with `Layout`.
+#include <optional>
+
 #include "../tensor/iterate.h"
 #include "index_ops.h"
 
@@ -26,10 +28,10 @@ struct Layout {
 };
 
 // Calls f(position of the target, index of its score, its weight) for every target that counts; returns the
-// first target that is no class, or `none_wrong`.
-constexpr int64_t none_wrong = INT64_MIN;
+// first target that is no class, if there is one.
 template <class A, class T, class F>
-int64_t for_targets(const Layout& at, const int64_t* target, const T* weight, int64_t ignored, F f) {
+std::optional<int64_t> for_targets(const Layout& at, const int64_t* target, const T* weight, int64_t ignored,
+                                   F f) {
   for (int64_t n = 0; n < at.rows; n++) {
     for (int64_t s = 0; s < at.inner; s++) {
       int64_t k = n * at.inner + s, c = target[k];
@@ -38,7 +40,7 @@ int64_t for_targets(const Layout& at, const int64_t* target, const T* weight, in
       f(k, (n * at.classes + c) * at.inner + s, weight ? A(compute_t<T>(weight[c])) : A(1));
     }
   }
-  return none_wrong;
+  return std::nullopt;
 }
 
 template <class F>
@@ -50,8 +52,8 @@ void with_floating(DType dtype, F f) {
   });
 }
 
-void check_target(int64_t wrong) {
-  if (wrong != none_wrong) failf(PyExc_IndexError, "Target %lld is out of bounds.", (long long)wrong);
+void check_target(std::optional<int64_t> wrong) {
+  if (wrong) failf(PyExc_IndexError, "Target %lld is out of bounds.", (long long)*wrong);
 }
 
 struct Arguments {
@@ -79,7 +81,7 @@ PyObject* nll_loss_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   TensorRef result = new_tensor(shape, given->dtype, given->device());
   if (given->is_meta()) return result.release_object();
   TensorRef x = contiguous(given);
-  int64_t wrong = none_wrong;
+  std::optional<int64_t> wrong;
   with_floating(x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = double;  // sums of float32 keep their digits
@@ -120,7 +122,7 @@ PyObject* nll_loss_backward_forward(const Primitive& op, PyObject* const* args, 
   }
   if (given->is_meta()) return new_tensor(sizes, given->dtype, given->device()).release_object();
   TensorRef g = contiguous(given), result = zeros(sizes, given->dtype);
-  int64_t wrong = none_wrong;
+  std::optional<int64_t> wrong;
   with_floating(g->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = compute_t<T>;

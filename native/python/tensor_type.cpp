@@ -166,33 +166,6 @@ PyObject* get_grad_fn(PyObject* self, void*) {
     return Py_NewRef(t->grad_fn->object());
   });
 }
-// The C++ type of the elements, as torch's sentences name it.
-const char* dtype_cpp_name(DType dtype) {
-  switch (dtype) {
-    case DType::u8: return "unsigned char";
-    case DType::i8: return "signed char";
-    case DType::i16: return "short int";
-    case DType::i32: return "int";
-    case DType::i64: return "long int";
-    case DType::f16: return "c10::Half";
-    case DType::bf16: return "c10::BFloat16";
-    case DType::f32: return "float";
-    case DType::f64: return "double";
-    case DType::c64: return "c10::complex<float>";
-    case DType::c128: return "c10::complex<double>";
-    case DType::u16: return "unsigned short";
-    case DType::u32: return "unsigned int";
-    case DType::u64: return "unsigned long";
-    case DType::c32: return "c10::complex<c10::Half>";
-    case DType::f8e4m3fn: return "c10::Float8_e4m3fn";
-    case DType::f8e5m2: return "c10::Float8_e5m2";
-    case DType::f8e4m3fnuz: return "c10::Float8_e4m3fnuz";
-    case DType::f8e5m2fnuz: return "c10::Float8_e5m2fnuz";
-    case DType::f8e8m0fnu: return "c10::Float8_e8m0fnu";
-    default: return "bool";
-  }
-}
-
 int set_grad_fn(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     if (!value) fail(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!");

@@ -263,6 +263,32 @@ PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr}, {n
 
 }  // namespace
 
+const char* dtype_cpp_name(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return "unsigned char";
+    case DType::i8: return "signed char";
+    case DType::i16: return "short int";
+    case DType::i32: return "int";
+    case DType::i64: return "long int";
+    case DType::f16: return "c10::Half";
+    case DType::bf16: return "c10::BFloat16";
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::c64: return "c10::complex<float>";
+    case DType::c128: return "c10::complex<double>";
+    case DType::u16: return "unsigned short";
+    case DType::u32: return "unsigned int";
+    case DType::u64: return "unsigned long";
+    case DType::c32: return "c10::complex<c10::Half>";
+    case DType::f8e4m3fn: return "c10::Float8_e4m3fn";
+    case DType::f8e5m2: return "c10::Float8_e5m2";
+    case DType::f8e4m3fnuz: return "c10::Float8_e4m3fnuz";
+    case DType::f8e5m2fnuz: return "c10::Float8_e5m2fnuz";
+    case DType::f8e8m0fnu: return "c10::Float8_e8m0fnu";
+    default: return "bool";
+  }
+}
+
 std::string type_label(PyObject* o) {
   std::string name = Py_TYPE(o)->tp_name;
   constexpr std::string_view own = "rushlight.";

@@ -17,6 +17,8 @@ bool is_device(PyObject* o);
 // As torch shows a type in sentences: "torch.FloatTensor", "CPUBFloat16Type" where there was no such class.
 std::string type_text(DType dtype);
 
+// The C++ type of the elements, as torch's sentences name it: "short int", "c10::Half".
+const char* dtype_cpp_name(DType dtype);
 // The type of a Python object as torch's sentences name it: "int", "Tensor", "torch.dtype", "numpy.ndarray".
 std::string type_label(PyObject* o);
 

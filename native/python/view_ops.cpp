@@ -296,7 +296,7 @@ Geometry select_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* d
 
 // Geometry of x[..., start:end:step, ...]; None for start and end as in Python.
 Geometry slice_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* const* args) {
-  if (sizes.empty()) fail(PyExc_RuntimeError, "slice() cannot be applied to a 0-dim tensor.");
+  if (sizes.empty()) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
   int dim = wrap_dim(read_int(args[0]), int(sizes.size()));
   int64_t size = sizes[dim];
   int64_t start = args[1] == Py_None ? 0 : read_int(args[1]),

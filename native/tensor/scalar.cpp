@@ -89,8 +89,10 @@ Scalar load(DType dtype, const void* element) {
   }
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T value;
+    // Bytes that are seen as booleans may hold anything.
+    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> value;
     std::memcpy(&value, element, sizeof value);
+    if constexpr (std::is_same_v<T, bool>) value = value != 0;
     if constexpr (is_complex_v<T>) {
       s.kind = Scalar::complex_;
       s.d = value.real();

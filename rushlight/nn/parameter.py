@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 import rushlight
 from rushlight import Tensor
+from rushlight._signatures import type_name
 
 __all__ = [
     "Buffer",
@@ -38,6 +39,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = rushlight.empty(0)
         kind = type(data)
         if kind is Tensor or kind is Parameter:
+            if not isinstance(requires_grad, bool):
+                told = f"must be bool, not {type_name(requires_grad)}"
+                raise TypeError(f"_make_subclass(): argument 'require_grad' (position 3) {told}")
             if requires_grad and not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             return rushlight._C.requires_grad_(rushlight._C.as_subclass(data.detach(), cls), requires_grad)

@@ -229,10 +229,15 @@ def _same_storage(a: Tensor, b: Tensor) -> bool:
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
+def shares_elements(t: Tensor) -> bool:
+    """Whether a tensor is expanded: several of its elements are one place in memory."""
+    return any(size > 1 and not step for size, step in zip(t.shape, t.stride())) and t.numel() > 0
+
+
 def check_apart(out: Tensor, *inputs: Tensor) -> None:
     """Refuses an `out=` that shares memory with an input or with itself."""
     if isinstance(out, Tensor) and out.numel():
-        if any(size > 1 and not step for size, step in zip(out.shape, out.stride())):
+        if shares_elements(out):
             raise RuntimeError(INTERNAL)
         first, last = _span(out)
         for input in inputs:

@@ -21,6 +21,7 @@ from rushlight.ops._public import (
     invalid_combination,
     method,
     public,
+    shares_elements,
     type_name,
     whole,
     wrap_dim,
@@ -730,12 +731,20 @@ def triu(input, diagonal=0, *, out=None):
 @method
 def tril_(self, diagonal=0):
     """In-place version of :meth:`tril`."""
+    if self.dim() > 1 and shares_elements(self) and not self.requires_grad:
+        for row in range(self.size(-2)):
+            self[..., row, max(row + diagonal + 1, 0) :].fill_(0)
+        return self
     return _C.in_place(ops.tril, self, diagonal)
 
 
 @method
 def triu_(self, diagonal=0):
     """In-place version of :meth:`triu`."""
+    if self.dim() > 1 and shares_elements(self) and not self.requires_grad:
+        for row in range(self.size(-2)):
+            self[..., row, : max(row + diagonal, 0)].fill_(0)
+        return self
     return _C.in_place(ops.triu, self, diagonal)
 
 

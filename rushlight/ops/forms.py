@@ -109,7 +109,7 @@ def _slice(input, dim=0, start=None, end=None, step=1):
     if step is not None and step <= 0:
         raise RuntimeError("slice step must be positive")
     if not input.dim():
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     wrap_dim(dim, input.dim())
     start, end = 0 if start is None else start, 2**63 - 1 if end is None else end
     return ops.slice(input, dim, start, end, 1 if step is None else step)
@@ -301,6 +301,8 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("dimensions must larger than 1")
     if n > 2 and any(size != self.size(0) for size in self.shape):
         raise RuntimeError("all dimensions of input must be of equal length")
+    if isinstance(fill_value, _C.Tensor) or not isinstance(fill_value, (int, float, complex)):
+        fill_value = fill_value.item()  # what stands for a number
     side = min(self.shape)
     places = _C.arange(0, 1, side, _C.int64, self.device)
     if n > 2 or not wrap or self.size(0) <= self.size(1):

@@ -627,6 +627,7 @@ def dist(input, other, p=2):
     """
     check_tensor(input, "dist", "input", 1)
     check_tensor(other, "dist", "other", 2)
+    p = p.item() if isinstance(p, Tensor) else p
     difference = input - other
     if not difference.is_floating_point() and not difference.is_complex():
         raise RuntimeError(

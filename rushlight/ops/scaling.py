@@ -14,6 +14,7 @@ from rushlight.ops._public import (
     method,
     public,
     type_name,
+    whole,
     write_apart,
     write_out,
 )
@@ -68,6 +69,8 @@ def _ldexp(input, other):
     if other.is_complex():
         return input.to(dtype) * 2 ** other.to(dtype)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
+    if not other.dtype.is_floating_point:
+        other = other.clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
     half = ops.trunc(_C.detach(exponent) / 2)
     # In two steps, so that a power beyond the range may still give a number within it.
@@ -145,7 +148,7 @@ def sum_to_size(self, *size):
     """
     if not size:
         raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
-    wanted = dims(size)
+    wanted = tuple(map(whole, dims(size)))
     if not wanted:
         return self.sum()
     extra = self.dim() - len(wanted)

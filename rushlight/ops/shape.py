@@ -537,9 +537,9 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
     [[0, 1], [2, 3], [4]]
     """
     if split_size_or_sections is None:
-        if split_size is None:
-            raise TypeError('split() missing 1 required positional arguments: "split_size"')
         split_size_or_sections = split_size
+    if not isinstance(split_size_or_sections, (int, _C.Tensor)):
+        _check_sections(split_size_or_sections)
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     length = tensor.size(wrap_dim(dim, tensor.dim()))
@@ -566,11 +566,6 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         count = max(-(-length // size), 1)
         sizes = [size] * (count - 1) + [length - size * (count - 1)]
         return ops.split(tensor, tuple(sizes), dim)
-    if not isinstance(split_size_or_sections, (tuple, list)):
-        raise TypeError(
-            "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
-            f"{type(split_size_or_sections).__name__}"
-        )
     sizes = tuple(int(s) for s in split_size_or_sections)
     if any(s < 0 for s in sizes):
         raise RuntimeError(
@@ -584,6 +579,23 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
             f"{dim}), but got split_sizes={list(sizes)}"
         )
     return ops.split_with_sizes(tensor, sizes, dim)
+
+
+def _check_sections(sections):
+    from rushlight._signatures import type_name  # only needed to complain
+
+    told = "split_with_sizes(): argument 'split_sizes'"
+    if not isinstance(sections, (tuple, list)):
+        raise TypeError(f"{told} (position 2) must be tuple of ints, not {type_name(sections)}")
+    for at, size in enumerate(sections):
+        fits = hasattr(type(size), "__index__") and (at > 0 or not isinstance(size, bool))
+        if not fits and at == 0:
+            found = f"must be tuple of ints, but found element of type {type_name(size)} at pos 0"
+            raise TypeError(f"{told} (position 2) {found}")
+        if not fits or not -(2**63) <= int(size) < 2**63:
+            why = "Overflow when unpacking long long\n" if fits else ""
+            why = why or f"type must be tuple of ints,but got {type_name(size)}"
+            raise TypeError(f'{told} failed to unpack the object at pos {at + 1} with error "{why}"')
 
 
 @public

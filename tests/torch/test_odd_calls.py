@@ -1,7 +1,8 @@
 """Odd values where a number, a size, a device, a storage or a tensor belongs: both libraries give the same,
 or refuse with the same type and first sentence. These were found by odd_programs.py and mended.
 
-Every line is an expression that both libraries evaluate, with `T` for the library and `np` for NumPy."""
+Every line is an expression that both libraries evaluate, with `T` for the library, `np` for NumPy, `F`
+and `N` for nn.functional and nn."""
 
 import warnings
 
@@ -133,10 +134,172 @@ T.zeros(1, 3).expand(2, 3).fill_(2.5)
 (lambda t: T.linalg.cross(t, T.ones(3, 3), dim=1, out=t))(T.eye(3))
 """
 
+NUMBERS = """
+F.softplus(T.ones(2),1e300)
+F.softplus(T.ones(2),1,1e300)
+F.softplus(T.ones(2).half(),1e300)
+F.softplus(T.ones(2).double(),1e300)
+F.softplus(T.ones(0),1e300)
+F.leaky_relu(T.ones(2),1e300)
+F.leaky_relu(T.ones(0),1e300)
+F.leaky_relu(T.ones(2).half(),1e300)
+F.leaky_relu(T.ones(2),float('inf'))
+F.elu(T.ones(2),1e300)
+F.elu(T.ones(2).half(),1e300)
+F.elu(T.ones(2),-1)
+F.elu(T.zeros(2),-1)
+F.elu(T.zeros(2),float('inf'))
+F.celu(T.ones(2),1e300)
+F.celu(T.zeros(2),float('inf'))
+F.celu(T.tensor([0.,-1.,1.]),float('inf'))
+F.celu(T.tensor([0.,-1.,1.]),1e300)
+F.celu(T.tensor([0.,-1.,1.]),1e-300)
+F.celu(T.tensor([0.,-1.,1.]),-2)
+F.elu(T.tensor([0.,-1.,1.]),float('nan'))
+F.selu(T.tensor([0.,-1.,1.]))
+F.threshold(T.ones(2),1e300,1)
+F.threshold(T.ones(2),1,1e300)
+F.threshold(T.ones(2).half(),1,1e5)
+F.softshrink(T.ones(2),1e300)
+T.add(T.ones(2),T.ones(2),alpha=1e300)
+T.add(T.ones(2).half(),T.ones(2).half(),alpha=1e300)
+T.add(T.ones(2).half(),T.ones(2).half(),alpha=1e5)
+T.add(T.ones(0),T.ones(0),alpha=1e300)
+T.sub(T.ones(2),T.ones(2),alpha=1e300)
+T.add(T.ones(2),1,alpha=1e300)
+T.add(T.ones(2),1e300)
+T.ones(2)+1e300
+T.ones(2)*1e300
+T.ones(2).half()*1e300
+T.ones(2).add_(True,alpha=1e300)
+T.ones(2,dtype=T.complex64).add(1,alpha=1e300)
+T.addcmul(T.ones(2),T.ones(2),T.ones(2),value=1e300)
+T.addcdiv(T.ones(2),T.ones(2),T.ones(2),value=1e300)
+T.addcmul(T.ones(2).half(),T.ones(2).half(),T.ones(2).half(),value=1e300)
+T.addcmul(T.ones(2).int(),T.ones(2).int(),T.ones(2).int(),value=float('inf'))
+T.addcmul(T.ones(2).int(),T.ones(2).int(),T.ones(2).int(),value=1.5)
+T.addcmul(T.ones(2).int(),T.ones(2).int(),T.ones(2).int(),value=2**40)
+T.addmm(T.ones(2,2),T.ones(2,2),T.ones(2,2),alpha=1e300)
+T.addmm(T.ones(2,2),T.ones(2,2),T.ones(2,2),beta=1e300)
+T.addmv(T.ones(2),T.ones(2,2),T.ones(2),alpha=1e300)
+T.addmv(T.ones(2).byte(),T.ones(2,2).byte(),T.ones(2).byte(),alpha=-1)
+T.addmm(T.ones(2,2).byte(),T.ones(2,2).byte(),T.ones(2,2).byte(),alpha=-1)
+T.addr(T.ones(2,2),T.ones(2),T.ones(2),alpha=1e300)
+T.baddbmm(T.ones(1,2,2),T.ones(1,2,2),T.ones(1,2,2),alpha=1e300)
+T.lerp(T.ones(2),T.ones(2),1e300)
+T.clamp(T.ones(2),1e300)
+T.clamp(T.ones(2),max=1e300)
+T.pow(T.ones(2),1e300)
+T.nan_to_num(T.tensor([float('nan')]),1e300)
+T.full((2,),1e300)
+T.ones(2).fill_(1e300)
+T.ones(2).index_fill(0,T.tensor([0]),1e300)
+T.ones(2).masked_fill(T.tensor([True,False]),1e300)
+T.where(T.tensor([True,False]),T.ones(2),1e300)
+T.index_add(T.ones(2),0,T.tensor([0]),T.ones(1),alpha=1e300)
+F.huber_loss(T.ones(2),T.zeros(2),delta=1e300)
+F.huber_loss(T.ones(2),T.zeros(2),delta=2**63)
+F.huber_loss(T.ones(2).half(),T.zeros(2).half(),delta=1e30)
+F.smooth_l1_loss(T.ones(2),T.zeros(2),beta=1e300)
+F.smooth_l1_loss(T.ones(2),T.zeros(2),beta=float('nan'))
+F.smooth_l1_loss(T.ones(2),T.zeros(2),beta=float('inf'))
+F.linear_cross_entropy(T.ones(3,4),T.ones(5,4),T.tensor([0,1,-2**63]),reduction='none')
+F.linear_cross_entropy(T.ones(3,4),T.ones(5,4),T.tensor([0,1,7]),reduction='none')
+F.linear_cross_entropy(T.ones(3,4),T.ones(5,2,4),T.tensor([[0,1],[1,0],[-2**63,2]]),reduction='none')
+F.linear_cross_entropy(T.ones(3,4),T.ones(5,2,4),T.tensor([[0,1],[1,0],[-100,2]]),reduction='none')
+F.cross_entropy(T.ones(3,5),T.tensor([0,1,-2**63]))
+F.cross_entropy(T.ones(3,5),T.tensor([0,1,-2**63]),reduction='none')
+F.nll_loss(T.ones(3,5,2),T.tensor([[0,1],[1,0],[-2**63,2]]),reduction='none')
+F.cross_entropy(T.ones(3,5,2),T.tensor([[0,1],[1,0],[-2**63,2]]),reduction='none')
+T.bucketize(T.arange(3.),T.tensor([float('nan'),1.]))
+T.bucketize(T.arange(3.),T.tensor([float('nan'),1.]),right=True)
+T.searchsorted(T.tensor([0.,float('nan'),1.,2.]),T.tensor([1.,float('nan')]))
+"""
+
+SHARED_AND_SPLIT = """
+T.ones(1,3).expand(3,3).tril_()
+T.arange(9.).reshape(3,3).expand(2,3,3).tril_(1)
+T.arange(9.).reshape(3,3).expand(2,3,3).triu_(-1)
+T.arange(3.).expand(3,3).triu_()
+T.arange(3.).expand(3,3).triu_(1)
+T.arange(3.).reshape(3,1).expand(3,3).tril_(-1)
+T.arange(3.).reshape(3,1).expand(3,3).triu_(1)
+T.ones(1).expand(3).tril_()
+T.zeros(0,1).expand(0,3).tril_()
+T.threshold_(T.arange(3.).expand(2,3),1,5)
+F.threshold(T.arange(3.).expand(2,3),1,5,True)
+F.threshold_(T.arange(3).reshape(3,1).expand(3,2),1,0)
+T.threshold_(T.ones(1).expand(3).requires_grad_(),1,5)
+T.ones(2)==1
+T.zeros(0) in T.ones(2,3)
+1 in T.ones(2)
+N.Parameter(T.ones(2),1)
+N.Parameter(T.ones(2),None)
+N.Parameter(None,[])
+T.ones(6).untyped_storage()[T.tensor(1)]
+T.ones(6).untyped_storage()[np.array(1)]
+T.ones(6).untyped_storage().resize_(1.0)
+T.ones(6).untyped_storage().resize_([1])
+T.ones(6).untyped_storage().resize_(np.array(1))
+T.ones(6).untyped_storage().resize_(np.int64(1)).nbytes()
+T.ones(6).untyped_storage().resize_(T.tensor([1]))
+T.ones(6).untyped_storage().resize_(2**64)
+T.ones(6).untyped_storage().resize_(True)
+T.ones(3,3).fill_diagonal_(np.float32(0.5))
+T.ones(3,3).fill_diagonal_(T.tensor(True))
+T.ones(3,3).fill_diagonal_(T.tensor(2))
+T.ones(3,3).long().fill_diagonal_(2.5)
+T.ones(2,3).split(('a',))
+T.ones(2,3).split((1j,))
+T.ones(2,3).split((2**63,))
+T.ones(2,3).split(None)
+T.ones(2,3).split({2},3)
+T.ones(2,3).split([[2,3]],3)
+T.ones(2,3).split(2.5)
+T.ones(2,3).split((1.5,))
+T.ones(2,3).split((True,1))
+T.ones(2,3).split((np.int64(1),1))
+T.ones(2,3).split((T.tensor(1),1))
+T.ones(2,3).split(np.array([1,1]))
+T.split(T.ones(2,3),'x')
+T.split(T.ones(2,3),[1,'x'])
+T.full((3,),1+1j)+complex(float('inf'),1)
+T.full((3,),1+1j)-T.full((3,),complex(1,float('inf')))
+T.full((3,),complex(1,float('inf')))+1
+complex(1,float('inf'))-T.full((3,),1+1j)
+1-T.full((3,),complex(1,float('inf')))
+T.ones(3)+complex(float('inf'),1)
+T.ones(3).add(T.full((3,),complex(float('inf'),1)))
+T.full((3,),1+1j).add_(float('inf'))
+T.full((9,),1+1j).sub_(T.full((9,),complex(float('-inf'),1)))
+T.where(T.tensor([True,False]),T.ones(2).half(),1e5)
+T.where(T.tensor([True,False]),T.ones(2).half(),float('inf'))
+T.where(T.tensor([True,False]),T.ones(2).int(),3)
+T.where(T.tensor([True,False]),T.ones(2).byte(),-3)
+T.where(T.tensor([True,False]),1e300,T.ones(2))
+T.add(T.ones(2).byte(),T.ones(2).byte(),alpha=-1)
+T.add(T.ones(2).byte(),T.ones(2).byte(),alpha=300)
+T.sub(T.ones(2).byte(),T.ones(2).byte(),alpha=300)
+T.add(T.ones(2).byte(),T.ones(2).byte(),alpha=-300)
+T.add(T.ones(2).int(),T.ones(2).int(),alpha=2**40)
+T.addcmul(T.ones(2).byte(),T.ones(2).byte(),T.ones(2).byte(),value=-1)
+T.addcmul(T.ones(2).byte(),T.ones(2).byte(),T.ones(2).byte(),value=2.7)
+F.elu(T.tensor([0.,-0.,float('nan'),-1,1]),-2.0)
+F.huber_loss(T.ones(2).half(),T.zeros(2).half(),delta=1e4)
+F.huber_loss(T.ones(2).bfloat16(),T.zeros(2).bfloat16(),delta=0.3)
+F.huber_loss(T.ones(2)*5,T.zeros(2),delta=1e-5)
+F.huber_loss(T.ones(2)*5,T.zeros(2),delta=2.5)
+F.huber_loss(T.ones(2)*5,T.zeros(2),delta=2**40)
+F.elu(T.ones(2).half(),1e5)
+F.leaky_relu(T.ones(2).half(),1e5)
+"""
+
 
 def outcome(library, text):
     try:
-        return repr(eval(text, {"T": library, "np": numpy})).replace("rushlight", "torch")
+        return repr(
+            eval(text, {"T": library, "np": numpy, "F": library.nn.functional, "N": library.nn})
+        ).replace("rushlight", "torch")
     except Exception as error:
         first = str(error).partition("\n")[0]
         return f"{type(error).__name__}: {first}".replace("rushlight", "torch")
@@ -144,7 +307,14 @@ def outcome(library, text):
         library.set_default_dtype(library.float32)
 
 
-TABLES = {"storages": STORAGES, "objects": OBJECTS, "making": MAKING, "writing": WRITING}
+TABLES = {
+    "storages": STORAGES,
+    "objects": OBJECTS,
+    "making": MAKING,
+    "writing": WRITING,
+    "numbers": NUMBERS,
+    "shared_and_split": SHARED_AND_SPLIT,
+}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -35,6 +35,12 @@ inline X subtract(X x, X y) {
   if constexpr (is_integer_v<X>) return X(wrapping_t<X>(x) - wrapping_t<X>(y));
   else return x - y;
 }
+// torch multiplies what it adds by alpha = 1 + 0i: an infinite part leaves NaN in the other one.
+template <class X>
+inline X times_one(X x) {
+  if constexpr (is_complex_number_v<X>) return X{x.re - x.im * 0, x.re * 0 + x.im};
+  else return x;
+}
 template <class X>
 inline X multiply(X x, X y) {
   if constexpr (is_integer_v<X>) return X(wrapping_t<X>(x) * wrapping_t<X>(y));

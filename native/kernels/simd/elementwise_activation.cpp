@@ -99,7 +99,7 @@ constexpr FamilyEntry entries[] = {
     // where x is not above a, b
     UNARY_WITH(2, threshold, REAL, none, same, x <= a ? b : x),
     // negative: a (e^(c x) - 1), positive: b x
-    UNARY_WITH(3, elu, FLOATING, none, same, x > 0 ? x * b : expm1(x * c) * a),
+    UNARY_WITH(3, elu, FLOATING, none, same, x < 0 ? expm1(x * c) * a : x * b),
     // a is beta, b the threshold from which on it is the identity
     UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
     // a is where the square ends
@@ -116,7 +116,7 @@ constexpr FamilyEntry entries[] = {
            y <= -3  ? decltype(x){}
            : y >= 3 ? x
                     : x * (y / 3 + constant<decltype(x)>(0.5))),
-    BINARY_WITH(3, elu_backward, FLOATING, none, same, y > 0 ? x * b : x * (a * c) * exp(y * c)),
+    BINARY_WITH(3, elu_backward, FLOATING, none, same, y <= 0 ? x * (a * c) * exp(y * c) : x * b),
     BINARY_WITH(2, softplus_backward, FLOATING, none, same, softplus_backward(x, y, a, b)),
     BINARY_WITH(1, smooth_absolute_backward, FLOATING, none, same, smooth_absolute_backward(x, y, a)),
 };

@@ -23,8 +23,8 @@ constexpr FamilyEntry entries[] = {
     UNARY(real, COMPLEX, none, real, x.re),
     UNARY(imag, COMPLEX, none, real, x.im),
 
-    BINARY(add, ALL, none, same, add(x, y)),
-    BINARY(sub, NUMBERS, none, same, subtract(x, y)),
+    BINARY(add, ALL, none, same, add(x, times_one(y))),
+    BINARY(sub, NUMBERS, none, same, subtract(x, times_one(y))),
     BINARY_KEEPING(mul, ALL, none, same, multiply(x, y)),
     BINARY_KEEPING(div, FLOATING | COMPLEX, int_to_float, same, x / y),
     BINARY_WITH_ROUNDED(1, add_alpha, ALL, none, same, add_product(x, a, y)),

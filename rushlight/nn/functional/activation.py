@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
-from rushlight.ops._public import refuse_complex, type_name, write_out
+from rushlight.ops._public import refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -44,15 +44,23 @@ def threshold(input, threshold, value, inplace=False):
     """
     require_tensor("threshold", input)
     threshold, value = (x.item() if isinstance(x, _C.Tensor) else x for x in (threshold, value))
-    if inplace:
-        return _in_place(ops.threshold, input, threshold, value)
-    return ops.threshold(input, threshold, value)
+    return (_threshold_ if inplace else ops.threshold)(input, threshold, value)
+
+
+def _threshold_(input, threshold, value):
+    written = input
+    if shares_elements(input) and not input.requires_grad:
+        # A second time changes nothing: an expanded tensor is written as the one before it was expanded.
+        sizes = [size if step else 1 for size, step in zip(input.shape, input.stride(), strict=True)]
+        written = input.as_strided(sizes, input.stride())
+    _in_place(ops.threshold, written, threshold, value)
+    return input
 
 
 @functional
 def threshold_(input, threshold, value):
     """In-place ``threshold``."""
-    return _in_place(ops.threshold, input, threshold, value)
+    return _threshold_(input, threshold, value)
 
 
 @functional

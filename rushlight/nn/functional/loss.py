@@ -78,7 +78,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     reduction = reduction_of(size_average, reduce, reduction)
     _warn_of_broadcasting(input, target)
     check_reduction(reduction)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     difference = input - target
     if beta == 0:
@@ -106,12 +106,18 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
             f"{type_name(input.dtype)}"
         )
     require_floating("huber_loss", "huber_cpu", difference)
-    if delta == math.inf:
+    narrow = difference.dtype in (rushlight.float16, rushlight.bfloat16)
+    if delta > rushlight.finfo(rushlight.float32 if narrow else difference.dtype).max:
         loss = 0.5 * difference * difference
-    else:
-        loss = _C.ops.smooth_absolute(difference, delta)
-    if delta not in (1, math.inf):
-        loss = loss * delta
+    elif delta == 1:
+        loss = _C.ops.smooth_absolute(difference, 1)
+    elif 1e-3 < delta < 1e3 and not narrow:
+        loss = _C.ops.smooth_absolute(difference, delta) * delta
+    else:  # a quotient by `delta` that is multiplied by it again would lose its digits
+        difference, delta = difference.float() if narrow else difference, float(delta)
+        distance = difference.abs()
+        line = delta * (distance - 0.5 * delta)
+        loss = rushlight.where(distance <= delta, 0.5 * difference * difference, line)
     return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
 
 
