@@ -257,9 +257,9 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
   Timing timing(node_name(node));
   try {
     apply_node(node, grads, results, wanted);
-    if (modes.anomaly && modes.anomaly_check_nan) check_for_nan(node, results);
+    if (anomaly && anomaly_check_nan) check_for_nan(node, results);
   } catch (...) {
-    if (!modes.anomaly) throw;
+    if (!anomaly) throw;
     set_python_error();
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -371,7 +371,7 @@ void Run::execute(Node* node) {
       for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
       applies = applies && !only_hooks;
       if (!applies) results.assign(node->edge_count, TensorRef());
-      else if (modes.anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
+      else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
       else apply_node(node, grads, results, filter ? &wanted : nullptr);
       if (node->extra && node->extra->posthooks) {
         // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.

@@ -1,4 +1,5 @@
-// What is switched per thread: recording, inference mode, anomaly detection.
+// What is switched per thread: recording, inference mode, forward mode. And anomaly detection, which is
+// switched for all threads at once, as in torch.
 #pragma once
 
 namespace rl {
@@ -6,8 +7,6 @@ namespace rl {
 struct Modes {
   bool grad = true;
   bool inference = false;
-  bool anomaly = false;
-  bool anomaly_check_nan = true;
   bool torch_function = true;  // false inside DisableTorchFunctionSubclass
   bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
@@ -16,6 +15,8 @@ struct Modes {
 
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.
 extern thread_local Modes modes __attribute__((tls_model("initial-exec")));
+
+extern bool anomaly, anomaly_check_nan;
 
 class GradMode {
  public:

@@ -18,6 +18,7 @@ namespace rl {
 
 PyTypeObject* NodeType = nullptr;
 thread_local Modes modes;
+bool anomaly = false, anomaly_check_nan = true;
 
 namespace {
 
@@ -549,10 +550,12 @@ namespace {
 
 // Anomaly mode: the stack of the call that makes the node, and the node whose derivative is being recorded.
 void record_trace(Node* node) {
-  modes.anomaly = false;  // what runs here is not to be traced itself
+  static thread_local bool tracing = false;
+  if (tracing) return;  // what runs here is not to be traced itself
+  tracing = true;
   Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
   Ref<PyObject> trace(module ? PyObject_CallMethod(module.get(), "_forward_trace", nullptr) : nullptr);
-  modes.anomaly = true;
+  tracing = false;
   if (!trace) throw PythonError{};
   NodeExtra* extra = extra_of(node);
   if (!extra->dict) extra->dict = checked(PyDict_New()).release();
@@ -592,7 +595,7 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
   if (edges > 2) node->edges = new Edge[edges]{};
   if (saved > 2) node->saved = new Saved[saved]{};
   node->source = keep(current_source());
-  if (modes.anomaly && kind != Node::accumulate) record_trace(node);
+  if (anomaly && kind != Node::accumulate) record_trace(node);
 }
 
 NodeExtra* extra_of(Node* node) {

@@ -70,11 +70,10 @@ std::string type_text(const Tensor* t) {
           type_text(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
           std::to_string(counter_of(t)->version) + "; expected version " + std::to_string(expected) +
           " instead. " +
-          (modes.anomaly
-               ? "Hint: the backtrace further above shows the operation that failed to compute its "
-                 "gradient. The variable in question was changed in there or anywhere later. Good luck!"
-               : "Hint: enable anomaly detection to find the operation that failed to compute its "
-                 "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."),
+          (anomaly ? "Hint: the backtrace further above shows the operation that failed to compute its "
+                     "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+                   : "Hint: enable anomaly detection to find the operation that failed to compute its "
+                     "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."),
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Change a clone() instead, or write the in-place operation out of place.");
@@ -289,7 +288,7 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   }
   auto apply = [&](uint32_t i, uint16_t later) {
     const Rule& rule = op.rules[i];
-    const Node* next = wanted || modes.anomaly ? nullptr : node->edges[i].node;
+    const Node* next = wanted || anomaly ? nullptr : node->edges[i].node;
     Ref<PyObject> grad = call_known_rule(node, rule, grads, later, next);
     if (!grad) grad = call_rule(node, rule, grads, Py_None);
     if (is_plain_tensor(grad.get())) results[i] = TensorRef(as_tensor(grad.release()));

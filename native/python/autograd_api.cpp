@@ -238,6 +238,17 @@ PyObject* set_mode(PyObject*, PyObject* on) {
   return PyBool_FromLong(before);
 }
 
+template <bool& flag>
+PyObject* get_flag(PyObject*, PyObject*) {
+  return PyBool_FromLong(flag);
+}
+template <bool& flag>
+PyObject* set_flag(PyObject*, PyObject* on) {
+  int truth = PyObject_IsTrue(on);
+  if (truth < 0) return nullptr;
+  return PyBool_FromLong(std::exchange(flag, truth != 0));
+}
+
 // Makes a fresh view a tensor of its own that shares memory only: what unsafe_split returns.
 PyObject* py_forget_base(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -506,10 +517,10 @@ PyMethodDef functions[] = {
     {"is_grad_enabled", get_mode<&Modes::grad>, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
-    {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, nullptr},
-    {"set_anomaly_enabled", set_mode<&Modes::anomaly>, METH_O, nullptr},
-    {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_check_nan>, METH_NOARGS, nullptr},
-    {"set_anomaly_check_nan", set_mode<&Modes::anomaly_check_nan>, METH_O, nullptr},
+    {"is_anomaly_enabled", get_flag<anomaly>, METH_NOARGS, nullptr},
+    {"set_anomaly_enabled", set_flag<anomaly>, METH_O, nullptr},
+    {"is_anomaly_check_nan_enabled", get_flag<anomaly_check_nan>, METH_NOARGS, nullptr},
+    {"set_anomaly_check_nan", set_flag<anomaly_check_nan>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });

@@ -1,5 +1,7 @@
 """Anomaly detection: the same results and refusals in both libraries."""
 
+import threading
+
 import pytest
 import torch as torch_itself
 from outcomes import collector, outcome
@@ -86,6 +88,24 @@ def cases(torch):
             (g2,) = torch.autograd.grad(g.sum(), x, create_graph=True)
             (g2 * 0).sum().backward()
             return x.grad
+
+    @case("other threads")
+    def _():
+        seen = []
+
+        def train():
+            seen.append((torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()))
+            x = torch.zeros(2, requires_grad=True)
+            try:
+                (x.sqrt() * x).sum().backward()
+            except RuntimeError as error:
+                seen.append(str(error).partition("\n")[0])
+
+        with AN():
+            other = threading.Thread(target=train)
+            other.start()
+            other.join()
+        return seen
 
     return found
 
