@@ -195,15 +195,22 @@ void Run::discover(const std::vector<Root>& roots) {
   }
 }
 
-// With `inputs=`, only nodes on a path to a captured edge run. Children have smaller sequence numbers than
-// parents, so one pass in that order settles it.
+// With `inputs=`, only nodes on a path to a captured edge run. Those below a node come after it in the order
+// in which all could run, so going backwards through it settles who leads to one. Sequence numbers would not
+// do: a program can set them.
 void Run::mark_needed() {
-  std::vector<Node*> order = visited;
-  std::sort(order.begin(), order.end(), [](Node* a, Node* b) {
-    bool la = a->kind == Node::accumulate, lb = b->kind == Node::accumulate;
-    return la != lb ? la : a->sequence < b->sequence;
-  });
-  for (Node* node : order) info(node).needed = false;
+  std::vector<Node*> order;
+  order.reserve(visited.size());
+  for (Node* node : visited) {
+    if (!info(node).dependencies) order.push_back(node);
+  }
+  for (size_t at = 0; at < order.size(); at++) {
+    for (uint32_t i = 0; i < order[at]->edge_count; i++) {
+      Node* next = order[at]->edges[i].node;
+      if (next && --info(next).dependencies == 0) order.push_back(next);
+    }
+  }
+  for (Node* node : visited) info(node).needed = false;
   for (size_t c = 0; c < captures->size(); c++) {
     Node* node = (*captures)[c].edge.node;
     if (!node) continue;  // a view made without recording: it requires grad and nothing leads to it
@@ -213,10 +220,13 @@ void Run::mark_needed() {
     state.needed = true;
     if (state.capture < 0) state.capture = int32_t(c);
   }
-  for (Node* node : order) {
-    bool& needed = info(node).needed;
-    for (uint32_t i = 0; !needed && i < node->edge_count; i++) {
-      if (node->edges[i].node) needed = info(node->edges[i].node).needed;
+  for (size_t at = order.size(); at-- > 0;) {
+    bool& needed = info(order[at]).needed;
+    for (uint32_t i = 0; i < order[at]->edge_count; i++) {
+      if (!order[at]->edges[i].node) continue;
+      RunInfo& next = info(order[at]->edges[i].node);
+      next.dependencies++;  // as it was
+      needed = needed || next.needed;
     }
   }
 }

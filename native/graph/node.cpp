@@ -572,7 +572,8 @@ void init_node(Node* node, Node::Kind kind, Primitive* op, uint32_t edges, uint1
   // Field by field: clearing the whole node first is compiled to `rep stos`, half the time of this function.
   node->weakrefs = nullptr;
   node->op = op;
-  node->sequence = next_sequence++;
+  node->sequence = next_sequence;
+  next_sequence += kind != Node::accumulate;  // leaves are not numbered
   node->source = {};
   node->freed_at = {};
   node->kind = kind;
@@ -747,7 +748,6 @@ Ref<Node> accumulator_of(Tensor* leaf) {
     revive(known->object());
     known->saved_room[0].object = Py_NewRef(leaf->object());
     known->saved_count = 1;
-    known->sequence = next_sequence++;
     const OutputInfo& info = known->output_room;
     bool same =
         info.ndim == leaf->ndim && info.dtype == gradient_dtype(leaf) && info.device == leaf->device();

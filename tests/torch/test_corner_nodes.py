@@ -199,6 +199,27 @@ def cases(torch):
         versions.append((x._version, first._version, first.detach()._version, first.data._version))
         return versions, w.grad, err(product.sum().backward), err(parts.sum().backward)
 
+    @case("numbers set by the program")
+    def _():
+        r = []
+        for numbers in ((100, 99, 98), (1, 2, 3), (3, 2, 1)):
+            x, y, z = L(3), L(3), L(3)
+            a, b = x * y, y * z
+            c = a * b
+            for t, number in zip((a, b, c), numbers, strict=True):
+                t.grad_fn._set_sequence_nr(number)
+            loss = c.sum()
+            r.append(torch.autograd.grad(loss, (x, y, z), retain_graph=True))
+            r.append(torch.autograd.grad(loss, a, retain_graph=True))
+            loss.backward(inputs=(x, z))
+            r.append((x.grad, y.grad, z.grad))
+        return r
+
+    @case("leaves are not numbered")
+    def _():
+        first, second = L(1) * L(1), L(1) * L(1)
+        return second.grad_fn._sequence_nr() - first.grad_fn._sequence_nr()
+
     @case("batches without gradients")
     def _():
         x = L(2)
