@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C
-from rushlight._outputs import INTERNAL, OVERLAP, RECORDED, check_apart_elements
+from rushlight._outputs import COMPOSED, INTERNAL, OVERLAP, RECORDED, check_apart_elements
 from rushlight._warn import warn
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
@@ -102,10 +102,12 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "")
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     records = _C.is_grad_enabled() and (result.requires_grad or out.requires_grad)
-    if records and _writer() not in RECORDED:
+    leaf = out.is_leaf and out.requires_grad
+    if records and ((name := _writer()) not in RECORDED or (leaf and name not in COMPOSED)):
+        prefix = "aten::" if name in RECORDED else ""
         raise RuntimeError(
-            f"{_writer()}(): functions with out=... arguments don't support automatic differentiation, but "
-            "one of the arguments requires grad."
+            f"{prefix}{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
         )
     if _C.tangent(result) is not None or _C.tangent(out) is not None:
         raise NotImplementedError(

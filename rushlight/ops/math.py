@@ -494,10 +494,7 @@ def pow(input, exponent, *, out=None):
     tensor([1., 4., 9.])
     """
     _check_power("pow", input, exponent)
-    if isinstance(exponent, bool) and input.dtype == _C.bool:
-        result = ops.clone(input) if exponent else FUNCTIONS["ones_like"](input)
-    else:
-        result = input**exponent
+    result = input**exponent
     if out is None:
         return result
     return write_out(out, result)

@@ -31,7 +31,9 @@ inline X power(X x, X y) {
 // One exponent for all: the common ones need no logarithm. The branches are the same for every vector.
 template <class X>
 inline X power_scalar(X x, X y) {
-  if constexpr (is_integer_v<X>) {
+  if constexpr (std::is_same_v<X, bool>) {
+    return x | !y;
+  } else if constexpr (is_integer_v<X>) {
     return integer_pow(x, y);
   } else {
     double exponent;
@@ -55,7 +57,7 @@ inline X power_scalar(X x, X y) {
 
 constexpr FamilyEntry entries[] = {
     BINARY(pow, NUMBERS, none, same, power(x, y)),
-    UNARY_WITH_ROUNDED(1, pow_scalar, NUMBERS, none, same, power_scalar(x, a)),
+    UNARY_WITH_ROUNDED(1, pow_scalar, ALL, none, same, power_scalar(x, a)),
     UNARY_WITH_ROUNDED(1, scalar_pow, NUMBERS, none, same, power(a, x)),
 };
 }  // namespace
