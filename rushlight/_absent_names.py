@@ -376,10 +376,15 @@ ao.quantization: * DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver M
     default_per_channel_weight_observer default_qconfig default_weight_observer fuse_modules
     fuse_modules_qat get_default_qat_qconfig get_default_qat_qconfig_mapping get_default_qconfig
     get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat
-ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase
+ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase *
 ao.quantization.fx:
 ao.quantization.fx._decomposed:
-ao.quantization.observer: ObserverBase
+ao.quantization.observer: HistogramObserver MinMaxObserver MovingAverageMinMaxObserver
+    MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase PerChannelMinMaxObserver
+    PlaceholderObserver RecordingObserver *
+ao.quantization.qconfig: QConfig *
+ao.quantization.qconfig_mapping: QConfigMapping *
+ao.quantization.stubs: DeQuantStub QuantStub QuantWrapper
 ao.quantization.quantize_fx: * convert_fx fuse_fx prepare_fx prepare_qat_fx
 nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
 nested._internal:
@@ -390,4 +395,11 @@ nn.quantized.dynamic:
 quantization: DeQuantStub FakeQuantizeBase ObserverBase QConfig QuantStub QuantWrapper convert
     default_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig prepare prepare_qat quantize
     quantize_dynamic quantize_qat
+quantization.fake_quantize: FakeQuantize FakeQuantizeBase *
+quantization.observer: HistogramObserver MinMaxObserver MovingAverageMinMaxObserver
+    MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase PerChannelMinMaxObserver
+    PlaceholderObserver RecordingObserver *
+quantization.qconfig: QConfig *
+quantization.quantize_fx: * convert_fx fuse_fx prepare_fx prepare_qat_fx
+quantization.stubs: DeQuantStub QuantStub QuantWrapper
 """)

@@ -142,3 +142,13 @@ def test_names_that_libraries_import_from_serialization():
     from rushlight.serialization import FILE_LIKE, MAP_LOCATION, FileLike  # pyro, torchsnapshot
 
     assert FILE_LIKE is FileLike is MAP_LOCATION
+
+
+def test_observers_of_quantisation_can_be_subclassed():
+    from rushlight.quantization.observer import HistogramObserver
+    from rushlight.quantization.qconfig import QConfig
+
+    own = type("Own", (HistogramObserver,), {})
+    assert not isinstance(torch.nn.Linear(1, 1), (own, QConfig))
+    with pytest.raises(NotImplementedError, match=r"torch\.quantization\.observer\.HistogramObserver"):
+        HistogramObserver()
