@@ -135,6 +135,7 @@ for _ending, _ops in {
 
 
 # Of a tensor without dimensions these are what it is, for any dtype.
+_PLACES = _names("argmax argmin nonzero count_nonzero searchsorted")  # whose results are counts or places
 _TRIVIAL = _names("cummax cummin cumsum cumprod kthvalue max_dim min_dim aminmax topk mode")
 _SENTENCES = {
     **dict.fromkeys(("fft_c2c", "fft_c2r"), "MKL FFT doesn't support tensors of type: Half"),
@@ -154,7 +155,8 @@ def refuse(op, dtype, args):
             op, [_each(a, lambda t: _cast(t, _WIDE[dtype]) if t.dtype == dtype else t) for a in args]
         )
         if not isinstance(result, tuple):
-            return _cast(result, dtype)
+            kept = name in _PLACES or result.dtype == _C.bool
+            return result if kept else _cast(result, dtype)
         values = (
             len(result) if name == "aminmax" or name.startswith("linalg") else 1
         )  # the others are positions

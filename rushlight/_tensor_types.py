@@ -86,7 +86,10 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
 
         raise TypeError(f"new(): data must be a sequence (got {type_name(data)})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
-        return create.tensor(data, device=device).to(dtype)  # numbers with a fraction are cut, not refused
+        made = create.tensor(data, device=device)
+        if made.is_complex():
+            raise TypeError("'complex' object cannot be interpreted as an integer")
+        return made.to(dtype)  # numbers with a fraction are cut, not refused
     return create.tensor(data, dtype=dtype, device=device)
 
 

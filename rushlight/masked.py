@@ -12,6 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._signatures import type_name as _type_name
 from rushlight.ops._public import public, wrap_dim
 
 Tensor = _C.Tensor
@@ -287,7 +288,10 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
         if mask is not None and not bool(mask.any(dim).all()):
             raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
         input = input.to(_C.float32)
-    return _filled(input, mask, math.nan).nanmedian(dim, bool(keepdim))[0].to(kind)
+    if not isinstance(keepdim, bool):
+        told = f"must be bool, not {_type_name(keepdim)}"
+        raise TypeError(f"nanmedian(): argument 'keepdim' (position 3) {told}")
+    return _filled(input, mask, math.nan).nanmedian(dim, keepdim)[0].to(kind)
 
 
 @_function
@@ -319,7 +323,8 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
             )
-    return rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
+    sum = rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
+    return sum.to(input.dtype) if input.is_floating_point() else sum
 
 
 @_function

@@ -86,7 +86,10 @@ def attribute(name: str, get: Callable, set: Callable | None = None, doc: str | 
         else:
             set(self, value)
 
-    made = property(read, write, doc=doc)
+    def delete(self):
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+    made = property(read, write, delete, doc=doc)
     setattr(Tensor, name, made)
 
 

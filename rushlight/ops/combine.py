@@ -748,7 +748,7 @@ def triu_(self, diagonal=0):
     return _C.in_place(ops.triu, self, diagonal)
 
 
-def _triangle_indices(name, row, col, offset, dtype, device, kept):
+def _triangle_indices(name, row, col, offset, dtype, device, upper):
     from rushlight import get_default_device
 
     if row < 0:
@@ -757,9 +757,18 @@ def _triangle_indices(name, row, col, offset, dtype, device, kept):
         raise RuntimeError(f"col must be non-negative, got{col}")
     if dtype not in (_C.int32, _C.int64):
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'")
-    ones = _C.full((row, col), 1, _C.bool, None)
+    offset = max(-row, min(offset, col))
+    # The rows that reach into the triangle, and where in them it begins and ends.
+    first, last = (0, min(row, max(col - offset, 0))) if upper else (min(max(-offset, 0), row), row)
+    rows = _C.arange(first, 1, last - first, _C.int64, None)
+    begins = (rows + offset).clamp(0, col) if upper else ops.mul(rows, 0)
+    counts = (col - begins) if upper else (rows + (offset + 1)).clamp(0, col)
+    ends = counts.cumsum(0)
+    columns = _C.arange(0, 1, int(ends[-1]) if len(ends) else 0, _C.int64, None)
+    columns = columns - (ends - counts - begins).repeat_interleave(counts)
     place = device if device is not None else get_default_device()
-    return ops.nonzero(kept(ones, offset)).t().contiguous().to(device=place, dtype=dtype)
+    pairs = rows.repeat_interleave(counts), columns
+    return ops.stack(pairs, 0).to(device=place, dtype=dtype)
 
 
 @function
@@ -770,7 +779,7 @@ def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _triangle_indices("tril_indices", row, col, offset, dtype, device, ops.tril)
+    return _triangle_indices("tril_indices", row, col, offset, dtype, device, False)
 
 
 @function
@@ -781,4 +790,4 @@ def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _triangle_indices("triu_indices", row, col, offset, dtype, device, ops.triu)
+    return _triangle_indices("triu_indices", row, col, offset, dtype, device, True)

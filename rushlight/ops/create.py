@@ -437,6 +437,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)
+    elif not dtype.is_complex and steps > 1:
+        for number in (start, end):
+            _C.full((), number, dtype, None)  # refuses one that is beyond the dtype
     if steps == 1:
         return _finish(_C.full((1,), start, dtype, _device(device)), requires_grad, out)
     return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)

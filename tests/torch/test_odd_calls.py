@@ -294,6 +294,47 @@ F.elu(T.ones(2).half(),1e5)
 F.leaky_relu(T.ones(2).half(),1e5)
 """
 
+TRIANGLES_AND_ENDS = """
+T.tril_indices(3,3)
+T.tril_indices(3,4,1)
+T.tril_indices(3,4,-1)
+T.tril_indices(4,2,-3)
+T.tril_indices(4,2,5)
+T.tril_indices(0,2)
+T.tril_indices(2,0)
+T.tril_indices(2,3,-9)
+T.triu_indices(3,3)
+T.triu_indices(3,4,1)
+T.triu_indices(3,4,-1)
+T.triu_indices(4,2,-3)
+T.triu_indices(4,2,5)
+T.triu_indices(0,2)
+T.triu_indices(2,0)
+T.triu_indices(2,3,-9)
+T.triu_indices(5,3,dtype=T.int32)
+T.tril_indices(1,2**62)
+T.tril_indices(2,2**62,1)
+T.triu_indices(2**62,3,70000)
+T.LongTensor([True,1.5,1j])
+delattr(T.ones(2),"name")
+F.mse_loss(T.tensor([True,False]),T.ones(2))
+F.mse_loss(T.ones(2),T.tensor([True,False]))
+F.mse_loss(T.tensor([True]),T.tensor([True]))
+T.linspace(0,1e300,5)
+T.linspace(0,1e300,1)
+T.linspace(1e300,0,5,dtype=T.float64)
+T.linspace(0,float('inf'),3)
+T.linspace(0,1,3)
+T.linspace(0,1e5,3,dtype=T.float16)
+T.linspace(0,1e300,0)
+T.argmax(T.zeros(0,3).to(T.float8_e5m2),-1).dtype
+T.argmax(T.zeros(0,3).to(T.uint16),-1).dtype
+T.masked.median(T.ones(3,4),0,keepdim=1)
+T.masked.median(T.ones(3,4),0,keepdim=True)
+T.masked.logaddexp(T.ones(2).bfloat16(),T.ones(2).double())
+T.masked.logaddexp(T.ones(2),T.ones(2))
+"""
+
 
 def outcome(library, text):
     try:
@@ -314,6 +355,7 @@ TABLES = {
     "writing": WRITING,
     "numbers": NUMBERS,
     "shared_and_split": SHARED_AND_SPLIT,
+    "triangles_and_ends": TRIANGLES_AND_ENDS,
 }
 
 

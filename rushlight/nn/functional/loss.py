@@ -47,6 +47,11 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     check_reduction(reduction)
     if weight is None and input.dtype == target.dtype and input.is_floating_point():
         return _mse_loss(input, target, reduction)
+    if _C.bool in (input.dtype, target.dtype):  # which cannot be subtracted, but which the kernel converts
+        wide = _C.promote_types(input.dtype, target.dtype)
+        input, target = input.to(wide), target.to(wide)
+    if input.dtype == _C.bool:
+        require_floating("mse_loss", "mse_cpu", input)
     difference = input - target
     require_floating("mse_loss", "mse_cpu", difference)
     return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
