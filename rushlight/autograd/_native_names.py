@@ -175,6 +175,24 @@ def _current_autograd_node() -> Any:
     return _C.running_node()
 
 
+def _set_grad_enabled(enabled: bool) -> None:
+    """Whether operations are recorded on this thread."""
+    if not isinstance(enabled, bool):
+        raise TypeError(
+            f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(enabled).__name__}"
+        )
+    _C.set_grad_enabled(enabled)
+
+
+def _any_requires_grad(*values: Any) -> bool:
+    """Whether one of the tensors among the values, or in lists among them, requires grad."""
+    return any(
+        _any_requires_grad(*value) if isinstance(value, (list, tuple)) else value.requires_grad
+        for value in values
+        if isinstance(value, (list, tuple, _C.Tensor))
+    )
+
+
 class _EngineBase:
     """What programs reach as `Variable._execution_engine`."""
 
@@ -244,7 +262,7 @@ _AUTOGRAD = (
 _CORE = (
     _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,
     _current_autograd_node, _increment_version, _stash_obj_in_tls, _is_key_in_tls, _get_obj_in_tls,
-    _remove_obj_from_tls,
+    _remove_obj_from_tls, _set_grad_enabled, _any_requires_grad,
 )  # fmt: skip
 
 

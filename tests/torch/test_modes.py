@@ -353,6 +353,13 @@ def cases(torch):
         return x._version, err(lambda: torch.autograd.graph.increment_version(c))
 
     @case
+    def underscored():
+        x, plain, core = torch.ones(2, requires_grad=True), torch.ones(2), torch._C
+        r = [core._set_grad_enabled(False), torch.is_grad_enabled(), core._any_requires_grad(x)]
+        r += [core._set_grad_enabled(True), torch.is_grad_enabled(), err(lambda: core._set_grad_enabled(1))]
+        return r, [core._any_requires_grad(*a) for a in ((), (plain, 1), (plain, x), ([plain, x], None))]
+
+    @case
     def multithr():
         r = [torch._C._is_multithreading_enabled()]
         with torch.autograd.set_multithreading_enabled(False):
