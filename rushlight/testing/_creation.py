@@ -51,11 +51,9 @@ def make_tensor(
     if floating:
         result = _uniform(size, dtype, device, low, high)
     else:
-        limits = {_C.bool: (0, 2, 0, 2), _C.uint8: (0, 10, 0, 256)}.get(dtype)
-        if limits is None:
-            bits = dtype.itemsize * 8
-            limits = (-9, 10, -(2 ** (bits - 1)), 2 ** (bits - 1))
-        first, last = _interval(low, high, limits[0], limits[1], limits[2], limits[3], dtype)
+        least, most = (0, 2) if dtype == _C.bool else _limits(dtype)
+        usual = (0, 2) if dtype == _C.bool else (-9, 10)
+        first, last = _interval(low, high, *usual, least, most, dtype)
         last = min(math.ceil(last), 2**63 - 1)  # the most that randint takes
         result = rushlight.randint(math.ceil(first), last, size, device=device, dtype=dtype)
     if doubled:
@@ -65,6 +63,12 @@ def make_tensor(
     if exclude_zero:
         result[result == 0] = rushlight.finfo(dtype).tiny if floating else 1
     return result.requires_grad_() if requires_grad else result
+
+
+def _limits(dtype: _C.dtype) -> tuple[int, int]:
+    """The least of the integers of a dtype, and the first beyond them."""
+    info = rushlight.iinfo(dtype)
+    return info.min, info.max + 1
 
 
 def _interval(
@@ -94,6 +98,8 @@ def _interval(
 def _uniform(size: tuple, dtype: _C.dtype, device: Any, low: Any, high: Any) -> Any:
     info = rushlight.finfo(dtype)
     first, last = _interval(low, high, -9, 9, info.min, info.max, dtype)
+    if dtype.itemsize == 1:  # float8: nothing is drawn in it
+        return _uniform(size, _C.float32, device, first, last).to(dtype)
     result = rushlight.empty(size, dtype=dtype, device=device)
     parts = rushlight.view_as_real(result) if dtype.is_complex else result
     if last - first > info.max:  # too wide for one draw

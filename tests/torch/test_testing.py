@@ -109,3 +109,22 @@ def test_checks_are_read_from_text(lines):
             return str(error).split("\n")[0]
 
     assert said(rushlight) == said(torch)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "float8_e5m2", "float8_e4m3fn"]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"low": -5, "high": 5}, {"high": -3}, {"low": 0, "high": 2**40}], ids=str
+)
+def test_make_tensor_keeps_to_the_numbers_of_the_dtype(dtype, options):
+    def made(library):
+        library.manual_seed(0)
+        kind = getattr(library, dtype)
+        try:
+            result = library.testing.make_tensor((4,), dtype=kind, device="cpu", **options)
+        except ValueError as error:
+            return str(error)
+        return str(result.dtype), result.to(library.float64).tolist()
+
+    assert made(rushlight) == made(torch)
