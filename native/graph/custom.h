@@ -97,9 +97,9 @@ void name_variant(Node* node, PyObject* const* args, bool in_place);
 Primitive* renamed(Primitive* op, const std::string& name);
 // Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.
 // `kept`: a dict of what torch would save of the call, or null. `args`: what it was called with; `all`: next
-// functions has a place for each of these.
+// functions has a place for each of these; `written`: where the one that was written in place came from.
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept,
-                std::span<PyObject* const> args = {}, bool all = false);
+                std::span<PyObject* const> args = {}, bool all = false, Edge written = {nullptr, 0});
 // A view of what such an operation computed on the way is no view to the user.
 void hide_inner_view(PyObject* result);
 // The edges that lead out of a composed operation; false if the node is none. Borrowed.

@@ -159,6 +159,10 @@ int node_clear(PyObject* self) {
 }
 
 bool shows_edge(const Node* node, uint32_t edge) {
+  // A written view has the edges of the operation that wrote.
+  if (node->kind == Node::copy_slices && !node->edges[edge].node && node->extra && node->extra->inner &&
+      edge < node->extra->inner->edge_count)
+    return shows_edge(node->extra->inner, edge);
   if (node->kind != Node::operation || node->edges[edge].node) return true;
   // torch's form of the operation takes a number there, or something else that has no history.
   static const std::set<std::string_view> others = {"AddBackward1",
@@ -178,6 +182,7 @@ bool shows_edge(const Node* node, uint32_t edge) {
                                                     "MaskedFillBackward0",
                                                     "IndexFillBackward0",
                                                     "FillBackward0",
+                                                    "FillBackward2",
                                                     "ZeroBackward0"};
   if (others.contains(node->op->node_name)) return false;
   if (edge >= 3 && node->op->node_name == "NativeBatchNormBackward0") return false;

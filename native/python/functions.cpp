@@ -356,6 +356,8 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
 
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   uint64_t since = next_node_number();
+  Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
+  Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
   PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
   if (!result) return result;
   bool given = false;  // what works in place, or has nothing to do, returns an argument
@@ -387,7 +389,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
     bool all = inputs && PyTuple_CheckExact(inputs.get());
     if (all) known = {&PyTuple_GET_ITEM(inputs.get(), 0), size_t(PyTuple_GET_SIZE(inputs.get()))};
-    if (text || kept) name_nodes(result, text, since, kept.get(), known, all);
+    if (text || kept) name_nodes(result, text, since, kept.get(), known, all, written);
     else if (!given) hide_inner_view(result);
     return owned.release();
   });

@@ -365,9 +365,14 @@ namespace {
 
 // (since, all, node, nr, node, nr ...): where the inner nodes begin, and the histories of the arguments in
 // their order; `all`: those without one have their place too. The nodes are addresses only, to be compared.
-Ref<PyObject> outside(uint64_t since, std::span<PyObject* const> args, bool all) {
+Ref<PyObject> outside(uint64_t since, std::span<PyObject* const> args, bool all, PyObject* result,
+                      Edge written) {
   std::vector<Edge> edges;
   for (PyObject* arg : args) {
+    if (arg == result && written.node) {  // in place: its history is not what it was
+      edges.push_back(written);
+      continue;
+    }
     const Tensor* t = is_tensor(arg) ? as_tensor(arg) : nullptr;
     Node* node = !t ? nullptr : t->grad_fn ? t->grad_fn : t->extra ? t->extra->accumulator : nullptr;
     if (node || all) edges.push_back({node, t && t->grad_fn ? t->output_nr : 0});
@@ -387,10 +392,10 @@ Ref<PyObject> outside(uint64_t since, std::span<PyObject* const> args, bool all)
 }  // namespace
 
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept,
-                std::span<PyObject* const> args, bool all) {
+                std::span<PyObject* const> args, bool all, Edge written) {
   if (PyTuple_Check(result) || PyList_Check(result)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); i++)
-      name_nodes(PySequence_Fast_GET_ITEM(result, i), name, since, kept, args, all);
+      name_nodes(PySequence_Fast_GET_ITEM(result, i), name, since, kept, args, all, written);
     return;
   }
   if (!is_tensor(result)) return;
@@ -410,7 +415,8 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
     inner = is_inner(node->edges[i].node, since);
   Ref<PyObject> dict = kept ? share(kept) : inner ? checked(PyDict_New()) : Ref<PyObject>();
   if (inner || (all && kept)) {
-    if (PyDict_SetItemString(dict.get(), "", outside(since, args, all).get()) < 0) throw PythonError{};
+    if (PyDict_SetItemString(dict.get(), "", outside(since, args, all, result, written).get()) < 0)
+      throw PythonError{};
   }
   if (dict) Py_XSETREF(extra_of(node)->trace, dict.release());
   if (!name) return;

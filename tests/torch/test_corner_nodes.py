@@ -220,6 +220,27 @@ def cases(torch):
         first, second = L(1) * L(1), L(1) * L(1)
         return second.grad_fn._sequence_nr() - first.grad_fn._sequence_nr()
 
+    def names_behind(write, part):
+        base = L(3, 3).clone()
+        written = base[0] if part else base
+        write(written)
+        return base.grad_fn.name(), [node and node.name() for node, _ in base.grad_fn.next_functions]
+
+    writes = {
+        "masked_fill_": lambda v: v.masked_fill_(v > 0, 2.0),
+        "index_fill_": lambda v: v.index_fill_(0, torch.tensor([0]), 2.0),
+        "index_add_": lambda v: v.index_add_(0, torch.tensor([0]), v.detach()[:1]),
+        "fill_": lambda v: v.fill_(1.0),
+        "zero_": lambda v: v.zero_(),
+        "mul_ by a leaf": lambda v: v.mul_(L(3)),
+        "clamp_ by tensors": lambda v: v.clamp_(torch.zeros(3), torch.ones(3)),
+        "clamp_min_ by a tensor": lambda v: v.clamp_min_(torch.zeros(3)),
+    }
+    for name, write in writes.items():
+        case(f"behind {name}")(lambda write=write: names_behind(write, False))
+        if not name.startswith("clamp"):  # composed here, and one node in torch
+            case(f"behind {name} of a view")(lambda write=write: names_behind(write, True))
+
     @case("batches without gradients")
     def _():
         x = L(2)
