@@ -162,7 +162,7 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
     known++;
   }
   bool is_type = type && PyUnicode_Check(type);
-  bool is_number = type && is_index(type);
+  bool is_number = type && is_index(type) && !is_tensor(type);
   if (positional + named <= 2 && known == named &&
       (is_type || (type && !index && (is_number || is_device(type))))) {
     if (!index || index == Py_None || is_index(index)) return;

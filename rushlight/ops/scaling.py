@@ -70,7 +70,7 @@ def _ldexp(input, other):
         return input.to(dtype) * 2 ** other.to(dtype)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
     if not other.dtype.is_floating_point:
-        other = other.clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
+        other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
     half = ops.trunc(_C.detach(exponent) / 2)
     # In two steps, so that a power beyond the range may still give a number within it.
@@ -105,7 +105,7 @@ def unravel_index(indices, shape):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, int):
+        if not isinstance(size, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
