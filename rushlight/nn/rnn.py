@@ -198,8 +198,9 @@ class RNNBase(Module):
                 hx = self.permute_hidden(hx, sorted_indices)
         else:
             if input.dim() not in (2, 3):
+                what = "D tensor" if self.mode.startswith("RNN") else "D"
                 raise ValueError(
-                    f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead"
+                    f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}{what} instead"
                 )
             batched = input.dim() == 3
             if not batched:
