@@ -15,6 +15,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight.ops._public import wrap_dim
 
 _PARTS = ("fft", "linalg", "nn", "nn.functional", "special", "_conversions")
 # What `import *` takes from each module in torch: tools go through these lists.
@@ -72,6 +73,20 @@ _ALL = {
 
 def _filled_copy(name: str, self: _C.Tensor, *args: Any, **kwargs: Any) -> _C.Tensor:
     return getattr(self.clone(), name)(*args, **kwargs)
+
+
+def prod(a: _C.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: _C.dtype | None = None) -> _C.Tensor:
+    """The product over any dimensions; `torch.prod` takes one."""
+    count = a.ndim or 1
+    given = range(a.ndim) if dim is None or dim == () else (dim,) if isinstance(dim, int) else dim
+    over = [wrap_dim(d, a.ndim) for d in given]
+    if len(set(over)) < len(over):
+        raise RuntimeError("duplicate value in the list of dims")
+    if not over:
+        return rushlight.prod(a, dtype=dtype)
+    for d in over:
+        a = rushlight.prod(a, d, keepdim=True, dtype=dtype)
+    return a if keepdim or count > a.ndim else a.squeeze(over)
 
 
 def _find(part: str, name: str) -> Any:

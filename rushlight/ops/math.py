@@ -122,7 +122,7 @@ _unary("sinc", "sin(pi x) / (pi x), 1 at 0.", "[0.0, 0.5]", "[1.0000, 0.6366]")
 _unary("floor", "The largest integer that is not above x.", "[-1.5, 1.5]", "[-2.,  1.]", exact=FOUND_DTYPE)
 _unary("ceil", "The smallest integer that is not below x.", "[-1.5, 1.5]", "[-1.,  2.]", exact=FOUND_DTYPE)
 _unary("trunc", "x without its fraction.", "[-1.5, 1.5]", "[-1.,  1.]", "fix", exact=FOUND_DTYPE)
-_unary("frac", "The fraction of x, with its sign.", "[-1.5, 1.25]", "[-0.5000,  0.2500]")
+_unary("frac", "The fraction of x, with its sign.", "[-1.5, 1.25]", "[-0.5000,  0.2500]", exact=FOUND_DTYPE)
 _unary("deg2rad", "Degrees to radians.", "[90.0, 180.0]", "[1.5708, 3.1416]")
 _unary("rad2deg", "Radians to degrees.", "[1.0, 3.0]", "[ 57.2958, 171.8873]")
 _BOOLEAN = "{} does not support non-boolean outputs."

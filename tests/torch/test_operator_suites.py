@@ -8,6 +8,7 @@ from outcomes import outcome
 import rushlight
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch._refs")
 
 EXPRESSIONS = """
 torch.tensor([1 + 2j, 3j, complex("inf")]).mean()
@@ -30,6 +31,16 @@ torch.slice_scatter(torch.ones(2), torch.ones(2), out=torch.ones(2, requires_gra
 torch.view_copy(torch.ones(2), (2,), out=torch.ones(2, requires_grad=True))
 torch.histogram(torch.ones(2), 1, out=(torch.ones(1, requires_grad=True), torch.ones(2)))
 torch.quantile(torch.ones(2), 0.5, out=torch.ones((), requires_grad=True))
+torch.frac(torch.ones(2), out=torch.ones(2).double())
+torch.nn.functional.softplus(torch.ones(2), out=torch.ones(2).double())
+torch.nn.functional.hardshrink(torch.ones(2), out=torch.ones(2).long())
+torch.nn.functional.softshrink(torch.ones(2), out=torch.ones(2).bool())
+torch.nn.functional.logsigmoid(torch.ones(2), out=torch.ones(2).double())
+torch._refs.prod(torch.arange(1.0, 7.0).view(1, 2, 3), (0, -1), keepdim=True)
+torch._refs.prod(torch.arange(1.0, 7.0).view(1, 2, 3), (0, 1))
+torch._refs.prod(torch.arange(1, 7).view(2, 3))
+torch._refs.prod(torch.tensor(3), keepdim=True)
+torch._refs.prod(torch.ones(2, 2), (0, -2))
 torch.hash_tensor(torch.ones(2, 0, 3), 0)
 torch.hash_tensor(torch.ones(2, 0, 3), (0, 2), keepdim=True)
 """

@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
-from rushlight.ops._public import refuse_complex, shares_elements, type_name, write_out
+from rushlight.ops._public import FOUND_DTYPE, refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -326,7 +326,9 @@ def logsigmoid(input, *, out=None):
     """
     require_tensor("log_sigmoid", input)
     result = ops.log_sigmoid(input.contiguous())
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(out, result, exact="expected scalar type {result} but found {out}")
 
 
 @functional
@@ -340,7 +342,7 @@ def softplus(input, beta=1.0, threshold=20.0, *, out=None):
     require_tensor("softplus", input)
     refuse_complex(beta, input)
     result = ops.softplus(input, beta, threshold)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 @functional
@@ -375,7 +377,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     """
     require_floating("hardshrink", "hardshrink_cpu", input)
     result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, _straight(input))
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 @functional
@@ -398,7 +400,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     input = _straight(input)
     moved = rushlight.where(above, input - lambd, rushlight.where(below, input + lambd, input))
     result = rushlight.where(hidden, 0.0, moved)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 @functional
