@@ -326,14 +326,15 @@ def grad(
                 "Check that this very tensor (not a copy of it) enters the computation.",
             )
         )
-    if materialize_grads:
-        if any(isinstance(inputs[index], graph.GradientEdge) for index in unused):
-            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        return tuple(
-            _C.zeros_like(x).requires_grad_(create_graph) if g is None else g
-            for g, x in zip(result, inputs, strict=True)
-        )
-    return result
+    return _materialized(result, inputs, create_graph) if materialize_grads else result
+
+
+def _materialized(result: tuple, inputs: tuple, create_graph: bool) -> tuple:
+    """Zeros of the shape of the input where it has no gradient, in a batch of gradients as well."""
+    pairs = list(zip(result, inputs, strict=True))
+    if any(g is None and isinstance(x, graph.GradientEdge) for g, x in pairs):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+    return tuple(_C.zeros_like(x).requires_grad_(create_graph) if g is None else g for g, x in pairs)
 
 
 def _node_of(root: Any) -> Any:
@@ -363,20 +364,11 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     for i in range(count):
         row = tuple(None if g is None else g[i] for g in given)
         last = i == count - 1
-        rows.append(
-            grad(
-                outputs,
-                inputs,
-                row,
-                keep or not last,
-                create_graph,
-                allow_unused=allow_unused,
-                materialize_grads=materialize_grads,
-            )
-        )
+        rows.append(grad(outputs, inputs, row, keep or not last, create_graph, allow_unused=allow_unused))
     if not rows:
         return tuple(_C.zeros_like(x).expand((0, *x.shape)) for x in inputs)
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+    result = tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+    return _materialized(result, inputs, create_graph) if materialize_grads else result
 
 
 def _make_grads(outputs: Any, grads: Any, is_grads_batched: bool) -> tuple:

@@ -257,7 +257,9 @@ class _unsafe_preserve_version_counter:
     """Inside, writes to these tensors are not counted: autograd does not notice them."""
 
     def __init__(self, tensors: Any) -> None:
-        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        if not isinstance(tensors, (_C.Tensor, tuple)):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tensors
         self.versions = tuple(tensor._version for tensor in self.tensors)
 
     def __enter__(self) -> None:

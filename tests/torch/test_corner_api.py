@@ -442,6 +442,18 @@ def cases(torch):
             (x * 2, (x * 3).sum()), x, (torch.eye(2), torch.ones(2)), is_grads_batched=True
         )
 
+    @case("batched, with zeros for what is not used")
+    def _():
+        x, unused = torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)
+        options = {"is_grads_batched": True, "materialize_grads": True}
+        plain = torch.autograd.grad(x**2, (x, unused), torch.eye(3), **options)
+        recorded = torch.autograd.grad(x**2, (x, unused), torch.eye(3), create_graph=True, **options)
+        return plain, [(g.detach(), g.requires_grad) for g in recorded]
+
+    @case("versions of one tensor or a tuple are preserved")
+    def _():
+        return torch.autograd._unsafe_preserve_version_counter([torch.ones(2)])
+
     @case("batched bad")
     def _():
         x = R(2)
