@@ -385,6 +385,10 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
       if (PyTuple_GET_SIZE(name.get()) > 2) inputs = share(PyTuple_GET_ITEM(name.get(), 2));
       name = share(PyTuple_GET_ITEM(name.get(), 0));
     }
+    // Torch shows what was there before the write, which is gone.
+    bool self_kept =
+        given && kept && PyDict_CheckExact(kept.get()) && PyDict_GetItemString(kept.get(), "self");
+    if (self_kept && PyDict_DelItemString(kept.get(), "self") < 0) throw PythonError{};
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
     bool all = inputs && PyTuple_CheckExact(inputs.get());

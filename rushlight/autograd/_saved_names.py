@@ -370,7 +370,7 @@ def _unsaved(node: Node, name: str) -> Any:
         found = node._output(OUTPUTS[node.name()][name])
     elif name in (names := INPUTS.get(node.name(), "").split()):
         found = node._input(names.index(name))
-    elif _saves(node, name):
+    elif _saves(node, name) and "" not in (node._kept or ()):
         return None  # not needed for the gradients that are wanted
     else:
         found = None

@@ -300,6 +300,14 @@ def test_visitors_of_views_are_refused():
         view._view_func(rushlight.ones(3), symint_visitor_fn=lambda n: n + 1)
 
 
+def test_what_was_written_over_is_not_shown_as_saved():
+    x = rushlight.full((3,), 1.7, requires_grad=True).clone()
+    x.clamp_(rushlight.zeros(3), rushlight.ones(3))
+    assert x.grad_fn._saved_max.tolist() == [1, 1, 1]
+    with pytest.raises(NotImplementedError):
+        x.grad_fn._saved_self
+
+
 def times_warned(torch, always):
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(always)
