@@ -78,9 +78,10 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
                 f"{_TYPE_NAMES[data.dtype]} for argument 1 'storage'"
             )
         return _C.empty((0,), dtype, device).set_(data)
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     sequence = hasattr(data, "__array__") or (hasattr(data, "__getitem__") and hasattr(data, "__len__"))
+    sequence = sequence and not isinstance(data, dict)
     if not sequence or getattr(data, "ndim", 1) == 0:
         from rushlight._signatures import type_name  # only needed to complain
 

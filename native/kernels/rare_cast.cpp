@@ -14,6 +14,7 @@
 namespace rl {
 
 bool rare_dtypes_seen = false;
+void (*note_rare_dtype)(DType) = [](DType) { rare_dtypes_seen = true; };
 
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "../graph/errors.h"
 #include "elementwise_ops.h"
 
 namespace rl {
@@ -51,7 +52,14 @@ PyMethodDef functions[] = {
     {"relabel", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_relabel)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+ModuleInit init([](PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  note_rare_dtype = [](DType dtype) {
+    rare_dtypes_seen = true;
+    if (dtype == DType::c32)
+      warn_once("ComplexHalf support is experimental and many operators don't support it yet.");
+  };
+});
 
 }  // namespace
 

@@ -47,6 +47,8 @@ constexpr int ALL_DTYPE_COUNT = 21;  // with the rare ones, see Note [rare dtype
 constexpr bool is_rare(DType t) { return t > DType::bf16; }
 // Whether a tensor of a rare dtype was ever made in this process: until then nobody looks for one.
 extern bool rare_dtypes_seen;
+// Called before memory for elements of one is allocated; may refuse by throwing.
+extern void (*note_rare_dtype)(DType dtype);
 
 [[noreturn]] void fail_rare(DType dtype);            // there is no loop for it
 [[noreturn]] void fail_promotion(DType a, DType b);  // torch does not say what they become

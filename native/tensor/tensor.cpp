@@ -151,9 +151,9 @@ TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
   if (__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &nbytes)) {
     fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
   }
+  if (is_rare(dtype)) note_rare_dtype(dtype);
   TensorRef t(allocate_tensor());
   t->dtype = dtype;
-  if (is_rare(dtype)) rare_dtypes_seen = true;
   set_geometry(t.get(), sizes, strides);
   t->storage = new_storage(size_t(nbytes), device);
   if (modes.inference) t->flags |= Tensor::INFERENCE;

@@ -164,19 +164,38 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         made = data.detach().to(dtype=dtype, device=device, copy=True)
     else:
         made = _from_foreign(data)
-        if made is None:
-            made = _C.from_data(data, dtype, _device(device))
-        else:
+        if made is not None:
             made = made.to(dtype=dtype, device=_device(device), copy=True)
+        elif _is_storage(data):
+            made = _on_storage(data, dtype)
+        else:
+            made = _C.from_data(data, dtype, _device(device))
     return _finish(made, requires_grad)
+
+
+def _is_storage(data):
+    return type(data) not in _PLAIN and hasattr(data, "_cdata") and hasattr(data, "nbytes")
+
+
+def _on_storage(data, dtype):
+    """A tensor on the memory of a storage, of its dtype; bytes without one are taken for whole numbers."""
+    own = getattr(data, "dtype", None)
+    if own is None and not data.nbytes():
+        own = dtype or _C.get_default_dtype()
+    if own is not None and dtype not in (None, own):
+        raise RuntimeError(
+            f"Expected a Storage of type {type_name(dtype)} or an UntypedStorage, but got {type_name(own)}"
+        )
+    return _C.empty((0,), dtype or own or _C.int64, data.device).set_(data)
+
+
+_PLAIN = (list, tuple, float, int, bool, complex, range, str)
 
 
 def _from_foreign(data):
     """A tensor on the memory of an array of another library, or None if `data` is plain Python."""
     kind = type(data)
-    if kind in (list, tuple, float, int, bool, complex, range, str) or not (
-        hasattr(data, "__array__") or hasattr(data, "__dlpack__")
-    ):
+    if kind in _PLAIN or not (hasattr(data, "__array__") or hasattr(data, "__dlpack__")):
         return None
     from rushlight import _exchange
 
@@ -193,6 +212,8 @@ def as_tensor(data, dtype=None, device=None):
     if not isinstance(data, Tensor):
         made = _from_foreign(data)
         if made is None:
+            if _is_storage(data):
+                return _on_storage(data, dtype)
             return _C.from_data(data, dtype, _device(device))
         data = made
     return data.to(dtype=dtype or data.dtype, device=device or data.device)
@@ -226,13 +247,16 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
         obj = from_dlpack(obj)
     made = as_tensor(obj, dtype=dtype, device=device)
-    shares = made is obj or not isinstance(obj, (list, tuple, int, float, complex, bool))
+    listed = isinstance(obj, (list, tuple, int, float, complex, bool))
+    shares = made is obj or not (listed or made.is_meta)
     if isinstance(obj, Tensor):
         shares = made.data_ptr() == obj.data_ptr()
     elif dtype is not None and shares:
         shares = as_tensor(obj).dtype == dtype
     if copy is False and not shares:
         before = None if isinstance(obj, (list, tuple, int, float, complex, bool)) else as_tensor(obj)
+        if before is not None and made.device != before.device:
+            raise ValueError(f"can't alias tensor from device '{before.device}' to '{made.device}'.")
         if before is not None and made.dtype != before.dtype:
             kinds = [type_name(t.dtype) for t in (before, made)]
             raise ValueError(f"can't alias tensor with dtype '{kinds[0]}' into dtype '{kinds[1]}'.")

@@ -12,7 +12,7 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 SETUP = """
-import copy, pickle, warnings
+import copy, pickle, numpy, warnings
 with warnings.catch_warnings(action='ignore'):
     torch.set_default_tensor_type(torch.FloatTensor)  # its warning is given once in a process
 DLDeviceType, to_dlpack = torch.utils.dlpack.DLDeviceType, torch.utils.dlpack.to_dlpack
@@ -27,6 +27,7 @@ singular = torch.eye(3).repeat(3, 1, 1)
 singular[1, -1, -1] = 0
 class S(torch.UntypedStorage): pass
 kept = S(4)
+numbers = torch.FloatStorage([1, 2])
 def unwritten(make):
     torch.use_deterministic_algorithms(True)
     try:
@@ -107,6 +108,14 @@ o(2).map_(o(2).int(), max)
 o(2).map2_(o(2), o(2).int(), max)
 [torch._debug_has_internal_overlap(t) for t in (c, c[:, :, ::2], x, o(1).expand(2), o(1).expand(1), x[:0])]
 torch.masked._ops.sum(x, mask=x > 1), torch.masked._ops._reduction_identity('prod', x)
+torch.Tensor({})
+torch.LongTensor({'a': 1})
+torch.Tensor(b'ab')
+torch.asarray(numpy.ones(2), device='meta', copy=False)
+torch.asarray(o(1), device='meta', copy=False)
+torch.tensor(o(2).untyped_storage()), torch.tensor(o(2).untyped_storage(), dtype=torch.float32)
+[shares(f(numbers), torch.tensor(numbers)) for f in (torch.tensor, torch.as_tensor)], torch.tensor(numbers)
+torch.tensor(numbers, dtype=torch.int32)
 A.add.__module__ == A.add.op.__module__, A.add.op(o(1), 2), A.add.Tensor(o(1), o(1), alpha=2)
 A.add.Tensor(o(1), o(1), out=o(1))
 A.add.Tensor(o(1), o(1), o(1))
@@ -139,3 +148,12 @@ def test_complex_numbers_with_halves_are_refused(text):
 @pytest.mark.parametrize("name", ["is_complex", "is_floating_point", "is_inference"])
 def test_native_methods_say_what_they_do(name):
     assert getattr(rushlight.Tensor, name).__doc__
+
+
+def test_complex_half_is_warned_of_once():
+    rushlight.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="ComplexHalf support is experimental"):
+            rushlight.zeros(2, dtype=rushlight.complex32)
+    finally:
+        rushlight.set_warn_always(False)
