@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from rushlight import _C
+from rushlight._signatures import type_name
 
 _KIND = re.compile(
     r"(?:\w+\(\): )?argument '(\w+)' (?:\(position \d+\) )?must be "
@@ -33,7 +34,8 @@ _OVERLOADED = {
 }  # fmt: skip
 _NATIVE_LOSSES = {"dropout", "alpha_dropout", "one_hot"}
 _OTHER_NAMES = {("copy_", "src"): "other", ("one_hot", "tensor"): "input", ("arange", "start"): "end",
-                ("dropout", "training"): "train", ("alpha_dropout", "training"): "train"}  # fmt: skip
+                ("dropout", "training"): "train", ("alpha_dropout", "training"): "train",
+                ("tensordot", "a"): "input", ("tensordot", "b"): "other"}  # fmt: skip
 
 
 def _number(kind: str) -> set[str]:
@@ -87,13 +89,13 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
         if name in _OVERLOADED and parameter != names[0]:
             return unfit()
         shown = _OTHER_NAMES.get((name, parameter), "size" if parameter == "args" else parameter.rstrip("_"))
-        what = f"must be {kind}, not {type(value).__name__}"
+        what = f"must be {kind}, not {type_name(value)}"
         return f"{name}(): argument '{shown}'{place(parameter, value)} {what}"
 
     def unfit() -> str:
         """No signature takes arguments of these types."""
-        shown = [type(value).__name__ for value in args[1 if is_method else 0 :]]
-        shown += [f"{known}={type(value).__name__}" for known, value in kwargs.items()]
+        shown = [type_name(value) for value in args[1 if is_method else 0 :]]
+        shown += [f"{known}={type_name(value)}" for known, value in kwargs.items()]
         listed = ", ".join(shown) + (", " if kwargs and len(shown) == len(kwargs) else "")
         return (
             f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
