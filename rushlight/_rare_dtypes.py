@@ -274,8 +274,8 @@ def _unsigned(op, name, args, dtype, out):
         return widened(op, args, dtype, out)
     if name == "logsumexp":
         return _run(op, (_cast(args[0], _C.get_default_dtype()), *args[1:]))
-    if name == "random":
-        _check_bounds(dtype, *args[1:3])
+    if name in ("random", "random_to"):
+        _check_bounds(dtype, *(args[1:3] if name == "random" else (0, args[1])))
         return _finish(_run(op, (_cast(args[0], _C.int64), *args[1:])), out, lambda t: _cast(t, dtype))
     if name == "count_nonzero" and args[1] in (None, ()):
         refuse(op, dtype, args)
@@ -286,7 +286,9 @@ def _unsigned(op, name, args, dtype, out):
 
 def _check_bounds(dtype, low, high):
     limit = {_C.uint16: 2**16, _C.uint32: 2**32}.get(dtype, 2**64)
-    words = {_C.uint16: "unsigned short", _C.uint32: "unsigned int", _C.uint64: "unsigned long"}[dtype]
+    words = {_C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.uint64: "long unsigned int"}[
+        dtype
+    ]
     for name, bound in (("from", low), ("to - 1", high - 1 if high is not None else limit - 1)):
         if not 0 <= bound < limit:
             raise RuntimeError(f"{name} is out of bounds for {words}")
