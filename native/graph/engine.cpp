@@ -362,34 +362,27 @@ void Run::execute(Node* node) {
       some = some || wanted[i];
     }
   }
+  // The node of a tensor that backward(inputs=...) names runs as in torch, though nobody wants its results:
+  // its hooks are called, what it saved is read, checked and freed.
+  bool runs = !filter || some || (accumulate && state.capture >= 0);
+  any = any && runs;
   if (any) {
-    bool only_hooks = false;
-    if (filter) {
-      // The node of a tensor that is asked for runs nothing but its hooks.
-      only_hooks = !some && hooked && accumulate && state.capture >= 0;
-      if (!some && !only_hooks) any = false;
+    if (extra && extra->prehooks) run_node_prehooks(node, grads);
+    std::vector<TensorRef> before;
+    if (node->extra && node->extra->posthooks) {
+      for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
     }
-    if (any && extra && extra->prehooks) {
-      run_node_prehooks(node, grads);
-    }
-    if (any) {
-      std::vector<TensorRef> before;
-      if (node->extra && node->extra->posthooks) {
-        for (uint32_t i = 0; i < node->output_count; i++) before.push_back(share(grads[i]));
+    bool applies = node->kind == Node::custom || !hooked;
+    for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
+    if (!applies) results.assign(node->edge_count, TensorRef());
+    else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
+    else apply_node(node, grads, results, filter ? &wanted : nullptr);
+    if (node->extra && node->extra->posthooks) {
+      // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
+      for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
+        if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));
       }
-      bool applies = node->kind == Node::custom || !hooked;
-      for (uint32_t i = 0; i < node->output_count; i++) applies |= grads[i] != nullptr;
-      applies = applies && !only_hooks;
-      if (!applies) results.assign(node->edge_count, TensorRef());
-      else if (anomaly || profiling()) apply_watched(node, grads, filter ? &wanted : nullptr);
-      else apply_node(node, grads, results, filter ? &wanted : nullptr);
-      if (node->extra && node->extra->posthooks) {
-        // Hooks see what goes to the inputs: of their shapes and dtypes, as in PyTorch.
-        for (uint32_t i = 0; node->kind != Node::custom && i < results.size(); i++) {
-          if (results[i]) results[i] = fit_gradient(node, i, std::move(results[i]));
-        }
-        run_posthooks(node, results, before);
-      }
+      run_posthooks(node, results, before);
     }
   }
   for (uint32_t i = 0; i < node->output_count; i++) Py_CLEAR(grads[i]);
@@ -399,8 +392,7 @@ void Run::execute(Node* node) {
     bool used = node->edges[i].node && info(node->edges[i].node).needed;
     if (results[i] && used) results[i] = fit_gradient(node, i, std::move(results[i]));
   }
-  // A node that only hands its gradient over has not been used: it keeps what it saved.
-  if (!keep_graph && (!filter || some)) release_saved(node, source);
+  if (!keep_graph && runs) release_saved(node, source);
   for (uint32_t i = 0; i < node->edge_count; i++) {
     const Edge& edge = node->edges[i];
     if (!edge.node) continue;

@@ -278,6 +278,21 @@ TensorRef as_gradient(Node* node, PyObject* o) {
   return share(as_tensor(o));
 }
 
+// Reads every tensor that was saved. Torch does before it asks which gradients are wanted: what was freed,
+// written over or packed is noticed also if only rules name it that are not called.
+void unpack_all(Node* node) {
+  int at = 0;
+  for (int i = 0; node->want_args >> i; i++) {
+    if (!(node->want_args >> i & 1)) continue;
+    if (i < node->op->input_count) unpack(node, at, -1);
+    at++;
+  }
+  at = node->saved_count - bit_count(node->want_outs);
+  for (int i = 0; node->want_outs >> i; i++) {
+    if (node->want_outs >> i & 1) unpack(node, at++, i);
+  }
+}
+
 // One rule per input, one edge per input: what most operations are.
 void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                           const std::vector<bool>* wanted) {
@@ -286,6 +301,7 @@ void apply_separate_rules(Node* node, Tensor* const* grads, std::vector<TensorRe
   for (uint32_t i = 0; i < node->edge_count; i++) {
     if (node->edges[i].node && (!wanted || (*wanted)[i])) needs |= 1u << i;
   }
+  if (wanted && needs != node->needs) unpack_all(node);
   auto apply = [&](uint32_t i, uint16_t later) {
     const Rule& rule = op.rules[i];
     const Node* next = wanted || anomaly ? nullptr : node->edges[i].node;
@@ -370,6 +386,8 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
       if (node->edges[e].node && (!wanted || (*wanted)[e])) needs |= uint16_t(1 << i);
     }
   }
+  if (wanted && needs != node->needs) unpack_all(node);
+  if (!needs) return;
   auto place = [&](int i, PyObject* value) {
     if (op.list_inputs >> i & 1) {
       if (value == Py_None) return;

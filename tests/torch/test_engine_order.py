@@ -1,4 +1,5 @@
-"""What grad() is given where hooks are at work, and the order in which leaves are served."""
+"""What grad() is given where hooks are at work, what backward(inputs=...) runs, and the order in which leaves
+are served."""
 
 import pytest
 import torch as torch_itself
@@ -100,6 +101,68 @@ def cases(torch):
             leaves, served = order(*sizes)
             program(*leaves).sum().backward()
             return served
+
+    def said(call):
+        try:
+            return call()
+        except (RuntimeError, ValueError) as error:
+            return str(error).partition(" (")[0].partition(":")[0]
+
+    operations = {
+        "exp": torch.exp,
+        "product": lambda a: a * a,
+        "scaled": lambda a: a * 2,
+        "sum": torch.sum,
+        "matrix product": lambda a: a.view(1, 3) @ a.view(3, 1),
+        "written": lambda a: (a * 1).mul_(3),
+        "view": lambda a: (a * a)[:2],
+        "cat": lambda a: torch.cat([a, a * a]),
+        "linear": lambda a: F.linear(a.view(1, 3), a.view(1, 3)),
+    }
+    for name, operation in operations.items():
+
+        @case(f"inputs= runs and frees the node of what it names: {name}")
+        def _(operation=operation):
+            seen = []
+            for first, asked in ((True, "m"), (False, "m"), (False, "mx")):
+                x = torch.ones(3, requires_grad=True)
+                m = operation(x)
+                loss = (m * 2).sum()
+                inputs = [{"m": m, "x": x}[letter] for letter in asked]
+                calls = [lambda m=m: m.sum().backward(), lambda f=loss.backward, i=inputs: f(inputs=i)]
+                seen.append([said(call) for call in (calls if first else calls[::-1])])
+            return seen
+
+    @case("inputs= reads what its node saved")
+    def _():
+        unpacked, seen = [], []
+        x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: unpacked.append(1) or t):
+            m = x.exp() * y
+        seen.append(said(lambda: (m * 2).sum().backward(inputs=[m], retain_graph=True)))
+        seen.append(said(lambda: m.sum().backward(inputs=[y], retain_graph=True)))
+        n = x * y
+        with torch.no_grad():
+            y.add_(1)
+        seen.append(said(lambda: n.sum().backward(inputs=[y])))
+        return seen, len(unpacked), m.grad, y.grad
+
+    @case("inputs= asks the Function that made the tensor")
+    def _():
+        called = []
+
+        class Fails(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                called.append(g.tolist())
+                raise ValueError("no gradient")
+
+        m = Fails.apply(torch.ones(2, requires_grad=True))
+        return said(lambda: (m * 2).sum().backward(inputs=[m])), called, m.grad
 
     return found
 
