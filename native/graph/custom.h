@@ -61,10 +61,10 @@ void node_dealloc(PyObject* self);
 int node_traverse(PyObject* self, visitproc visit, void* arg);
 int node_clear(PyObject* self);
 PyTypeObject* node_class(const std::string& name);  // borrowed
-uint64_t next_node_number();
-void track_node(Node* node);  // shows it and everything below it to the collector
+uint64_t next_node_number();                        // of the next node that is recorded
+void track_node(Node* node);                        // shows it and everything below it to the collector
 
-// rules.cpp: Node.register_prehook's hooks. run_prehooks runs those of the tensors, which see a gradient also
+// hooks.cpp: Node.register_prehook's hooks. run_prehooks runs those of the tensors, which see a gradient also
 // if it is only captured.
 void run_node_prehooks(Node* node, Tensor** grads);
 

@@ -32,7 +32,7 @@ inline Tensor* living_output(const Node* node, uint32_t nr) {
   return t && Py_REFCNT(t->object()) > 0 ? t : nullptr;
 }
 
-// node.cpp: the tensor that a saved alias is of, or the alias if that tensor is gone.
+// node_type.cpp: the tensor that a saved alias is of, or the alias if that tensor is gone.
 Ref<PyObject> original(Ref<PyObject> saved);
 
 }  // namespace rl

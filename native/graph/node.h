@@ -49,7 +49,7 @@ struct NodeExtra {
   PyObject* posthooks;     // dict id -> callable(grad_inputs, grad_outputs)
   Node* inner;             // CopySlices: the operation that wrote into the view
   PyObject* geometry;      // CopySlices: (sizes, strides, offset) of the view, and of the base
-  PyObject* trace;         // anomaly mode: the forward traceback
+  PyObject* kept;          // dict, Note [what composed operations keep], python/graph_inspect.cpp
   PyObject* moved;         // dict output_nr -> alias of the memory that tensor was given since (tell_savers)
 };
 

@@ -18,8 +18,14 @@ void set_gradient(Tensor* t, TensorRef grad);
 
 extern thread_local bool frees_graph;  // the running backward releases what it has used
 
+// "torch.FloatTensor"; complex tensors have no such class, and torch names them otherwise.
+std::string type_text(const Tensor* t);
+
 [[noreturn]] void fail_freed(Node* node);  // torch's error for saved values that are gone
 
+void check_for_nan(Node* node, const std::vector<TensorRef>& results);
+
+// hooks.cpp
 void run_prehooks(Node* node, Tensor** grads);
 
 // Hooks that were added while the node itself was at work see no gradients: they were given away (`grads` is
@@ -27,6 +33,5 @@ void run_prehooks(Node* node, Tensor** grads);
 void run_posthooks(Node* node, std::vector<TensorRef>& results, const std::vector<TensorRef>& grads);
 void run_leaf_hooks(Tensor* leaf, TensorRef& grad);
 void run_post_hooks(Node* accumulator, TensorRef arrived, bool expected);
-void check_for_nan(Node* node, const std::vector<TensorRef>& results);
 
 }  // namespace rl

@@ -12,7 +12,7 @@
 //
 // Note [what composed operations keep]
 // `_saved_self` of such a node shows what the operation was called with. It keeps what it needs for that in a
-// dict (NodeExtra::trace): numbers as they are, tensors as what nodes save, an alias and its version
+// dict (NodeExtra::kept): numbers as they are, tensors as what nodes save, an alias and its version
 // (`keep`), never the user's object, which might come to depend on the node. A backward that frees the graph
 // lets them go.
 //
@@ -234,7 +234,7 @@ PyObject* py_facade(PyObject*, PyObject* args) {
     info.device = owner->outputs[0].device;
     info.sizes = info.ndim > 4 ? new int64_t[info.ndim] : nullptr;
     std::ranges::copy(shape, info.ndim > 4 ? info.sizes : info.room);
-    extra_of(node.get())->trace = Py_NewRef(about);
+    extra_of(node.get())->kept = Py_NewRef(about);
     expose(node.get());
     return Py_NewRef(node->object());
   });
@@ -272,8 +272,8 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 
 // A facade knows whose it is.
 bool is_facade(const Node* node) {
-  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->trace : nullptr;
-  return kept && PyDict_Check(kept) && PyDict_GetItemString(kept, "owner");
+  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->kept : nullptr;
+  return kept && PyDict_GetItemString(kept, "owner");
 }
 
 void refuse_facade(const Node* node, const char* what) {
@@ -285,14 +285,14 @@ void refuse_facade(const Node* node, const char* what) {
 
 Ref<PyObject> facades_behind(Node* node) {
   if (node->kind != Node::operation || !with_facades.contains(node->op->number) || is_facade(node)) return {};
-  PyObject* kept = node->extra ? node->extra->trace : nullptr;
-  PyObject* known = kept && PyDict_Check(kept) ? PyDict_GetItemString(kept, "next") : nullptr;
+  PyObject* kept = node->extra ? node->extra->kept : nullptr;
+  PyObject* known = kept ? PyDict_GetItemString(kept, "next") : nullptr;
   if (known && PyTuple_CheckExact(known)) return share(known);
   expose(node);
   Ref<PyObject> next = checked(PyObject_CallOneArg(facade_maker, node->object()));
   if (!PyTuple_CheckExact(next.get())) return {};
-  PyObject*& place = extra_of(node)->trace;
-  if (!place || !PyDict_Check(place)) Py_XSETREF(place, checked(PyDict_New()).release());
+  PyObject*& place = extra_of(node)->kept;
+  if (!place) place = checked(PyDict_New()).release();
   if (PyDict_SetItemString(place, "next", next.get()) < 0) throw PythonError{};
   track_node(node);  // what is hung on a facade may refer back to it
   return next;
@@ -338,8 +338,8 @@ void add_outer(const Node* node, uint64_t since, std::vector<Edge>& found) {
 }  // namespace
 
 bool outer_edges(const Node* node, std::vector<Edge>& found) {
-  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->trace : nullptr;
-  PyObject* since = kept && PyDict_Check(kept) ? PyDict_GetItemString(kept, "") : nullptr;
+  PyObject* kept = node->kind == Node::operation && node->extra ? node->extra->kept : nullptr;
+  PyObject* since = kept ? PyDict_GetItemString(kept, "") : nullptr;
   if (!since || !PyTuple_CheckExact(since) || PyTuple_GET_SIZE(since) % 2 || !PyTuple_GET_SIZE(since))
     return false;
   add_outer(node, PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(since, 0)), found);
@@ -418,7 +418,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
     if (PyDict_SetItemString(dict.get(), "", outside(since, args, all, result, written).get()) < 0)
       throw PythonError{};
   }
-  if (dict) Py_XSETREF(extra_of(node)->trace, dict.release());
+  if (dict) Py_XSETREF(extra_of(node)->kept, dict.release());
   if (!name) return;
   if (inner_view) t->extra->differentiable_view = false;
 }

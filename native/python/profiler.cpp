@@ -16,8 +16,6 @@
 
 namespace rl {
 
-uint64_t upcoming_sequence();  // node.cpp: of the next node that is recorded
-
 namespace {
 
 struct Event {
@@ -219,7 +217,7 @@ bool profiling() { return running; }
 
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   // A node is recorded after an operation, but before one that writes in place.
-  int64_t sequence = is_recorded(op, args) ? int64_t(upcoming_sequence()) - (out ? 1 : 0) : -1;
+  int64_t sequence = is_recorded(op, args) ? int64_t(next_node_number()) - (out ? 1 : 0) : -1;
   Measured measured("aten::" + op.name + (out ? "_" : ""), 0, sequence);
   bool shapes = shapes_wanted && measured.index >= 0;
   if (shapes) events[size_t(measured.index)].shapes = shapes_of(args, Py_ssize_t(op.args.size()));

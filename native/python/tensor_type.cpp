@@ -593,7 +593,7 @@ class Tracking {
       for (uint32_t i = 0; i < node->output_count; i++) add(living_output(node, i));
       if (!node->extra) continue;
       add(node->extra->inner);
-      for (PyObject* held : {node->extra->dict, node->extra->trace, node->extra->moved}) add(held);
+      for (PyObject* held : {node->extra->dict, node->extra->kept, node->extra->moved}) add(held);
     }
   }
 
