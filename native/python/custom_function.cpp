@@ -113,7 +113,6 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
     Py_CLEAR(t->extra->grad);
     Py_CLEAR(t->extra->hooks);
   }
-  t->flags &= uint16_t(~Tensor::RETAINS_GRAD);
   rewrite_history(t, share(static_cast<Node*>(call.node)), at < 0 ? 0 : uint32_t(at), nr);
 }
 

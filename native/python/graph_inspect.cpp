@@ -407,8 +407,13 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   bool inner_view = t->base() && Py_REFCNT(t->base()->object()) == 1;
   // A view that was written in place has its history from its base.
   if (name && !inner_view && t->base() && node->op->name == "as_strided" && *name != 'A') return;
-  // A reshape is an unsafe view if it had to copy, and the view that it is otherwise.
-  if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") return;
+  // A reshape is an unsafe view if it had to copy. Otherwise it is the view that it is, called so by torch if
+  // the elements lie one after the other.
+  if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") {
+    const Tensor* from = !args.empty() && is_tensor(args[0]) ? as_tensor(args[0]) : t;
+    if (contiguous_geometry(from->sizes(), from->strides())) return;
+    name = "ReshapeAliasBackward0";
+  }
   if (name && node->op->node_name != name) node->op = renamed(node->op, name);
   bool inner = false;
   for (uint32_t i = 0; name && !alone && i < node->edge_count && !inner; i++)

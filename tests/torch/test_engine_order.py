@@ -147,6 +147,28 @@ def cases(torch):
         seen.append(said(lambda: n.sum().backward(inputs=[y])))
         return seen, len(unpacked), m.grad, y.grad
 
+    @case("retained through a Function that writes")
+    def _():
+        class Triples(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x.mul_(3))
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 3
+
+        seen = []
+        for whole in (True, False):
+            x = torch.ones(2, requires_grad=True)
+            m = x * 2
+            m.retain_grad()
+            Triples.apply(m if whole else m[:1])
+            m.sum().backward()
+            seen.append((m.retains_grad, m.grad, x.grad))
+        return seen
+
     @case("inputs= asks the Function that made the tensor")
     def _():
         called = []

@@ -34,9 +34,6 @@ DIFFER = {
     ("name", "one kernel where torch goes another way for these sizes"): """
         nn.functional.batch_norm nn.functional.ctc_loss nn.functional.scaled_dot_product_attention
     """,
-    ("name", "the same view by another way"): """
-        linalg.tensorinv
-    """,
     ("saved", "the slot of an operator gets its operands in their order"): """
         __rmul__
     """,
