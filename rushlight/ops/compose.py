@@ -202,7 +202,9 @@ def _logit(x, eps=None):
     if x.is_complex():
         raise NotImplementedError(f"\"logit_cpu\" not implemented for '{type_name(x.dtype)}'")
     if eps is not None:
-        x = ops.clamp_scalar(x if x.is_floating_point() else x.to(_C.get_default_dtype()), eps, 1 - eps)
+        x = x if x.is_floating_point() else x.to(_C.get_default_dtype())
+        # Not clamp: its gradient is 0 at NaN, and where the bounds are crossed it takes the upper one.
+        x = ops.where(ops.lt(x, eps), eps, ops.where(ops.gt(x, 1 - eps), 1 - eps, x))
     return ops.logit(x)
 
 
