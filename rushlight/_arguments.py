@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from rushlight import _C
-from rushlight._signatures import type_name
+from rushlight._type_names import type_name
 
 _KIND = re.compile(
     r"(?:\w+\(\): )?argument '(\w+)' (?:\(position \d+\) )?must be "

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C, Tensor
-from rushlight._signatures import type_name
+from rushlight._type_names import type_name
 
 _UNARY = [
     "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",

@@ -22,6 +22,7 @@ import sys
 from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._type_names import type_name
 
 _WORDS = {
     "T": "Tensor", "n": "Tensor", "N": "Number", "i": "int", "f": "float", "b": "bool", "s": "str",
@@ -322,16 +323,3 @@ def _refused(p: _Parameter, value: Any) -> str | None:
     else:
         fine = kind == "o" or type(value).__name__ == _WORDS[kind].rpartition(".")[2]
     return None if fine else f"not {type_name(value)}"
-
-
-def type_name(value: Any) -> str:
-    """As C code sees it: with the module if the type was made there."""
-    kind = type(value)
-    if kind is _C.Tensor or issubclass(kind, BaseException):
-        return kind.__name__
-    if kind in (_C.dtype, _C.device) or kind.__name__ in ("Size", "layout", "memory_format"):
-        return f"torch.{kind.__name__}"
-    if kind.__module__ == "rushlight.storage":
-        return f"torch.storage.{kind.__name__}"
-    made_in_c = not kind.__flags__ & 1 << 9 and kind.__module__ != "builtins"
-    return f"{kind.__module__}.{kind.__name__}" if made_in_c else kind.__name__

@@ -5,6 +5,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
+from rushlight._type_names import type_name
+
 
 class Size(tuple[int, ...]):
     """The sizes of a tensor's dimensions.
@@ -67,8 +69,6 @@ def _as_int(position: int, item: Any) -> int:
     try:
         value = operator.index(item)
     except (TypeError, ValueError, RuntimeError):
-        from rushlight._signatures import type_name  # only needed to complain
-
         name = type_name(item)
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{name}')") from None
     if not -(1 << 63) <= value < 1 << 63:

@@ -481,7 +481,7 @@ def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
         elif args and args[0] is None:
             args.pop(0)
     if args and (len(args) == len(given) or not all(isinstance(one, bool) for one in args)):
-        from rushlight._signatures import type_name
+        from rushlight._type_names import type_name
 
         shown = ", ".join(
             [*map(type_name, given), *(f"{name}={type_name(value)}" for name, value in kwargs.items())]

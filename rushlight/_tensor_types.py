@@ -83,7 +83,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     sequence = hasattr(data, "__array__") or (hasattr(data, "__getitem__") and hasattr(data, "__len__"))
     sequence = sequence and not isinstance(data, dict)
     if not sequence or getattr(data, "ndim", 1) == 0:
-        from rushlight._signatures import type_name  # only needed to complain
+        from rushlight._type_names import type_name  # only needed to complain
 
         raise TypeError(f"new(): data must be a sequence (got {type_name(data)})")
     if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):

@@ -12,7 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight._signatures import type_name as _type_name
+from rushlight._type_names import type_name as _type_name
 from rushlight.ops._public import public, wrap_dim
 
 Tensor = _C.Tensor

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import rushlight
 from rushlight import _C
-from rushlight._signatures import type_name as _kind
+from rushlight._type_names import type_name as _kind
 from rushlight.ops._public import whole
 
 __all__ = ["TypedStorage", "UntypedStorage"]
@@ -47,7 +47,7 @@ class UntypedStorage:
                 "expected one of:\n * (*, torch.device device)\n * (int size, *, torch.device device)\n "
                 "* (Sequence data, *, torch.device device)"
             )
-        size = args[0] if args else 0
+        size: Any = args[0] if args else 0
         count = whole(size)
         if type(count) is int and type(size).__name__ != "ndarray":
             _check_size(count)
@@ -231,7 +231,7 @@ class UntypedStorage:
         self._all().fill_(_byte(value))
         return self
 
-    def resize_(self, size: int) -> UntypedStorage:
+    def resize_(self, size: Any) -> UntypedStorage:
         """Makes the memory larger or smaller; the bytes that fit stay. A tensor that reaches beyond reads
         bytes without meaning."""
         count = whole(size)

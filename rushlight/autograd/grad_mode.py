@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from rushlight import _C
+from rushlight._type_names import type_name
 
 
 class _Mode:
@@ -114,9 +115,7 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            from rushlight._signatures import type_name
-
-            raise TypeError(
+            raise TypeError(  # type: ignore[unreachable]
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}"
             )
         self.mode = mode

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import rushlight
 from rushlight import Tensor
-from rushlight._signatures import type_name
+from rushlight._type_names import type_name
 
 __all__ = [
     "Buffer",

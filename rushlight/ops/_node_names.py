@@ -132,7 +132,7 @@ def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
     return choose
 
 
-_RRELU = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
+_RRELU: dict[str, Any] = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
 
 
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):

@@ -293,9 +293,9 @@ def type_name(dtype: _C.dtype) -> str:
 
 def invalid_combination(name: str, args: Sequence[Any], *signatures: str) -> TypeError:
     """What torch raises when no signature of a function takes arguments of these types."""
-    from rushlight import _signatures  # only needed to complain
+    from rushlight import _type_names  # its type_name is not the one of dtypes here
 
-    given = ", ".join(_signatures.type_name(arg) for arg in args)
+    given = ", ".join(_type_names.type_name(arg) for arg in args)
     expected = "".join(f"\n * ({signature})" for signature in signatures)
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({given}), but expected one of:"

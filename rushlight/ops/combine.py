@@ -126,7 +126,7 @@ def stack(tensors, dim=0, *, out=None):
 
 
 def _kind_of(value):
-    from rushlight._signatures import type_name  # only needed to complain
+    from rushlight._type_names import type_name  # only needed to complain
 
     return type_name(value)
 

@@ -360,7 +360,7 @@ def _check_pairs(name, position, **numbers):
         if isinstance(first, Tensor):
             whole = first.numel() == 1 and not (first.is_floating_point() or first.is_complex())
         if not (whole or isinstance(first, (tuple, list))):
-            from rushlight._signatures import type_name as signature_name
+            from rushlight._type_names import type_name as signature_name
 
             raise TypeError(
                 f"{name}(): argument '{what}' (position {position + at}) must be tuple of ints, but found "

@@ -37,7 +37,7 @@ def einsum(*args):
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
     elif not isinstance(args[0], _C.Tensor):
-        from rushlight._signatures import type_name
+        from rushlight._type_names import type_name
 
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type_name(args[0])}")
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight._signatures import type_name as signature_name
+from rushlight._type_names import type_name as signature_name
 
 from ._public import Tensor, function
 from ._rules import derivative, unmoved

@@ -582,7 +582,7 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
 
 
 def _check_sections(sections):
-    from rushlight._signatures import type_name  # only needed to complain
+    from rushlight._type_names import type_name  # only needed to complain
 
     told = "split_with_sizes(): argument 'split_sizes'"
     if not isinstance(sections, (tuple, list)):

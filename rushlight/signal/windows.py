@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
-from rushlight._signatures import type_name
+from rushlight._type_names import type_name
 from rushlight.ops.create import _device
 from rushlight.ops.windows import cosine_sum, kaiser_shape, triangle
 

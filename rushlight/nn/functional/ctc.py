@@ -2,7 +2,8 @@
 
 import rushlight
 from rushlight import Tensor
-from rushlight._signatures import _is_whole, type_name
+from rushlight._signatures import _is_whole
+from rushlight._type_names import type_name
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional._reduction import check_reduction
 
