@@ -115,7 +115,7 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(  # type: ignore[unreachable]
+            raise TypeError(
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}"
             )
         self.mode = mode
