@@ -12,7 +12,6 @@ import json
 import math
 import resource
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests")]
 
 from differences import RULES, Outcome, explanation  # noqa: E402
 from mutations import mutated_calls  # noqa: E402
+from processes import lines_of  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -98,18 +98,9 @@ def run(library, seed, count, start, families):
 
 def outcomes(name, seed, count, families):
     """What became of every call in a library, and the calls that ended its process."""
-    found, ended, start = {}, [], 0
-    while True:
-        command = [sys.executable, __file__, "run", name, *map(str, (seed, count, start)), *families]
-        ran = subprocess.run(command, capture_output=True, text=True)
-        lines = [json.loads(line) for line in ran.stdout.splitlines() if line.endswith("]")]
-        found |= {told: Outcome(kind, text, tuple(changed)) for told, kind, text, changed in lines}
-        if ran.returncode == 0:
-            return found, ended
-        if ran.returncode > 0:
-            raise RuntimeError(ran.stderr)
-        ended.append(lines[-1][0])
-        start = int(lines[-1][0].split()[1][:-1]) + 1
+    told, ended = lines_of(__file__, name, seed, count, families, lambda line: int(line[0].split()[1][:-1]))
+    found = {call: Outcome(kind, text, tuple(changed)) for call, kind, text, changed in told}
+    return found, [line[0] for line in ended]
 
 
 def differences(seed, count, families):

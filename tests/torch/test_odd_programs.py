@@ -11,7 +11,6 @@ import importlib
 import json
 import resource
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -19,9 +18,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests"), str(ROOT)]
+sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests")]
 
 from odd_programs import programs, run_program  # noqa: E402
+from processes import lines_of  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -43,18 +43,8 @@ def run(library, seed, count, start, families):
 
 def outcomes(name, seed, count, families):
     """What became of every program in a library, and the programs that ended its process."""
-    found, ended, start = {}, [], 0
-    while True:
-        command = [sys.executable, __file__, "run", name, *map(str, (seed, count, start)), *families]
-        ran = subprocess.run(command, capture_output=True, text=True)
-        lines = [json.loads(line) for line in ran.stdout.splitlines() if line.endswith("]")]
-        found |= {(number, text): (kind, said) for number, text, kind, said in lines}
-        if ran.returncode == 0:
-            return found, ended
-        if ran.returncode > 0:
-            raise RuntimeError(ran.stderr)
-        ended.append(lines[-1][1])
-        start = lines[-1][0] + 1
+    told, ended = lines_of(__file__, name, seed, count, families, lambda line: line[0])
+    return {(number, text): (kind, said) for number, text, kind, said in told}, [line[1] for line in ended]
 
 
 def differences(seed, count, families):
