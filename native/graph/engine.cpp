@@ -403,11 +403,22 @@ void Run::execute(Node* node) {
   }
 }
 
+// What a hook or a rule has done wrong, with the line whose gradient it was.
+[[noreturn]] void fail_in_backward(const Error& error, const Node* node) {
+  if (error.message.find("\n\n") != std::string::npos) throw error;
+  fail_at(error.type, error.message,
+          {{("It is about " + node_name(node) + ", recorded").c_str(), node->source}}, "");
+}
+
 void Run::loop() {
   uint32_t steps = 0;
   while (!ready.empty()) {
     running = pop();  // also while its hooks run and its gradients are added to others
-    execute(running);
+    try {
+      execute(running);
+    } catch (const Error& error) {
+      fail_in_backward(error, running);
+    }
     if ((++steps & 1023) == 0 && PyErr_CheckSignals() < 0) throw PythonError{};
   }
   running = nullptr;

@@ -182,11 +182,12 @@ namespace {
 
 void check_not_inference(const Tensor* t) {
   if (t->flags & Tensor::INFERENCE && !modes.inference) {
-    fail(PyExc_RuntimeError,
-         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-         "get a "
-         "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
-         "details.");
+    fail_at(PyExc_RuntimeError,
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
+            "more details.",
+            {{"It was made in inference mode", t->storage->written}, {"It is written", current_source()}},
+            "Write to a clone() of it, or make it under no_grad() instead of inference_mode().");
   }
 }
 

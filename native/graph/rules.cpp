@@ -34,6 +34,8 @@ void fail_freed(Node* node) {
 std::string type_text(const Tensor* t) {
   if (t->dtype == DType::c64) return "CPUComplexFloatType";
   if (t->dtype == DType::c128) return "CPUComplexDoubleType";
+  if (t->dtype == DType::b1) return "CPUBoolType";
+  if (t->dtype == DType::bf16) return "CPUBFloat16Type";
   return std::string("torch.") + dtype_class_name(t->dtype) + "Tensor";
 }
 

@@ -7,6 +7,7 @@
 #include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../graph/shown.h"
+#include "explain.h"
 #include "forward_mode.h"
 #include "functions.h"
 #include "graph_log.h"
@@ -145,7 +146,8 @@ PyObject* py_retain_grad(PyObject*, PyObject* o) {
     Tensor* t = tensor_argument(o, "retain_grad");
     bool of_base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
     if (!t->requires_grad() && !(of_base && is_differentiable(t->dtype))) {
-      fail(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False");
+      fail_with_tensor(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False", t,
+                       "Nothing it was computed from requires grad, or it was computed without recording.");
     }
     if (t->base()) refresh_view(t);
     if (!t->grad_fn || t->flags & Tensor::RETAINS_GRAD) Py_RETURN_NONE;

@@ -5,6 +5,7 @@
 #include "../graph/modes.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
+#include "explain.h"
 #include "forward_mode.h"
 #include "primitive.h"
 
@@ -163,7 +164,8 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
     Tensor* t = input(args[0]);
     if (t->requires_grad() && !modes.inference)
-      fail(PyExc_RuntimeError, "cannot resize variables that require grad");
+      fail_with_tensor(PyExc_RuntimeError, "cannot resize variables that require grad", t,
+                       "Compute a tensor of the other size instead.");
     if (modes.forward && !modes.inference && tangent_of(t))
       fail(PyExc_RuntimeError, "cannot resize variables that has a forward grad");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);

@@ -86,12 +86,12 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 // (rewrite_history).
 Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (t->flags & Tensor::INFERENCE) {
-    fail(PyExc_RuntimeError,
-         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-         "mode in "
-         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
-         "and use "
-         "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+    fail_at(
+        PyExc_RuntimeError,
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+        "mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
+        "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.",
+        {{"It was made in inference mode", t->storage->written}, {"It is used", current_source()}}, "");
   }
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history, by).release(), 0, 0};

@@ -15,6 +15,7 @@
 #include "../graph/modes.h"
 #include "../tensor/free_lists.h"
 #include "../tensor/twins.h"
+#include "explain.h"
 #include "functions.h"
 #include "primitive.h"
 
@@ -209,7 +210,8 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
     Tensor* t = self_tensor(self);
     if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
     if (t->grad_fn && value == Py_True) {
-      fail(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables.");
+      fail_with_tensor(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables.", t,
+                       "It requires grad already, as what it was computed from does.");
     }
     set_requires_grad(self_tensor(self), value == Py_True);
     return 0;
@@ -522,17 +524,19 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
 void set_requires_grad(Tensor* t, bool on) {
   if (t->base()) refresh_view(t);
   if (!on && t->grad_fn) {
-    fail(PyExc_RuntimeError,
-         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-         "in a "
-         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    fail_with_tensor(
+        PyExc_RuntimeError,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+        "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().",
+        t, nullptr);
   }
   if (on && !is_differentiable(t->dtype)) {
     fail(PyExc_RuntimeError, "only Tensors of floating point and complex dtype can require gradients");
   }
   if (on && (t->flags & Tensor::INFERENCE) && !modes.inference) {
-    fail(PyExc_RuntimeError,
-         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    fail_with_tensor(PyExc_RuntimeError,
+                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
+                     t, "Take a clone() of it, or make it under no_grad() instead of inference_mode().");
   }
   if (t->grad_fn) return;
   // From here on writes to it matter to autograd, also if it came from `.data`.

@@ -304,7 +304,9 @@ def grad(
     _check_roots(outputs)
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            sentence = "One of the differentiated Tensors does not require grad"
+            advice = "Call requires_grad_() on it before it is used, or leave it out of the inputs."
+            raise RuntimeError(explain_operands(sentence, [("it", tensor, _C.place_of(tensor))], advice))
     result = _C.run_backward(outputs, gradients, keep, create_graph, inputs, False)
     unused = [index for index, gradient in enumerate(result) if gradient is None]
     if not unused:

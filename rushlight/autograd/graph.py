@@ -165,10 +165,16 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 # ---- hooks of tensors and nodes
 
 
+def _no_hook(tensor: Tensor, sentence: str, advice: str) -> RuntimeError:
+    from rushlight._errors import explain_operands  # only needed to complain
+
+    return RuntimeError(explain_operands(sentence, [("it", tensor, _C.place_of(tensor))], advice))
+
+
 def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
     """Tensor.register_hook: on a leaf before accumulation, elsewhere before the node that made the tensor."""
     if not tensor.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise _no_hook(tensor, "cannot register a hook on a tensor that doesn't require gradient", "")
     node = tensor.grad_fn
     if node is None:
         hooks = _C.leaf_hooks(tensor, False)
@@ -190,9 +196,10 @@ def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
 def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
     """Tensor.register_post_accumulate_grad_hook."""
     if not tensor.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise _no_hook(tensor, "cannot register a hook on a tensor that doesn't require gradient", "")
     if tensor.grad_fn is not None:
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        sentence = "post accumulate grad hooks cannot be registered on non-leaf tensors"
+        raise _no_hook(tensor, sentence, "register_hook() is called with the gradient of such a tensor.")
     hooks = _C.leaf_hooks(tensor, True)
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
