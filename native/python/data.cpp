@@ -51,6 +51,8 @@ void infer_shape(PyObject* data, Inferred& found) {
     if (is_tensor(at.get())) {
       // A tensor of one element inside a sequence counts as a number.
       if (found.shape.ndim > 0 && as_tensor(at.get())->numel == 1) return;
+      if (found.shape.ndim + as_tensor(at.get())->ndim > MAX_DIMS)
+        fail(PyExc_ValueError, "too many dimensions 'Tensor'");
       for (int64_t s : as_tensor(at.get())->sizes()) found.shape.sizes[found.shape.ndim++] = s;
       return;
     }

@@ -222,6 +222,7 @@ PyObject* unsqueeze_forward(const Primitive&, PyObject* const* args, Tensor*) {
   int64_t asked = read_int(args[1]);
   int n = t->ndim + 1;
   int d = wrap_dim(asked, n);
+  if (t->ndim == MAX_DIMS) fail(PyExc_RuntimeError, "unsqueeze: too many dimensions");
   Shape sizes, strides;
   for (int i = 0; i < n; i++) {
     if (i == d) {
