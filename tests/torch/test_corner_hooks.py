@@ -1,11 +1,7 @@
 """Hooks: their order, what they see and may return, how they follow in-place writes, when they go."""
 
-import pytest
-import torch as torch_itself
-from corners import short_names
-from outcomes import collector, outcome
-
-import rushlight
+from corners import same_in_torch, short_names
+from outcomes import collector
 
 
 def cases(torch):
@@ -452,10 +448,4 @@ def cases(torch):
     return found
 
 
-HERE, THERE = cases(rushlight), cases(torch_itself)
-
-
-@pytest.mark.parametrize("name", HERE)
-def test_as_in_torch(name):
-    mine, theirs = outcome(HERE[name]), outcome(THERE[name])
-    assert mine[0].replace("rushlight", "torch") == theirs[0]
+test_as_in_torch = same_in_torch(cases)
