@@ -12,7 +12,6 @@ from typing import Any
 from rushlight import _C
 
 _WIDER = {_C.float16: _C.float32, _C.bfloat16: _C.float32, _C.complex32: _C.complex64}
-_REAL = {_C.complex32: _C.float16, _C.complex64: _C.float32, _C.complex128: _C.float64}
 
 
 class ELEMENTWISE_TYPE_PROMOTION_KIND(enum.Enum):
@@ -64,5 +63,5 @@ def elementwise_dtypes(
     if type_promotion_kind is kinds.ALWAYS_BOOL:
         result = _C.bool
     if type_promotion_kind is kinds.COMPLEX_TO_FLOAT:
-        result = _REAL.get(result, result)
+        result = result.to_real()
     return computed, result

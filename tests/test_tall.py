@@ -9,7 +9,8 @@ import pytest
 import rushlight as torch
 
 MADE = """ones(s); zeros(s); empty(s); full(s, 2.0); rand(s); randn(s); randint(3, s); ones(*s); ones(size=s)
-empty(s, dtype=torch.complex64); zeros(s, device="meta"); rand(s, generator=torch.Generator())"""
+empty(s, dtype=torch.complex64); zeros(s, device="meta"); rand(s, generator=torch.Generator())
+ones(1).new_ones(s); ones(1).new_zeros(*s); ones(1).new_empty(s); ones(1).new_full(s, 3)"""
 WHOLE = """t.sum() == 3 and t.mean() == 1.5 and t.max() == 2 and t.view(-1).tolist() == [1, 2]
 t.reshape(1, 2).shape == (1, 2); torch.sum(t) == 3; t.flatten().tolist() == [1, 2]; t.argmax() == 1
 t.numel() == 2 and t.size(-1) == 2 and t.stride(0) == 2 and len(t) == 1 and t.stride()[-1] == 1

@@ -123,10 +123,13 @@ def _size(args, name, keyword=None):
     return dims(args) if keyword is None else (given,)
 
 
-def _tall(sizes, make):
-    from rushlight._tall import tall
+def _made(make, sizes, requires_grad, out=None):
+    """make(sizes), which may be too many for the core."""
+    if len(sizes) > MOST_DIMS and out is None:
+        from rushlight._tall import tall
 
-    return tall(sizes, make)
+        return tall(sizes, lambda few: _finish(make(few), requires_grad))
+    return _finish(make(sizes), requires_grad, out)
 
 
 def _filled(args, value):
@@ -289,12 +292,12 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     """
     _checked(layout, pin_memory)
     sizes = _size(args, "empty", size)
-    if len(sizes) > MOST_DIMS and out is None:
-        return _tall(sizes, lambda few: empty(few, dtype=dtype, device=device, requires_grad=requires_grad))
-    t = empty_arranged(sizes, memory_format, _kind(dtype, out), _device(device))
-    if deterministic:
-        mark_unwritten(t)
-    return _finish(t, requires_grad, out)
+
+    def unwritten(sizes):
+        t = empty_arranged(sizes, memory_format, _kind(dtype, out), _device(device))
+        return mark_unwritten(t) if deterministic else t
+
+    return _made(unwritten, sizes, requires_grad, out)
 
 
 @function
@@ -330,10 +333,8 @@ def zeros(
     _check_dtype(dtype, "zeros")
     if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    if len(sizes) > MOST_DIMS and out is None:
-        return _tall(sizes, lambda few: zeros(few, dtype=dtype, device=device, requires_grad=requires_grad))
-    t = _C.full(sizes, 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
-    return _finish(t, requires_grad, out)
+    dtype = _kind(dtype, out) or _C.get_default_dtype()
+    return _made(lambda s: _C.full(s, 0, dtype, _device(device)), sizes, requires_grad, out)
 
 
 @function
@@ -351,10 +352,8 @@ def ones(
             return made
     _checked(layout, pin_memory)
     sizes = _size(args, "ones", size)
-    if len(sizes) > MOST_DIMS and out is None:
-        return _tall(sizes, lambda few: ones(few, dtype=dtype, device=device, requires_grad=requires_grad))
-    t = _C.full(sizes, 1, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
-    return _finish(t, requires_grad, out)
+    dtype = _kind(dtype, out) or _C.get_default_dtype()
+    return _made(lambda s: _C.full(s, 1, dtype, _device(device)), sizes, requires_grad, out)
 
 
 def _number(name, value):
@@ -382,11 +381,7 @@ def full(
         )
     sizes = _size((size,), "full")
     value = _number("full", fill_value)
-    if len(sizes) > MOST_DIMS and out is None:
-        return _tall(
-            sizes, lambda few: full(few, value, dtype=dtype, device=device, requires_grad=requires_grad)
-        )
-    return _finish(_C.full(sizes, value, _kind(dtype, out), _device(device)), requires_grad, out)
+    return _made(lambda s: _C.full(s, value, _kind(dtype, out), _device(device)), sizes, requires_grad, out)
 
 
 @function
@@ -656,8 +651,17 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     torch.Size([2, 3])
     """
     _checked(layout, pin_memory)
-    t = _C.empty(_size(size, "new_empty"), dtype or self.dtype, device or self.device)
-    return _finish(mark_unwritten(t) if deterministic else t, requires_grad)
+
+    def unwritten(sizes):
+        t = _C.empty(sizes, dtype or self.dtype, device or self.device)
+        return mark_unwritten(t) if deterministic else t
+
+    return _made(unwritten, _size(size, "new_empty"), requires_grad)
+
+
+def _filled_like(self, sizes, value, dtype, device, requires_grad):
+    dtype, device = dtype or self.dtype, device or self.device
+    return _made(lambda s: _C.full(s, value, dtype, device), sizes, requires_grad)
 
 
 @method
@@ -668,9 +672,7 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
     tensor([0, 0])
     """
     _checked(layout, pin_memory)
-    return _finish(
-        _C.full(_size(size, "new_zeros"), 0, dtype or self.dtype, device or self.device), requires_grad
-    )
+    return _filled_like(self, _size(size, "new_zeros"), 0, dtype, device, requires_grad)
 
 
 @method
@@ -681,9 +683,7 @@ def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=N
     tensor([1, 1])
     """
     _checked(layout, pin_memory)
-    return _finish(
-        _C.full(_size(size, "new_ones"), 1, dtype or self.dtype, device or self.device), requires_grad
-    )
+    return _filled_like(self, _size(size, "new_ones"), 1, dtype, device, requires_grad)
 
 
 @method
@@ -696,6 +696,4 @@ def new_full(
     tensor([7., 7.])
     """
     _checked(layout, pin_memory)
-    return _finish(
-        _C.full(tuple(size), fill_value, dtype or self.dtype, device or self.device), requires_grad
-    )
+    return _filled_like(self, tuple(size), fill_value, dtype, device, requires_grad)

@@ -10,7 +10,7 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.ops._public import OVERLAP, Tensor, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
-from rushlight.ops.create import MOST_DIMS, _checked, _device, _finish, _size, _tall
+from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
 
 ops = _C.ops
@@ -71,14 +71,11 @@ def _is_int(value):
 def _drawn(sampler, attributes, size, name, out, dtype, layout, device, requires_grad, pin_memory):
     """A factory's result: a new tensor that `sampler` has filled, or `out`, resized and filled."""
     _checked(layout, pin_memory)
-    if len(size) > MOST_DIMS and out is None:
-        rest = name, out, dtype, layout, device, requires_grad, pin_memory
-        return _tall(size, lambda few: _drawn(sampler, attributes, few, *rest))
-    if out is None:
-        made = _into(sampler, _C.empty(size, dtype, _device(device)), *attributes)
-    else:
-        made = _fill_out(sampler, attributes, size, name, out, dtype)
-    return _finish(made, requires_grad)
+    if out is not None:
+        return _finish(_fill_out(sampler, attributes, size, name, out, dtype), requires_grad)
+    return _made(
+        lambda s: _into(sampler, _C.empty(s, dtype, _device(device)), *attributes), size, requires_grad
+    )
 
 
 def _no_size(name, *given):
