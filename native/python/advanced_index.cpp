@@ -141,13 +141,12 @@ struct Addressing {
       indices[d] = &spans[d];
     }
     position = last - first + 1 == count ? first : 0;
-    if (x->ndim - count + index_shape.ndim > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
     auto insert = [&] {
-      for (int i = 0; i < index_shape.ndim; i++) result.sizes[result.ndim++] = index_shape.sizes[i];
+      for (int64_t size : Sizes(index_shape)) result.append(size);
     };
     for (int d = 0; d < x->ndim; d++) {
       if (d == position) insert();
-      if (!held[d]) result.sizes[result.ndim++] = x->size(d);
+      if (!held[d]) result.append(x->size(d));
     }
     numel_of(result);
     // The loops never look at an index if the result is empty for another dimension's sake.

@@ -136,12 +136,10 @@ PyObject* stack_forward(const Primitive&, PyObject* const* args, Tensor*) {
             sizes_text(model->sizes()).c_str(), sizes_text(tensors[i]->sizes()).c_str(), i);
     }
   }
-  if (model->ndim + 1 > MAX_DIMS) fail(PyExc_RuntimeError, "stack: too many dimensions");
   Shape shape;
-  for (int d = 0; d < dim; d++) shape.sizes[d] = model->size(d);
-  shape.sizes[dim] = tensors.size;
-  for (int d = dim; d < model->ndim; d++) shape.sizes[d + 1] = model->size(d);
-  shape.ndim = model->ndim + 1;
+  for (int d = 0; d < dim; d++) shape.append(model->size(d));
+  shape.append(tensors.size);
+  for (int d = dim; d < model->ndim; d++) shape.append(model->size(d));
   int64_t strides[MAX_DIMS];
   if (dim < model->ndim && all_channels_last(tensors)) {
     // In torch this is a cat along `dim`, which keeps the format, and a view of that.
@@ -268,7 +266,7 @@ PyObject* repeat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     fail(PyExc_RuntimeError,
          "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   }
-  shape.ndim = repeats.ndim;
+  shape.resize(size_t(repeats.ndim));
   for (int d = 0; d < repeats.ndim; d++) {
     int64_t size = d < shift ? 1 : x->size(d - shift);
     if (__builtin_mul_overflow(size, repeats.sizes[d], &shape.sizes[d]))

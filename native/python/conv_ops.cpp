@@ -217,7 +217,7 @@ PyObject* compute(Tensor* like, Sizes sizes, double work, bool channels_last, F&
 }
 
 void result_sizes(Shape& sizes, int64_t batch, int64_t channels, const int64_t* spatial, int dims) {
-  sizes.ndim = dims + 2;
+  sizes.resize(size_t(dims) + 2);
   sizes.sizes[0] = batch, sizes.sizes[1] = channels;
   for (int d = 0; d < dims; d++) sizes.sizes[2 + d] = spatial[3 - dims + d];
 }

@@ -53,7 +53,7 @@ void infer_shape(PyObject* data, Inferred& found) {
       if (found.shape.ndim > 0 && as_tensor(at.get())->numel == 1) return;
       if (found.shape.ndim + as_tensor(at.get())->ndim > MAX_DIMS)
         fail(PyExc_ValueError, "too many dimensions 'Tensor'");
-      for (int64_t s : as_tensor(at.get())->sizes()) found.shape.sizes[found.shape.ndim++] = s;
+      for (int64_t s : as_tensor(at.get())->sizes()) found.shape.append(s);
       return;
     }
     Ref<PyObject> sequence = as_sequence(at.get());
@@ -61,7 +61,7 @@ void infer_shape(PyObject* data, Inferred& found) {
     if (found.shape.ndim == MAX_DIMS)
       fail(PyExc_ValueError, "too many dimensions '" + std::string(Py_TYPE(at.get())->tp_name) + "'");
     Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
-    found.shape.sizes[found.shape.ndim++] = n;
+    found.shape.append(n);
     if (n == 0) return;
     at = share(PySequence_Fast_GET_ITEM(sequence.get(), 0));
     if (at.get() == data) fail(PyExc_ValueError, "a sequence that contains itself has no shape");

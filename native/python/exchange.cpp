@@ -74,12 +74,10 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
             view->format ? view->format : "B");
       }
       Shape sizes, strides;
-      if (view->ndim > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
-      sizes.ndim = strides.ndim = view->ndim;
       int64_t last = 0;
       bool empty = false;
       for (int d = 0; d < view->ndim; d++) {
-        sizes.sizes[d] = view->shape[d];
+        sizes.append(view->shape[d]);
         empty |= view->shape[d] == 0;
         if (view->strides[d] < 0) {
           fail(PyExc_ValueError,
@@ -94,7 +92,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
                "reallocate "
                "the memory.");
         }
-        strides.sizes[d] = view->strides[d] / view->itemsize;
+        strides.append(view->strides[d] / view->itemsize);
         last += (view->shape[d] - 1) * strides.sizes[d];
       }
       size_t nbytes = empty ? 0 : size_t(last + 1) * size_t(view->itemsize);
@@ -328,14 +326,13 @@ PyObject* import_dlpack(PyObject* capsule) {
     failf(PyExc_RuntimeError, "Unsupported DLPack dtype: code %d, %d bits, %d lanes", in.dtype.code,
           in.dtype.bits, in.dtype.lanes);
   }
-  if (in.ndim < 0 || in.ndim > MAX_DIMS || (in.ndim && !in.shape))
-    fail(PyExc_RuntimeError, "bad DLPack geometry");
+  if (in.ndim < 0 || (in.ndim && !in.shape)) fail(PyExc_RuntimeError, "bad DLPack geometry");
   Shape sizes, strides;
   sizes.assign({in.shape, size_t(in.ndim)});
   int64_t count = numel_of(sizes), last = 0;
   if (in.strides) strides.assign({in.strides, size_t(in.ndim)});
   else {
-    strides.ndim = in.ndim;
+    strides.resize(size_t(in.ndim));
     contiguous_strides(sizes, strides.sizes);
   }
   for (int d = 0; d < in.ndim; d++) {

@@ -561,10 +561,9 @@ PyObject* embedding_forward(const Primitive& op, PyObject* const* args, Tensor*)
                                    std::string(dtype_class_name(given->dtype)) +
                                    "Tensor instead (while checking arguments for embedding)");
   index = contiguous(index.get());
-  if (index->ndim + 1 > MAX_DIMS) fail(PyExc_RuntimeError, "embedding: too many dimensions");
   Shape shape;
   shape.assign(index->sizes());
-  shape.sizes[shape.ndim++] = weight->size(1);
+  shape.append(weight->size(1));
   TensorRef result = new_tensor(shape, weight->dtype, weight->device());
   if (weight->is_meta()) return result.release_object();
   IndexFault fault;

@@ -51,10 +51,9 @@ const char* text_argument(PyObject* o) {
 }
 
 Shape with_batch(Sizes batch, std::initializer_list<int64_t> tail) {
-  if (batch.size() + tail.size() > MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
   Shape shape;
   shape.assign(batch);
-  for (int64_t size : tail) shape.sizes[shape.ndim++] = size;
+  for (int64_t size : tail) shape.append(size);
   return shape;
 }
 

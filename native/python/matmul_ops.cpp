@@ -290,8 +290,8 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
     check_scalar_type(a, b);
   }
   Shape shape = batch;
-  if (a->ndim > 1) shape.sizes[shape.ndim++] = ma.rows;
-  if (b->ndim > 1) shape.sizes[shape.ndim++] = mb.cols;
+  if (a->ndim > 1) shape.append(ma.rows);
+  if (b->ndim > 1) shape.append(mb.cols);
   TensorRef result = new_tensor(shape, a->dtype, a->device());
   check_not_bool(!folds ? "bmm" : vector ? "addmv_impl_cpu" : "addmm_impl_cpu_", result.get(), ma.cols);
   if (a->is_meta()) return result.release_object();

@@ -37,7 +37,7 @@ PyObject* sum_to_forward(const Primitive&, PyObject* const* args, Tensor*) {
   int shift = t->ndim - shape.ndim;
   if (shift < 0) fail(PyExc_RuntimeError, "sum_to: the target has more dimensions");
   Shape kept;  // the target with leading ones
-  kept.ndim = t->ndim;
+  kept.resize(t->ndim);
   for (int d = 0; d < t->ndim; d++) kept.sizes[d] = d < shift ? 1 : shape.sizes[d - shift];
   for (int d = 0; d < t->ndim; d++) {
     if (kept.sizes[d] != t->size(d) && kept.sizes[d] != 1) {

@@ -26,7 +26,7 @@ struct Reduction {
   int64_t strides[MAX_DIMS];  // of the result in the geometry of `kept`
 
   Reduction(TensorRef tensor, uint64_t reduced, bool keepdim) : x(std::move(tensor)), dims(reduced) {
-    kept.ndim = x->ndim;
+    kept.resize(x->ndim);
     int64_t step = 1;
     for (int d = x->ndim - 1; d >= 0; d--) {
       kept.sizes[d] = dims >> d & 1 ? 1 : x->size(d);
@@ -34,7 +34,7 @@ struct Reduction {
       step *= kept.sizes[d];
     }
     for (int d = 0; d < x->ndim; d++) {
-      if (keepdim || !(dims >> d & 1)) shape.sizes[shape.ndim++] = kept.sizes[d];
+      if (keepdim || !(dims >> d & 1)) shape.append(kept.sizes[d]);
     }
   }
 
@@ -222,7 +222,7 @@ PyObject* index_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Reduction reduction(new_alias(dense.get(), Sizes(&dense->numel, 1), Sizes(&stride, 1), dense->offset), 1,
                       false);
   if (keepdim) {
-    reduction.shape.ndim = x->ndim;
+    reduction.shape.resize(x->ndim);
     std::fill(reduction.shape.sizes, reduction.shape.sizes + x->ndim, 1);
   }
   TensorRef out = reduction.result(DType::i64);
@@ -395,7 +395,7 @@ PyObject* restore_forward(const Primitive&, PyObject* const* args, Tensor*) {
   read_sizes(args[1], size, "restore", "size");
   uint64_t dims = dims_argument("restore", args[2], size.ndim);
   bool keepdim = bool_argument("restore", "keepdim", args[3]);
-  strides.ndim = size.ndim;
+  strides.resize(size_t(size.ndim));
   int at = 0;
   for (int d = 0; d < size.ndim; d++) {
     bool reduced = dims >> d & 1;

@@ -27,7 +27,7 @@ PyObject* choose(const Entry& entry, Tensor* x, int dim, int64_t length, bool ke
   full.assign(x->sizes());
   if (x->ndim) full.sizes[dim] = length;
   for (int d = 0; d < x->ndim; d++) {
-    if (keepdim || d != dim) shape.sizes[shape.ndim++] = full.sizes[d];
+    if (keepdim || d != dim) shape.append(full.sizes[d]);
   }
   TensorRef values = new_tensor(shape, x->dtype, x->device()),
             indices = new_tensor(shape, DType::i64, x->device());

@@ -389,8 +389,7 @@ void read_sizes(PyObject* o, Shape& shape, const char* function, const char* nam
           Py_TYPE(o)->tp_name);
   }
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  if (n > MAX_DIMS) failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zd", MAX_DIMS, n);
-  shape.ndim = int(n);
+  shape.resize(size_t(n));
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* element = PySequence_Fast_GET_ITEM(o, i);
     if (!PyLong_Check(element) && !is_tensor(element) && !PyIndex_Check(element)) {

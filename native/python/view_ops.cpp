@@ -222,18 +222,16 @@ PyObject* unsqueeze_forward(const Primitive&, PyObject* const* args, Tensor*) {
   int64_t asked = read_int(args[1]);
   int n = t->ndim + 1;
   int d = wrap_dim(asked, n);
-  if (t->ndim == MAX_DIMS) fail(PyExc_RuntimeError, "unsqueeze: too many dimensions");
   Shape sizes, strides;
   for (int i = 0; i < n; i++) {
     if (i == d) {
-      sizes.sizes[i] = 1;
-      strides.sizes[i] = d < t->ndim ? t->size(d) * t->stride(d) : 1;
+      sizes.append(1);
+      strides.append(d < t->ndim ? t->size(d) * t->stride(d) : 1);
     } else {
-      sizes.sizes[i] = t->size(i - (i > d));
-      strides.sizes[i] = t->stride(i - (i > d));
+      sizes.append(t->size(i - (i > d)));
+      strides.append(t->stride(i - (i > d)));
     }
   }
-  sizes.ndim = strides.ndim = n;
   return view_as(t, sizes, strides, t->offset);
 }
 
@@ -258,13 +256,11 @@ PyObject* squeeze_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     }
   }
   Shape sizes, strides;
-  int n = 0;
   for (int d = 0; d < t->ndim; d++) {
     if (mask >> d & 1 && t->size(d) == 1) continue;
-    sizes.sizes[n] = t->size(d);
-    strides.sizes[n++] = t->stride(d);
+    sizes.append(t->size(d));
+    strides.append(t->stride(d));
   }
-  sizes.ndim = strides.ndim = n;
   return view_as(t, sizes, strides, t->offset);
 }
 
@@ -285,13 +281,11 @@ Geometry select_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* d
   }
   Geometry g;
   g.offset = offset + (index < 0 ? index + sizes[dim] : index) * strides[dim];
-  int n = 0;
   for (int d = 0; d < int(sizes.size()); d++) {
     if (d == dim) continue;
-    g.sizes.sizes[n] = sizes[d];
-    g.strides.sizes[n++] = strides[d];
+    g.sizes.append(sizes[d]);
+    g.strides.append(strides[d]);
   }
-  g.sizes.ndim = g.strides.ndim = n;
   return g;
 }
 
@@ -329,15 +323,13 @@ Geometry diagonal_geometry(Sizes sizes, Sizes strides, int64_t start, PyObject* 
   Geometry g;
   g.offset = start;
   if (length > 0) g.offset += offset >= 0 ? offset * strides[d2] : -offset * strides[d1];
-  int m = 0;
   for (int d = 0; d < n; d++) {
     if (d == d1 || d == d2) continue;
-    g.sizes.sizes[m] = sizes[d];
-    g.strides.sizes[m++] = strides[d];
+    g.sizes.append(sizes[d]);
+    g.strides.append(strides[d]);
   }
-  g.sizes.sizes[m] = length;
-  g.strides.sizes[m++] = strides[d1] + strides[d2];
-  g.sizes.ndim = g.strides.ndim = m;
+  g.sizes.append(length);
+  g.strides.append(strides[d1] + strides[d2]);
   return g;
 }
 
@@ -398,9 +390,8 @@ PyObject* unfold_forward(const Primitive&, PyObject* const* args, Tensor*) {
     // Too large a step is never taken: there is one window then.
     if (__builtin_mul_overflow(step, stride, &strides.sizes[dim])) strides.sizes[dim] = INT64_MAX;
   }
-  if (t->ndim == MAX_DIMS) fail(PyExc_RuntimeError, "unfold: too many dimensions");
-  sizes.sizes[sizes.ndim++] = size;
-  strides.sizes[strides.ndim++] = stride;
+  sizes.append(size);
+  strides.append(stride);
   return view_as(t, sizes, strides, t->offset);
 }
 
@@ -575,8 +566,8 @@ PyObject* unbind_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Shape sizes, strides;
   for (int d = 0; d < t->ndim; d++) {
     if (d == dim) continue;
-    sizes.sizes[sizes.ndim++] = t->size(d);
-    strides.sizes[strides.ndim++] = t->stride(d);
+    sizes.append(t->size(d));
+    strides.append(t->stride(d));
   }
   for (int64_t i = 0; i < t->size(dim); i++) {
     PyTuple_SET_ITEM(result.get(), i, view_as(t, sizes, strides, t->offset + i * t->stride(dim)));
@@ -599,9 +590,8 @@ PyObject* view_as_real_forward(const Primitive&, PyObject* const* args, Tensor*)
   sizes.assign(t->sizes());
   strides.assign(t->strides());
   for (int d = 0; d < t->ndim; d++) strides.sizes[d] *= 2;
-  if (t->ndim == MAX_DIMS) fail(PyExc_RuntimeError, "too many dimensions");
-  sizes.sizes[sizes.ndim++] = 2;
-  strides.sizes[strides.ndim++] = 1;
+  sizes.append(2);
+  strides.append(1);
   TensorRef view = new_view(t, sizes, strides, t->offset * 2);
   view->dtype = to_real(t->dtype);
   return view.release_object();
@@ -623,10 +613,9 @@ PyObject* view_as_complex_forward(const Primitive&, PyObject* const* args, Tenso
   for (int d = 0; d + 1 < t->ndim; d++) {
     if (t->stride(d) % 2)
       fail(PyExc_RuntimeError, "Tensor must have a stride divisible by 2 for all but last dimension");
-    sizes.sizes[d] = t->size(d);
-    strides.sizes[d] = t->stride(d) / 2;
+    sizes.append(t->size(d));
+    strides.append(t->stride(d) / 2);
   }
-  sizes.ndim = strides.ndim = t->ndim - 1;
   if (t->offset % 2) fail(PyExc_RuntimeError, "Tensor must have a storage_offset divisible by 2");
   TensorRef view = new_view(t, sizes, strides, t->offset / 2);
   view->dtype = to_complex(t->dtype);

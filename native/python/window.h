@@ -24,13 +24,12 @@ inline bool read_triple(PyObject* o, int dims, int64_t unused, Triple& out, cons
   }
   Shape list;
   if (PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) <= 3) {
-    list.ndim = int(PyTuple_GET_SIZE(o));
+    list.resize(size_t(PyTuple_GET_SIZE(o)));
     for (int i = 0; i < list.ndim; i++) list.sizes[i] = read_int(PyTuple_GET_ITEM(o, i));
   } else if (PyTuple_Check(o) || PyList_Check(o)) {
     read_sizes(o, list, function, name);
   } else {
-    list.ndim = 1;
-    list.sizes[0] = int_argument(function, name, o, "tuple of ints");
+    list.append(int_argument(function, name, o, "tuple of ints"));
   }
   if (list.ndim != 1 && list.ndim != dims) return false;
   for (int d = 0; d < dims; d++) out.at[first + d] = list.sizes[list.ndim == 1 ? 0 : d];

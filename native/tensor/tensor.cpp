@@ -105,9 +105,13 @@ bool is_dense(Sizes sizes, Sizes strides) {
   return true;
 }
 
+void fail_too_many_dims(size_t ndim) {
+  failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zu", MAX_DIMS, ndim);
+}
+
 void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
   size_t n = sizes.size();
-  if (n > MAX_DIMS) failf(PyExc_RuntimeError, "tensors have at most %d dimensions, but got %zu", MAX_DIMS, n);
+  if (n > MAX_DIMS) fail_too_many_dims(n);
   int64_t* old = t->geometry;
   int64_t numel = numel_of(sizes);
   t->geometry = n <= 4 ? t->room : static_cast<int64_t*>(std::malloc(2 * n * sizeof(int64_t)));
@@ -131,7 +135,7 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
 
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
   int64_t strides[MAX_DIMS];
-  if (sizes.size() > MAX_DIMS) set_geometry(nullptr, sizes, sizes);  // throws
+  if (sizes.size() > MAX_DIMS) fail_too_many_dims(sizes.size());
   contiguous_strides(sizes, strides);
   return new_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
@@ -437,11 +441,10 @@ TensorRef zeros(Sizes sizes, DType dtype, Device device) {
 
 void broadcast_into(Shape& shape, Sizes other) {
   int n = int(other.size());
-  if (n > shape.ndim) {
-    int shift = n - shape.ndim;
-    std::copy_backward(shape.sizes, shape.sizes + shape.ndim, shape.sizes + n);
-    std::fill(shape.sizes, shape.sizes + shift, 1);
-    shape.ndim = n;
+  if (int before = shape.ndim; n > before) {
+    shape.resize(other.size());
+    std::copy_backward(shape.sizes, shape.sizes + before, shape.sizes + n);
+    std::fill(shape.sizes, shape.sizes + n - before, 1);
   }
   for (int i = 1; i <= n; i++) {
     int64_t& mine = shape.sizes[shape.ndim - i];

@@ -162,16 +162,29 @@ uint16_t loose_bit(const Tensor* t);      // LOOSE if t is a bool and has bytes 
 TensorRef raw_alias(Tensor* t);           // what the memory under t holds
 TensorRef resolved(Tensor* t);  // t itself if it is not lazy, else its values in memory of their own
 
-// The result shape of broadcasting; throws torch's error naming sizes and dimension.
+[[noreturn]] void fail_too_many_dims(size_t ndim);
+
+// Sizes (or strides, or dimensions) that are being put together. It grows by `resize`, `append` and `assign`,
+// which refuse what has no room, and by nothing else.
 struct Shape {
   int ndim = 0;
   int64_t sizes[MAX_DIMS];
   operator Sizes() const { return {sizes, size_t(ndim)}; }
+  void resize(size_t n) {  // the caller writes what is new
+    if (n > MAX_DIMS) [[unlikely]]
+      fail_too_many_dims(n);
+    ndim = int(n);
+  }
+  void append(int64_t size) {
+    resize(size_t(ndim) + 1);
+    sizes[ndim - 1] = size;
+  }
   void assign(Sizes s) {
-    ndim = int(s.size());
+    resize(s.size());
     std::copy(s.begin(), s.end(), sizes);
   }
 };
+// The result shape of broadcasting; throws torch's error naming sizes and dimension.
 void broadcast_into(Shape& shape, Sizes other);
 // Strides (in elements) that read t as if it had `sizes`.
 void broadcast_strides(const Tensor* t, Sizes sizes, int64_t* strides);
