@@ -54,18 +54,36 @@ _COMPLAINS = {
     "nanmean": "nansum", "norm": "linalg_vector_norm", "concat": "cat", "concatenate": "cat", "hstack": "cat",
     "vstack": "cat", "row_stack": "cat", "dstack": "cat", "column_stack": "cat", "take_along_dim": "gather",
     "msort": "sort", "cross": "linalg_cross", "frobenius_norm": "norm",
+    "linalg_cholesky": "linalg_cholesky_ex", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
+    "linalg_det": "_linalg_det", "linalg_slogdet": "_linalg_slogdet", "slogdet": "_linalg_slogdet",
+    "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "qr": "linalg_qr",
+    "linalg_lu_factor": "linalg_lu_factor_ex", "lu_solve": "linalg_lu_solve", "linalg_eigh": "_linalg_eigh",
+    "linalg_eigvalsh": "_linalg_eigh", "linalg_svd": "_linalg_svd", "linalg_svdvals": "_linalg_svd",
+    "linalg_matmul": "matmul", "svd": "_linalg_svd", "orgqr": "linalg_householder_product",
 }  # fmt: skip
 # What torch computes by means of others and records, or has no derivative of.
 RECORDED = _names("""
     alias_copy argmax argmin as_strided_copy conj_physical detach_copy diag diagonal_copy
-    expand_copy floor_divide heaviside histogram inner linalg_matrix_norm linalg_matrix_power
-    linalg_norm log_softmax nanquantile permute_copy quantile select_copy slice_copy slice_scatter
-    softmax special_ndtr split_copy split_with_sizes_copy squeeze_copy t_copy tensordot
-    transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
-    view_copy
+    expand_copy fft_fftfreq fft_rfftfreq floor_divide heaviside histogram inner linalg_cond
+    linalg_eigvals linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_matrix_norm
+    linalg_matrix_power linalg_matrix_rank linalg_norm linalg_tensorinv linalg_tensorsolve
+    log_softmax matrix_power nanquantile permute_copy quantile select_copy slice_copy slice_scatter
+    softmax special_ndtr
+    split_copy split_with_sizes_copy squeeze_copy t_copy tensordot transpose_copy unbind_copy
+    unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy
 """)
-COMPOSED = _names("inner nanquantile quantile tensordot")  # of these, what complains of a leaf is the copy
-_LATER = frozenset(("max", "min", "matmul", "linalg_vecdot"))  # whose complaint depends on the arguments
+# Of these, what complains of a leaf is the copy.
+COMPOSED = _names("""
+    inner linalg_cond linalg_matrix_norm linalg_matrix_power linalg_matrix_rank linalg_norm
+    linalg_tensorinv linalg_tensorsolve nanquantile quantile special_ndtr tensordot
+""")
+_LATER = _names("linalg_multi_dot linalg_vecdot")  # whose complaint comes from within
+# Who complains, given the tensors of the call.
+_BY_ARGUMENTS = {
+    "max": lambda tensors: "maximum" if len(tensors) > 1 else "max",
+    "min": lambda tensors: "minimum" if len(tensors) > 1 else "min",
+    "matmul": lambda tensors: "matmul" if all(t.dim() for t in tensors) else "",
+}
 _WITHOUT_DERIVATIVE = _names("""
     all any argsort bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
     bitwise_xor bucketize eq gcd ge greater greater_equal gt hash_tensor histc isin isneginf
@@ -89,9 +107,7 @@ def _entry(function: Any) -> tuple[str, bool | None]:
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return "", None
-    apart = (
-        key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith(("fft_", "linalg_"))
-    )
+    apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
     complains = "" if apart or not key or key.startswith("nn.") else _COMPLAINS.get(key, name)
     return complains, True if key in _ITERATED else False if key in _SCATTERED else None
 
@@ -108,6 +124,8 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     inputs = [value for name, value in kwargs.items() if name != "out"]
     inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
     tensors = inputs + [each for each in _elements(out) if isinstance(each, _C.Tensor)]
+    if complains in _BY_ARGUMENTS:
+        complains = _BY_ARGUMENTS[complains](inputs)
     if complains and _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise RuntimeError(
             f"{complains}(): functions with out=... arguments don't support automatic differentiation, but "

@@ -27,6 +27,8 @@ _CLASS = {
     **{dtype: "F" + str(dtype)[7:] for dtype in _FLOAT8},
 }  # fmt: skip
 
+_WIDE_CLASS = {_C.complex64: "ComplexFloat", _C.int64: "Long", _C.float32: "Float"}
+
 # Dtypes that are refused in the same words, and torch's name of them.
 _ALIKE = {
     "u": [(_C.int64, "Long")],
@@ -93,8 +95,8 @@ _KERNELS = {
         "index_copy_cpu": "index_copy",
         "index_func_": "index_reduce",
         "take_put_cpu": "put",
-        "addmm_impl_cpu_": " ".join(_PRODUCTS),
-        "addmv_impl_cpu": "mv addmv vecmat",
+        "addmm_impl_cpu_": "vecmat " + " ".join(_PRODUCTS),
+        "addmv_impl_cpu": "mv addmv",
         "cross": "linalg_cross",
         "mse_cpu": "mse_loss",
         "LayerNormKernelImpl": "native_layer_norm",
@@ -151,9 +153,7 @@ def refuse(op, dtype, args):
     name = op.__name__
     given = [t for a in args for t in _tensors_in(a) if t.dtype == dtype]
     if given and (all(t.numel() == 0 for t in given) or (name in _TRIVIAL and given[0].ndim == 0)):
-        result = _run(
-            op, [_each(a, lambda t: _cast(t, _WIDE[dtype]) if t.dtype == dtype else t) for a in args]
-        )
+        result = _run_as(op, args, dtype, _WIDE[dtype], _WIDE_CLASS[_WIDE[dtype]])
         if not isinstance(result, tuple):
             kept = name in _PLACES or result.dtype == _C.bool
             return result if kept else _cast(result, dtype)
@@ -165,11 +165,14 @@ def refuse(op, dtype, args):
         if like == _C.float16 and dtype == _C.complex32 and not name.startswith("linalg"):
             continue
         try:
-            _run(op, [_each(a, lambda t, like=like: _cast(t, like) if t.dtype == dtype else t) for a in args])
-        except (RuntimeError, TypeError) as error:  # what is said of all such dtypes, or of no kernel of them
-            words = str(error).split("\n")[0]
-            if text in words or "complex" in words or "floating point" in words:
-                raise type(error)(words.replace(text, _CLASS[dtype])) from None
+            _run_as(op, args, dtype, like, text)
+        except (RuntimeError, TypeError, IndexError) as error:
+            late = isinstance(error, _C._LinAlgError) or str(error) == "ZeroDivisionError"
+            kinds = (_CLASS[dtype], "complex", "floating point")
+            if not late and (
+                not isinstance(error, NotImplementedError) or any(kind in str(error) for kind in kinds)
+            ):
+                raise
     if dtype == _C.complex32 and name in _SENTENCES:
         raise RuntimeError(_SENTENCES[name])
     kernel = _KERNELS.get(name, name + "_cpu")
@@ -185,7 +188,19 @@ def refuse(op, dtype, args):
         kernel = "scatter_gather_tensor_cpu"
     elif name == "logsumexp" and dtype == _C.complex32:
         kernel = "exp_vml_cpu"
+    elif name.startswith("matmul_nd"):
+        dims = args[0].ndim, args[1].ndim
+        kernel = "bmm" if min(dims) > 2 else "addmv_impl_cpu" if dims[1] == 1 else kernel
     raise NotImplementedError(f"\"{kernel}\" not implemented for '{_CLASS[dtype]}'")
+
+
+def _run_as(op, args, dtype, like, text):
+    """The primitive on arguments of the dtype `like`, called `text`, but complaining of those given."""
+    try:
+        given = [_each(a, lambda t: _cast(t, like) if t.dtype == dtype else t) for a in args]
+        return _run(op, [like if a is dtype else a for a in given])
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise type(error)(str(error).split("\n")[0].replace(text, _CLASS[dtype])) from None
 
 
 def _run(op, args, out=None):
@@ -335,6 +350,8 @@ def _float8(op, name, args, dtype, out):
         return out if out is not None else _run(_C.ops.clone, (args[0],))
     if name == "count_nonzero" and args[1] in (None, ()):
         refuse(op, dtype, args)
+    if name.startswith("matmul_nd") and min(args[0].ndim, args[1].ndim) > 2:
+        refuse(op, dtype, args)
     if name in ("addmm", "addbmm"):  # beta and alpha are numbers of the dtype
         args = [*args[:3], *(_C.item(_number(a, dtype)) for a in args[3:])]
     allowed = name in _FLOATS or (not scale and (name == "abs" or accumulates or name in _PRODUCTS))
@@ -362,7 +379,7 @@ def forward(op, args, out):
     name = op.__name__
     wanted = args[op.args.index("dtype")] if "dtype" in op.args else None
     if wanted in _WIDE:
-        return refuse(op, wanted, [_C.int64 if a is wanted and wanted in _UNSIGNED else a for a in args])
+        return refuse(op, wanted, args)
     if wanted is not None:  # torch converts the elements first
         return _run(op, [_each(a, lambda t: _cast(t, wanted)) for a in args], out)
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):

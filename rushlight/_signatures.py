@@ -17,6 +17,7 @@ there, `#4` its position there (`#0`: none is said):
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from typing import Any, NamedTuple
@@ -91,6 +92,9 @@ def _name_of(function: Any) -> tuple[str, str]:
     if _C.Tensor.__dict__.get(name) is function:
         return "." + name, name
     for space in ("linalg", "fft", "special"):
+        # Our own calls may come before a program has imported linalg; what is found here is kept.
+        if function.__wrapped__.__module__.startswith(f"rushlight.ops.{space}"):
+            importlib.import_module(f"rushlight.{space}")
         if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
             return f"{space}_{name}", f"{space}_{name}"
     if vars(sys.modules.get("rushlight.nn.functional", os)).get(name) is function:

@@ -33,12 +33,14 @@ def _tensor(name, input):
 
 def _one(name, input, n, dim, norm, forward, out):
     _tensor(name, input)
+    _core.check_out(name, out)
     x = _core.promoted(input, False)
     dim = _core.check_dim(x, dim)
     if n is not None:
         x = _core.resized(x, {dim: _core.check_length(n)})
     _core.check_length(x.shape[dim])
-    return _core.finish(name, _core.transform(x, (dim,), norm, forward), out)
+    writer = "_fft_c2c" if x.dtype.is_complex else "_fft_r2c" if forward else "conj_physical"
+    return _core.finish(_core.transform(x, (dim,), norm, forward), out, writer)
 
 
 def _several(name, input, s, dim, norm, forward, out):
@@ -46,23 +48,27 @@ def _several(name, input, s, dim, norm, forward, out):
     dims, lengths = _core.many(name, input, s, dim)
     x = _core.promoted(input, False)
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
-    return _core.finish(name, _core.transform(x, dims, norm, forward, True), out)
+    _core.check_norm(norm)
+    _core.check_out(name, out)
+    return _core.finish(_core.transform(x, dims, norm, forward, True), out, "_fft_c2c")
 
 
 def _real(name, input, word="real"):
     _tensor(name, input)
     if input.dtype.is_complex:
         raise RuntimeError(f"{name} expects a {word} input tensor, but got {_type_name(input.dtype)}")
-    return _core.promoted(input, False)
 
 
 def _one_half(name, input, n, dim, norm, forward, out):
-    x = _real(name, input)
+    _real(name, input)
+    _core.check_out(name, out)
+    x = _core.promoted(input, False)
     dim = _core.check_dim(x, dim)
     if n is not None:
         x = _core.resized(x, {dim: _core.check_length(n)})
     _core.check_length(x.shape[dim])
-    return _core.finish(name, _core.half_spectrum(x, (dim,), norm, forward), out)
+    writer = "_fft_r2c" if forward else "conj_physical"
+    return _core.finish(_core.half_spectrum(x, (dim,), norm, forward), out, writer)
 
 
 def _several_half(name, input, s, dim, norm, forward, out):
@@ -76,16 +82,20 @@ def _several_half(name, input, s, dim, norm, forward, out):
     if not dims:
         raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
-    return _core.finish(name, _core.half_spectrum(x, dims, norm, forward), out)
+    _core.check_norm(norm)
+    _core.check_out(name, out)
+    writer = "_fft_r2c" if forward else "_fft_c2c"
+    return _core.finish(_core.half_spectrum(x, dims, norm, forward), out, writer)
 
 
 def _one_from_half(name, input, n, dim, norm, forward, out):
     _tensor(name, input)
+    _core.check_out(name, out, real=True)
     x = _core.promoted(input, True)
     dim = _core.check_dim(x, dim)
     length = _core.check_length(2 * (x.shape[dim] - 1) if n is None else n)
     x = _core.resized(x, {dim: length // 2 + 1})
-    return _core.finish(name, _core.from_half(x, (dim,), norm, forward, length), out)
+    return _core.finish(_core.from_half(x, (dim,), norm, forward, length), out, "_fft_c2r")
 
 
 def _several_from_half(name, input, s, dim, norm, forward, out):
@@ -100,7 +110,9 @@ def _several_from_half(name, input, s, dim, norm, forward, out):
     length = _core.check_length(lengths[-1])
     lengths[-1] = length // 2 + 1
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
-    return _core.finish(name, _core.from_half(x, dims, norm, forward, length), out)
+    _core.check_norm(norm)
+    _core.check_out(name, out, real=True)
+    return _core.finish(_core.from_half(x, dims, norm, forward, length), out, "_fft_c2r")
 
 
 # ---- one dimension
@@ -308,7 +320,7 @@ def _frequencies(name, n, count, first_negative, d, out, options):
     places = _FUNCTIONS["where"](places < first_negative, places, places - n)
     factor = 1.0 / (n * d) if n * d else _math.inf
     result = (places.to(dtype) * factor).requires_grad_(requires_grad)
-    return _core.write_out(out, result) if out is not None else result
+    return _core.finish(result, out, f"fft_{name}")
 
 
 @_fft

@@ -22,7 +22,6 @@ from rushlight.ops.linalg import (
     lu_factor,
     lu_factor_ex,
     lu_solve,
-    matrix_exp,
     matrix_power,
     qr,
     slogdet,
@@ -32,6 +31,7 @@ from rushlight.ops.linalg import (
     svd,
     svdvals,
 )
+from rushlight.ops.linalg import matrix_exp as _matrix_exp
 from rushlight.ops.linalg_spectral import (
     cond,
     diagonal,
@@ -56,4 +56,6 @@ __all__ = [
     "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
+# Not rushlight.matrix_exp: errors name the one that was called.
+matrix_exp = _C.Function(_matrix_exp.__wrapped__)
 vector_norm = _C.Function(_vector_norm)

@@ -51,7 +51,7 @@ def _unary(name: str, doc: str, x: float, shown: str):
     op = getattr(_C.ops, name)
 
     def function(input, *, out=None):
-        return op(input) if out is None else write_out(out, op(input))
+        return op(input) if out is None else write_out(out, op(input), writer=f"special_{name}")
 
     return _named(function, name, f"{doc}\n\n    >>> rushlight.special.{name}(rushlight.tensor([{x}]))"
                   f"\n    tensor([{shown}])\n    ")  # fmt: skip

@@ -55,10 +55,10 @@ PyObject* eig_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* a = tensor_argument("linalg_eig", args[0]);
   bool vectors = bool_argument("linalg_eig", "vectors", args[1]);
   const char* name = text_argument(args[2]);
-  check_square(name, a);
   if (!is_differentiable(a->dtype)) {
     failf(PyExc_RuntimeError, "Unknown Complex ScalarType for %s", dtype_class_name(a->dtype));
   }
+  check_square(name, a);
   Sizes batch = batch_sizes(a);
   check_kernel("linalg_eig_out_cpu", a->dtype);
   DType complex = to_complex(a->dtype);
@@ -313,8 +313,8 @@ struct Exponential {
 PyObject* matrix_exp_forward(const Primitive&, PyObject* const* args, Tensor*) {
   static const char name[] = "linalg.matrix_exp";
   Tensor* a = tensor_argument("linalg_matrix_exp", args[0]);
-  check_floating(name, a);
   check_square(name, a);
+  check_floating(name, a);
   check_kernel("matrix_exp", a->dtype);
   TensorRef from = contiguous(a), result = new_tensor(a->sizes(), a->dtype, a->device());
   if (a->is_meta() || !a->numel) return result.release_object();

@@ -237,7 +237,8 @@ PyObject* householder_product_forward(const Primitive&, PyObject* const* args, T
   if (rows(x) < cols(x)) {
     failf(PyExc_RuntimeError, "%s: input.shape[-2] must be greater than or equal to input.shape[-1]", name);
   }
-  if (tau->ndim && cols(x) < tau->size(tau->ndim - 1)) {
+  if (!tau->ndim) fail(PyExc_IndexError, "Dimension specified as -1 but tensor has no dimensions");
+  if (cols(x) < tau->size(tau->ndim - 1)) {
     failf(PyExc_RuntimeError, "%s: input.shape[-1] must be greater than or equal to tau.shape[-1]", name);
   }
   check_reflectors(name, x, tau, 1);
@@ -272,7 +273,7 @@ PyObject* ormqr_forward(const Primitive&, PyObject* const* args, Tensor*) {
   require(other->ndim >= 2, "other must have at least 2 dimensions.");
   int64_t side = left ? rows(other) : cols(other);
   std::string axis = left ? "-2" : "-1";
-  require(tau->ndim > 0, "tau must have at least 1 dimension.");
+  if (!tau->ndim) fail(PyExc_IndexError, "Dimension specified as -1 but tensor has no dimensions");
   require(side == rows(x), "other.shape[" + axis + "] must be equal to input.shape[-2]");
   int64_t k = tau->size(tau->ndim - 1);
   require(k == std::min(side, cols(x)),

@@ -66,7 +66,7 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           caller);
   }
   check_kernel("linalg_solve_cpu", a->dtype);
-  Shape batch = broadcast_batches(a, right.get());
+  Shape batch = broadcast_batches(right.get(), a);
   Factored f(a, batch_sizes(a));
   // What LAPACK solves for, column-major: X, or X.T for X A = B.
   TensorRef x;
@@ -238,7 +238,11 @@ PyObject* slogdet_forward(const Primitive&, PyObject* const* args, Tensor*) {
           T d = m[j * n + j];
           R size = std::abs(d);
           if (pivot[j] != j + 1) phase = -phase;
-          phase = size == 0 ? T(0) : phase * (d / size);
+          T unit = size == 0 ? T(0) : d / size;
+          if constexpr (std::is_floating_point_v<T>) {
+            if (std::isinf(d)) unit = std::copysign(T(1), d);
+          }
+          phase *= unit;
           sum += std::log(size);
         }
         signs[i] = phase;
@@ -269,7 +273,7 @@ PyObject* solve_triangular_forward(const Primitive&, PyObject* const* args, Tens
           (long long)cols(b));
   }
   check_kernel("triangular_solve_cpu", a->dtype);
-  Shape batch = broadcast_batches(a, b);
+  Shape batch = broadcast_batches(b, a);
   TensorRef x = column_major_copy(b, batch);
   if (a->is_meta() || !x->numel) return x.release_object();
   // Column-major and row-major matrices are read where they lie, the latter as transposed ones.

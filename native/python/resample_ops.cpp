@@ -268,10 +268,9 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
   for (int i = 0; i < pad.ndim / 2; i++) {
     int d = x->ndim - 1 - i;
     int64_t left = pad.sizes[2 * i], right = pad.sizes[2 * i + 1];
-    constexpr int64_t limit = int64_t(1) << 60;
-    if (std::max(left, right) > limit || std::min(left, right) < -limit)
+    if (__builtin_add_overflow(x->size(d), left, &sizes.sizes[d]) ||
+        __builtin_add_overflow(sizes.sizes[d], right, &sizes.sizes[d]))
       fail(PyExc_RuntimeError, "constant_pad_nd(): the padding is too large");
-    sizes.sizes[d] = x->size(d) + left + right;
     int64_t remains = x->size(d) + std::min<int64_t>(left, 0);
     if (remains < 0 || remains + std::min<int64_t>(right, 0) < 0)
       fail(PyExc_RuntimeError, "narrow(): length must be non-negative.");

@@ -98,25 +98,12 @@ SAME_DTYPE = "Expected out tensor to have dtype {result_c}, but got {out_c} inst
 FOUND_DTYPE = "Found dtype {out} but expected {result}"
 
 
-def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "") -> Tensor:
+def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "", writer: str = "") -> Tensor:
     """The `out=` form of a function: puts `result` into `out`, resizing it as torch does. A result is cast
     to the dtype of `out` unless `exact` gives the sentence that refuses; `unsafe` is that for a cast that
-    loses something."""
+    loses something. `writer` is torch's name of what writes, where it is not that of the function."""
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    records = _C.is_grad_enabled() and (result.requires_grad or out.requires_grad)
-    leaf = out.is_leaf and out.requires_grad
-    if records and ((name := _writer()) not in RECORDED or (leaf and name not in COMPOSED)):
-        prefix = "aten::" if name in RECORDED else ""
-        raise RuntimeError(
-            f"{prefix}{name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad."
-        )
-    if _C.tangent(result) is not None or _C.tangent(out) is not None:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {_writer()}_out that does not support it because it is an out= "
-            "function"
-        )
     if exact and out.dtype != result.dtype:
         raise RuntimeError(
             exact.format(
@@ -129,6 +116,12 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "")
     if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
         unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
         raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
+    check_recorded(out, result, writer)
+    if _C.tangent(result) is not None or _C.tangent(out) is not None:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {writer or _writer()}_out that does not support it because it is "
+            "an out= function"
+        )
     if out.device != result.device:
         if exact is SAME_DTYPE:
             raise RuntimeError(
@@ -150,6 +143,21 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "")
         warn_resized(out, result)
         fit(out, result)
     return _C.in_place(_C.ops.copy, out, result)
+
+
+def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:
+    """Refuses to write a result of which a gradient is wanted, unless the function records that."""
+    if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
+        name = writer or _writer()
+        leaf = out.is_leaf and out.requires_grad
+        if leaf and name in COMPOSED:
+            _C.check_inplace(out)
+        if leaf or name not in RECORDED:
+            prefix = "aten::" if name in RECORDED else ""
+            raise RuntimeError(
+                f"{prefix}{name}(): functions with out=... arguments don't support automatic "
+                "differentiation, but one of the arguments requires grad."
+            )
 
 
 def fit(out: Tensor, result: Tensor) -> None:
@@ -191,7 +199,7 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
 def _writer() -> str:
     """The name of the function whose `out=` is written."""
     frame: Any = sys._getframe(2)
-    inner = ("finish", "several", "write_apart", "<genexpr>", "<listcomp>", "__new__")
+    inner = ("write_out", "finish", "several", "write_apart", "<genexpr>", "<listcomp>", "__new__")
     while frame.f_code.co_name in inner or frame.f_code.co_name.startswith("_"):
         frame = frame.f_back
     return frame.f_code.co_name

@@ -184,7 +184,7 @@ def multi_dot(tensors, *, out=None):
             f"multi_dot(): expected out tensor to have dtype {C_NAMES[result.dtype]} "
             f"but got {C_NAMES[out.dtype]}"
         )
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, writer="mm")
 
 
 def _multiply_chain(matrices):

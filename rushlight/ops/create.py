@@ -538,6 +538,9 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     return _finish((base**exponents).to(dtype), requires_grad, out)
 
 
+_NO_EYE = (_C.uint16, _C.uint32, _C.uint64, _C.complex32)
+
+
 @function
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, or its n by m corner.
@@ -555,7 +558,10 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
             raise TypeError("eye(): argument 'n' (position 1) must be int, not float")
     if n < 0 or m < 0:
         raise RuntimeError(f"{'n' if n < 0 else 'm'} must be greater or equal to 0, got {n if n < 0 else m}")
-    t = _C.full((n, m), 0, _kind(dtype, out) or _C.get_default_dtype(), _device(device))
+    dtype = _kind(dtype, out) or _C.get_default_dtype()
+    if dtype in _NO_EYE:
+        raise NotImplementedError(f"\"eye\" not implemented for '{type_name(dtype)}'")
+    t = _C.full((n, m), 0, dtype, _device(device))
     t.diagonal().fill_(1)
     _C.stamp(t)
     return _finish(t, requires_grad, out)

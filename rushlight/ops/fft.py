@@ -47,14 +47,22 @@ derivative("fft_c2r", x=_c2r)
 _NORMS = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
 
 
-def scale_of(norm, size, forward):
-    """What a transform of `size` points is multiplied by."""
+def check_norm(norm):
+    """torch's error for a norm that does not exist."""
     if norm not in _NORMS:
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+
+
+def scale_of(norm, size, forward):
+    """What a transform of `size` points is multiplied by."""
+    check_norm(norm)
     mode = _NORMS[norm]
     if mode == 1:
         return 1.0 / math.sqrt(size)
     return 1.0 / size if (mode == 2) == forward else 1.0
+
+
+_TRANSFORMED = (_C.float32, _C.float64, _C.complex32, _C.complex64, _C.complex128)
 
 
 def promoted(x, complex_too):
@@ -62,7 +70,7 @@ def promoted(x, complex_too):
     dtype = x.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = _C.get_default_dtype()
-    if dtype in (_C.float16, _C.bfloat16):
+    if dtype not in _TRANSFORMED:
         raise RuntimeError(f"Unsupported dtype {type_name(dtype)}")
     if complex_too and not dtype.is_complex:
         dtype = _C.complex128 if dtype == _C.float64 else _C.complex64
@@ -99,16 +107,17 @@ def check_length(n):
     return n
 
 
-def finish(name, result, out):
-    """`result`, or `out` filled with it: a complex one for a complex result."""
-    if out is None:
-        return result
-    made = result.dtype.is_complex
-    if isinstance(out, Tensor) and not (out.dtype.is_complex if made else out.dtype.is_floating_point):
-        kind = "complex" if made else "floating point"
-        name = name.replace("2", "n")
+def check_out(name, out, real=False):
+    """torch's error for an `out` that is not complex, or not real."""
+    if isinstance(out, Tensor) and not (out.dtype.is_floating_point if real else out.dtype.is_complex):
+        kind = "floating point" if real else "complex"
+        name = "fftn" if name in ("ifftn", "ifft2") else name.replace("2", "n")
         raise RuntimeError(f"{name} expects a {kind} output tensor, but got {type_name(out.dtype)}")
-    return write_out(out, result)
+
+
+def finish(result, out, writer):
+    """`result`, or `out` filled with it by what torch calls `writer`."""
+    return result if out is None else write_out(out, result, writer=writer)
 
 
 def transform(x, dims, norm, forward, several=False):

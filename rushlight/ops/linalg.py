@@ -25,32 +25,32 @@ _CASTS = {
     "tensorsolve": "tensorsolve", "tensorinv": "tensorinv", "eigvals": "torch.linalg.eigvals",
     "eig": "torch.linalg.eig", "householder_product": "torch.linalg.householder_product",
     "orgqr": "torch.linalg.householder_product", "cholesky_inverse": "cholesky_inverse",
-    "cholesky_solve": "cholesky_solve",
+    "cholesky_solve": "cholesky_solve", "matrix_power": "matrix_power",
 }  # fmt: skip
 _KEEPS = {
     "matrix_norm": "linalg.matrix_norm expected out tensor dtype {result} but got: {out}",
     "norm": "linalg.norm expected out tensor dtype {result} but got: {out}",
     "solve_triangular": "expected scalar type {result} but found {out}",
-    "vecdot": "linalg.vecdot: Expected out of dtype{result} but found {out}",
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and "
-    "result has dtype{out}",
+    "result has dtype {out}",
 }
 
 
-def finish(result, out, name=None):
+def finish(result, out, name=None, writer=None, exact=""):
     """`result`, or `out` filled with it, as the function of this name (the one that calls) has it."""
     if out is None:
         return result
     name = name or sys._getframe(1).f_code.co_name
+    writer = writer or f"linalg_{name}"
     if name not in _CASTS:
-        return write_out(out, result, exact=_KEEPS.get(name, SAME_DTYPE))
+        return write_out(out, result, exact=_KEEPS.get(name, SAME_DTYPE), writer=writer)
     if isinstance(out, Tensor) and not _C.can_cast(result.dtype, out.dtype):
         what = "eigenvalues" if name.startswith("eig") else "result"
         raise RuntimeError(
             f"{_CASTS[name]}: Expected {what} to be safely castable from {type_name(result.dtype)} dtype, "
             f"but got {what} with dtype {type_name(out.dtype)}"
         )
-    return write_out(out, result)
+    return write_out(out, result, exact=exact, writer=writer)
 
 
 def several(kind, result, out=None):
@@ -62,7 +62,9 @@ def several(kind, result, out=None):
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     name = kind.removeprefix("linalg_")
-    return getattr(return_types, f"{kind}_out")(finish(r, o, name) for o, r in zip(out, result, strict=True))
+    writer = "linalg_ldl_factor_ex" if name == "ldl_factor" else kind
+    written = (finish(r, o, name, writer) for o, r in zip(out, result, strict=True))
+    return getattr(return_types, f"{kind}_out")(written)
 
 
 def require_tensor(name, **arguments):
@@ -174,6 +176,9 @@ def solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=Non
     tensor([[0.5000],
             [0.5000]])
     """
+    check_square("linalg.solve_triangular", input)
+    if B.dtype != input.dtype:
+        B = B.to(input.dtype)
     return finish(ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out)
 
 
@@ -213,7 +218,8 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 def unpack_lu(LU, pivots, unpack_data=True, unpack_pivots=True):
     """P, L and U from the compact form; empty tensors for what is not asked for."""
     m, n = LU.shape[-2:]
-    P = L = U = LU.new_empty(0)
+    P, L = LU.new_empty(0), LU.reshape(-1)[:0]
+    U = L
     if unpack_pivots:
         order = ops.lu_permutation(pivots, m)
         P = LU.new_zeros((*order.shape, m))
@@ -358,7 +364,9 @@ def eigvals(input, *, out=None):
     tensor([0.+1.j, 0.-1.j])
     """
     require_tensor("linalg_eigvals", input=input)
-    return finish(ops.linalg_eig(input, records(input), "linalg.eigvals")[0], out)
+    recorded = records(input)
+    name = "linalg.eig" if recorded and out is None else "linalg.eigvals"
+    return finish(ops.linalg_eig(input, recorded, name)[0], out)
 
 
 def _driver(name, driver):
@@ -433,15 +441,18 @@ def matrix_power(input, n, *, out=None):
     check_square("linalg.matrix_power", input)
     if n == 0:
         unit = eye_like(input, input.shape[-1])
-        result = input.clone(memory_format=contiguous_format)
-        return finish(result.copy_(unit), out)
+        result = input.clone(memory_format=contiguous_format).copy_(unit)
+        return finish(result if out is None else result.detach(), out)
     inverted = n < 0
     if inverted:
         input, n = ops.linalg_inv(input, "linalg.inv")[0], -n
+    if n == 1 and inverted:
+        return finish(input, out, writer="linalg_inv_ex", exact=SAME_DTYPE)
     if n == 1:
-        return finish(input if inverted else input.clone(memory_format=contiguous_format), out)
+        return finish(input.clone(memory_format=contiguous_format), out)
+    product = {"writer": "matmul", "exact": SAME_DTYPE}
     if n == 3:
-        return finish(_C.matmul(_C.matmul(input, input), input), out)
+        return finish(_C.matmul(_C.matmul(input, input), input), out, **product)
     result, power = None, input
     while n:
         if n & 1:
@@ -449,4 +460,4 @@ def matrix_power(input, n, *, out=None):
         n >>= 1
         if n:
             power = _C.matmul(power, power)
-    return finish(result, out)
+    return finish(result, out, **product)

@@ -30,7 +30,7 @@ def _check_floating(name, x, low=True):
 
 
 def _order_text(ord):
-    return str(ord) if isinstance(ord, str) or not math.isinf(ord) else f"{'-' if ord < 0 else ''}inf"
+    return ord if isinstance(ord, str) else f"{float(ord):g}"
 
 
 def _singular_values(x, dim):
@@ -77,13 +77,13 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
         )
     if isinstance(ord, Tensor):
         ord = ord.item()
-    if isinstance(ord, str) and ord not in ("fro", "nuc"):
-        raise RuntimeError(f"{name}: Order {ord} not supported.")
+    if isinstance(ord, complex):
+        raise RuntimeError(f"{name}: Expected a non-complex scalar as the order of norm.")
+    if ord not in ("fro", "nuc") if isinstance(ord, str) else abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {_order_text(ord)} not supported.")
     _check_floating(name, input)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
-        raise RuntimeError(f"{name}: Order {_order_text(ord)} not supported.")
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, cols = dim = tuple(wrap_dim(d, input.ndim) for d in dim)
@@ -153,8 +153,10 @@ def cond(input, p=None, *, out=None):
     if isinstance(p, str):
         if p not in ("fro", "nuc"):
             raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    elif isinstance(p, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     elif p is not None and abs(p) not in (1, 2, math.inf):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {_order_text(p)}")
     if not input.numel() and input.shape[-2:].numel() == 0:
         dtype = input.real.dtype if input.dtype.is_complex else input.dtype
         return finish(FUNCTIONS["zeros"](input.shape[:-2], dtype=dtype, device=input.device), out)
@@ -176,9 +178,15 @@ def cond(input, p=None, *, out=None):
 # ---- rank and pseudoinverse
 
 
-def _tolerance(name, x, atol, rtol):
+def _default_tolerance(x):
+    if not (x.dtype.is_complex or x.dtype in (_C.float32, _C.float64)):
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    return finfo(x.dtype).eps * max(x.shape[-2:])
+
+
+def _tolerance(name, x, atol, rtol, rtol_name="rtol"):
     """atol and rtol as numbers or tensors; by default rtol is eps * max(m, n) unless atol is positive."""
-    for which, value in (("atol", atol), ("rtol", rtol)):
+    for which, value in (("atol", atol), (rtol_name, rtol)):
         if isinstance(value, Tensor) and value.dtype.is_complex:
             raise RuntimeError(
                 f"{name}: {which} tensor of complex type is not supported. Got {type_name(value.dtype)}"
@@ -186,7 +194,7 @@ def _tolerance(name, x, atol, rtol):
     if atol is None:
         atol = 0.0
     if rtol is None:
-        default = finfo(x.dtype).eps * max(x.shape[-2:])
+        default = _default_tolerance(x)
         if isinstance(atol, Tensor):
             rtol = ops.where(atol > 0, 0.0, FUNCTIONS["full_like"](atol, default, dtype=_C.float64))
         else:
@@ -200,7 +208,7 @@ def _bound(largest, atol, rtol):
         value.unsqueeze(-1).to(largest.dtype) if isinstance(value, Tensor) else value
         for value in (atol, rtol)
     )
-    bound = largest * rtol
+    bound = rtol * largest
     if isinstance(atol, Tensor):
         return FUNCTIONS["maximum"](bound, atol)
     return bound.clamp_min(atol)
@@ -219,16 +227,15 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
         raise RuntimeError(f"{name}: The input tensor input must have at least 2 dimensions.")
     if tol is not None:
         atol, rtol = tol, 0.0
-    if not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
-        raise RuntimeError("This function doesn't handle types other than float and double")
     with no_grad():
         atol, rtol = _tolerance(name, input, atol, rtol)
         if not input.shape[-1] or not input.shape[-2]:
-            result = input.new_zeros(input.shape[:-2], dtype=_C.int64)
-            return finish(result, out)
-        values = ops.linalg_eigh(input, False, False)[0].abs() if hermitian else svdvals(input)
-        bound = _bound(values.amax(-1, True), atol, rtol)
-        return finish((values > bound).sum(-1), out)
+            result, writer = input.new_zeros(input.shape[:-2], dtype=_C.int64), "linalg_matrix_rank"
+        else:
+            values = ops.linalg_eigh(input, False, False)[0].abs() if hermitian else svdvals(input)
+            bound = _bound(values.amax(-1, True), atol, rtol)
+            result, writer = (values > bound).sum(-1), "sum"
+    return finish(result, out, writer=writer)
 
 
 def _pseudoinverse(x, hermitian, atol, rtol):
@@ -266,15 +273,19 @@ def pseudoinverse(input, rcond=None, hermitian=False, atol=None, rtol=None):
     """linalg.pinv in the precision of its argument."""
     name = "torch.linalg.pinv"
     require_tensor("linalg_pinv", input=input)
+    if atol is not None and not isinstance(atol, Tensor) and rtol is None:  # torch asks for the default first
+        wrap_dim(-2, input.ndim)
+        _default_tolerance(input)
     if input.ndim < 2 or not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
         raise RuntimeError(
             f"linalg.pinv({type_name(input.dtype)}{{{list(input.shape)}}}): expected a tensor with 2 or more "
             "dimensions of float, double, cfloat or cdouble types"
         )
+    rtol_name = "rtol" if rcond is None else "rcond"
     if rcond is not None:
         rtol = rcond
     with no_grad():
-        result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol))
+        result = _pseudoinverse(input, hermitian, *_tolerance(name, input, atol, rtol, rtol_name))
     if records(input):
         result = ops.linalg_pinv(input, result)
     return result
@@ -308,7 +319,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
             f"{name}: input.dim() must be greater or equal to other.dim() and "
             "(input.dim() - other.dim()) <= 1"
         )
-    vector = input.ndim - b.ndim == 1
+    vector = b.ndim == 1 or (input.ndim - b.ndim == 1 and b.shape == input.shape[:-1])
     right = b.unsqueeze(-1) if vector else b
     m, n = input.shape[-2:]
     if right.shape[-2] != m:
@@ -320,7 +331,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     if rcond is None:
         real = input.dtype.is_floating_point or input.dtype.is_complex
         rcond = finfo(input.dtype).eps * max(m, n) if real else 0.0
-    sizes = [(1,) * (input.ndim - 2 - len(t.shape[:-2])) + tuple(t.shape[:-2]) for t in (input, right)]
+    sizes = [tuple(t.shape[: input.ndim - 2]) for t in (input, right)]
     for d, (one, other) in enumerate(zip(*sizes, strict=True)):
         if one != other and 1 not in (one, other):
             raise RuntimeError(
@@ -398,7 +409,8 @@ def vander(x, *, N=None):
     tensor([[1, 2, 4],
             [1, 3, 9]])
     """
-    if x.dtype in (_C.bool, _C.float16, _C.bfloat16):
+    supported = (_C.float32, _C.float64, _C.complex64, _C.complex128)
+    if x.dtype == _C.bool or (x.dtype not in supported and (x.is_floating_point() or x.is_complex())):
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "
             f"{type_name(x.dtype)}"
@@ -427,9 +439,13 @@ def vecdot(x, y, *, dim=-1, out=None):
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
             f"{type_name(x.dtype)} and y of type {type_name(y.dtype)} instead"
         )
+    if out is not None and out.dtype != x.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected out of dtype{type_name(x.dtype)} but found {type_name(out.dtype)}"
+        )
     if x.ndim == 1 and y.ndim == 1:
-        return finish(ops.vdot(x, y), out)
-    return finish(((x.conj() if x.dtype.is_complex else x) * y).sum(dim), out)
+        return FUNCTIONS["vdot"](x, y, out=out)
+    return finish(((x.conj() if x.dtype.is_complex else x) * y).sum(dim), out, writer="sum")
 
 
 @_linalg

@@ -175,6 +175,7 @@ def vander(x, N=None, increasing=False):
     count = x.size(0) if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
+    _C.promote_types(x.dtype, _C.int64)  # refuses dtypes that are not promoted
     # Products and not powers: those of complex numbers go through their angles.
     powers = x.unsqueeze(-1).expand(-1, max(count - 1, 0)).cumprod(1)
     ones = powers.new_ones((x.size(0), min(count, 1)))

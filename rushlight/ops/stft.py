@@ -6,7 +6,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn, warn_once
 from rushlight.ops import fft
-from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name
+from rushlight.ops._public import FUNCTIONS, Tensor, invalid_combination, public, type_name, whole
 from rushlight.ops.shape import _unfold_backward
 
 ops = _C.ops
@@ -25,6 +25,21 @@ def _kind(tensor):
     """The type as torch writes it here."""
     name = type_name(tensor.dtype)
     return f"CPU{name}Type" if tensor.dtype.is_complex else f"torch.{name}Tensor"
+
+
+# What torch hands its native stft.
+_NATIVE = (
+    "T input,i n_fft,i? hop_length,i? win_length,T? window,b normalized,b? onesided,b? return_complex,"
+    "b? align_to_window"
+)
+
+
+def _check_arguments(*given):
+    """torch's error for arguments of other types, of which the overloads of its stft take none."""
+    from rushlight import _signatures
+
+    if _signatures._problem("stft", _signatures._parse(_NATIVE), given, {}, False) is not None:
+        raise invalid_combination("stft", given, _signatures._shown(_NATIVE))
 
 
 def _window_text(window):
@@ -73,8 +88,13 @@ def stft(
         from rushlight.nn.functional import pad
 
         shape = (1,) * (3 - input.ndim) + tuple(input.shape)
-        padded = pad(input.reshape(shape), (n_fft // 2, n_fft // 2), pad_mode)
+        half = int(n_fft // 2)
+        padded = pad(input.reshape(shape), (half, half), pad_mode)
         input = padded.reshape(padded.shape[-input.ndim :] if input.ndim else padded.shape[-1:])
+    _check_arguments(
+        input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
+    )
+    n_fft, hop_length, win_length = whole(n_fft), whole(hop_length), whole(win_length)
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if window is None:
@@ -114,12 +134,8 @@ def stft(
         "expected a tensor of floating point or complex values",
     )
     require(input.ndim in (1, 2), "expected a 1D or 2D tensor")
-    if not center and align_to_window:
-        left = (n_fft - win_length) // 2
-        parts = [input.new_zeros((*input.shape[:-1], n)) for n in (left, n_fft - win_length - left)]
-        input = FUNCTIONS["cat"]((parts[0], input, parts[1]), -1)
     length = input.shape[-1]
-    require(0 < n_fft <= length, f"expected 0 < n_fft < {length}, but got n_fft={n_fft}")
+    require(0 < n_fft <= length, f"expected 0 < n_fft < {length}, but got n_fft={win_length}")
     require(hop_length > 0, f"expected hop_length > 0, but got hop_length={hop_length}")
     require(0 < win_length <= n_fft, f"expected 0 < win_length <= n_fft, but got win_length={win_length}")
     require(
@@ -127,6 +143,10 @@ def stft(
         f"expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
         f"{list(window.shape) if window is not None else []}",
     )
+    if not center and align_to_window:
+        left = (n_fft - win_length) // 2
+        parts = [input.new_zeros((*input.shape[:-1], n)) for n in (left, n_fft - win_length - left)]
+        input = FUNCTIONS["cat"]((parts[0], input, parts[1]), -1)
     single = input.ndim == 1
     if single:
         input = input.unsqueeze(0)
