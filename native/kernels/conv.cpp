@@ -7,6 +7,7 @@
 #include "conv.h"
 
 #include <memory>
+#include <utility>
 
 #include "conv_avx512.h"
 #include "conv_columns.h"

@@ -5,6 +5,7 @@
 // range; offsets count elements of each operand, and `step(k)` is operand k's stride within a run.
 #pragma once
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "kernels.h"

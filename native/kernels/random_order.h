@@ -3,6 +3,7 @@
 // Start at `for_each_run`: it walks operands of one shape in the order of the first operand's memory.
 #pragma once
 #include <algorithm>
+#include <utility>
 
 #include "random.h"
 

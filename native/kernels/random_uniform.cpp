@@ -5,6 +5,8 @@
 // For integers: one if the range is below 2^28, else two. Samplers that need a logarithm or the like compute
 // in double from two draws whatever the dtype. That all of them agree with torch in this is what makes their
 // numbers agree.
+#include <utility>
+
 #include "random_bulk.h"
 #include "random_order.h"
 

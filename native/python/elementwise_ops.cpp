@@ -3,6 +3,7 @@
 // `elementwise_forward` promotes the operands to the compute dtype, finds the result's shape and layout, and
 // runs the entry's loop. Python numbers become one element on the stack; no tensor is made for them.
 #include <algorithm>
+#include <string_view>
 
 #include "../tensor/iterate.h"
 #include "devices.h"

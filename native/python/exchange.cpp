@@ -6,6 +6,7 @@
 // memory, keeping its storage alive, from which NumPy builds its array. DLPack capsules carry the same both
 // ways.
 #include <cstddef>
+#include <string_view>
 
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"

@@ -25,6 +25,7 @@
 // gradient there is refused.
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <unordered_set>
 
 #include "../graph/custom.h"

@@ -19,6 +19,7 @@
 #include "lazy_views.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "rare_ops.h"
 

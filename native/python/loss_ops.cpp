@@ -1,4 +1,6 @@
 // Fused losses: what a training step computes last, as one operation and one node.
+#include <string_view>
+
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
 #include "primitive.h"

@@ -2,6 +2,8 @@
 //
 // Operands that are plain tensors or numbers take the fast path. A subclass or a foreign type with
 // __torch_function__ is handed to Python under the name of the method that torch would name.
+#include <string_view>
+
 #include "../graph/dispatching.h"
 #include "../graph/errors.h"
 #include "../graph/modes.h"

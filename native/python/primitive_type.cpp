@@ -2,6 +2,7 @@
 // How one is called and recorded is in primitive.cpp.
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "../graph/custom.h"
 #include "elementwise_ops.h"

@@ -4,6 +4,7 @@
 // just made (randn), which then counts as created and not as written to. Start at `fill` and
 // `normal_forward`. The loops, and what they draw, are in kernels/random*.cpp.
 #include <cfloat>
+#include <limits>
 #include <mutex>
 
 #include "../graph/errors.h"

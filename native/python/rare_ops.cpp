@@ -6,6 +6,7 @@
 #include "rare_ops.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "../graph/errors.h"
 #include "elementwise_ops.h"

@@ -5,6 +5,8 @@
 // the pooled dimensions of the result. With adjoint=True the map is transposed: its input is a gradient and
 // its result has the sizes of the input. Public functions check arguments before; here only memory is at
 // stake.
+#include <string_view>
+
 #include "../kernels/resample.h"
 #include "../tensor/iterate.h"
 #include "window.h"

@@ -8,6 +8,7 @@
 // the rule and the slow, general form.
 #include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "../kernels/elementwise.h"

@@ -1,6 +1,7 @@
 #include "types.h"
 
 #include <cstddef>
+#include <string_view>
 
 #include "primitive.h"
 

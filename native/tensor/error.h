@@ -11,8 +11,10 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace rl {

@@ -4,6 +4,8 @@
 // dimensions, puts the smallest steps innermost, and calls the loop on rows, over threads and without the GIL
 // when there is enough work. Contiguous operands of any shape become one row.
 #pragma once
+#include <algorithm>
+
 #include "../kernels/elementwise.h"
 #include "tensor.h"
 

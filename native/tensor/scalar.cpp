@@ -1,5 +1,7 @@
 #include "scalar.h"
 
+#include <string_view>
+
 #include "../kernels/rare_cast.h"
 
 namespace rl {

@@ -5,6 +5,7 @@
 // gradient, hooks) sits in `Extra`, so that a one-element tensor costs 168 bytes and its storage record 64.
 // Start with `Tensor` and `new_tensor`; `new_view` makes a tensor on another's storage.
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 #include <span>
 

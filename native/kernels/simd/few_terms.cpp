@@ -7,6 +7,7 @@
 // meets all of them there.
 #include "../few_terms.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "../../tensor/parallel.h"

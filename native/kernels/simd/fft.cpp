@@ -1,6 +1,7 @@
 // pocketfft for one instruction set: it transforms as many lines at once as a vector holds.
 #include "../fft.h"
 
+#include <exception>
 #include <vector>
 
 // The header is compiled once per instruction set: each gets a namespace of its own.

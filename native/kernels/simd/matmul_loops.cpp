@@ -8,6 +8,7 @@
 // imaginary parts as the two vectors. Sums run in blocks of K_BLOCK whose totals are added, which keeps
 // rounding errors as small as a blocked BLAS does.
 #include <memory>
+#include <utility>
 
 #include "matmul_vectors.h"
 
