@@ -129,7 +129,7 @@ void store_element(PyObject* o, DType dtype, char* to) {
     }
     s = number_of(t);
   } else if (dtype == DType::u64 && PyLong_Check(o)) {
-    wide_scalar_from_python(o, s);
+    scalar_from_python(o, s);
     if (s.kind == Scalar::integer && !s.is_unsigned && s.i < 0)
       fail(PyExc_OverflowError, "can't convert negative int to unsigned");
   } else if (dtype == DType::b1 && PyLong_CheckExact(o)) {
@@ -282,8 +282,7 @@ PyObject* py_fill_fresh(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "fill_fresh(tensor, value) expected");
     alignas(16) char element[16];
-    store_checked(scalar_argument(args[1], "full_like", "fill_value", true), as_tensor(args[0])->dtype,
-                  element);
+    store_checked(scalar_argument(args[1], "full_like", "fill_value"), as_tensor(args[0])->dtype, element);
     fill(as_tensor(args[0]), element);
     return Py_NewRef(args[0]);
   });
@@ -295,7 +294,7 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 4) fail(PyExc_TypeError, "full(size, value, dtype, device) expected");
     Shape shape;
     read_sizes(args[0], shape, "full", "size");
-    Scalar value = scalar_argument(args[1], "full", "fill_value", true);
+    Scalar value = scalar_argument(args[1], "full", "fill_value");
     DType dtype = dtype_or(args[2], value.dtype());
     alignas(16) char element[16];
     store_checked(value, dtype, element, numel_of(shape) == 1);

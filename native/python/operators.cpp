@@ -414,6 +414,8 @@ PyObject* power_of(PyObject* a, PyObject* b) {
   DType dtype = as_tensor(a)->dtype;
   if ((is_integral(dtype) || dtype == DType::b1) && scalar_from_python(b, exponent) &&
       exponent.kind == Scalar::integer && exponent.i < 0) {
+    if (exponent.is_unsigned)
+      fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
     fail(PyExc_RuntimeError, "Integers to negative integer powers are not allowed.");
   }
   return call2(by_scalar, a, b);

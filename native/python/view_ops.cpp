@@ -700,7 +700,7 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
             "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     }
     if (!t->is_meta()) number = item(value);
-  } else if (!wide_scalar_from_python(args[1], number)) {
+  } else if (!scalar_from_python(args[1], number)) {
     failf(PyExc_TypeError, "fill_(): argument 'value' must be Number, not %s", Py_TYPE(args[1])->tp_name);
   }
   alignas(16) char element[16];

@@ -44,7 +44,7 @@ DType Promotion::result() const { return DType(combine(combine(dims, zero), numb
 DType Scalar::dtype() const {
   switch (kind) {
     case boolean: return DType::b1;
-    case integer: return DType::i64;
+    case integer: return is_unsigned ? DType::u64 : DType::i64;
     case floating: return default_float;
     default: return to_complex(default_float);
   }
@@ -123,20 +123,19 @@ bool is_number(PyObject* o) {
   return number && (number->nb_index || number->nb_float);
 }
 
-bool wide_scalar_from_python(PyObject* o, Scalar& out) {
-  int overflow = 0;
-  if (!PyLong_Check(o) || (PyLong_AsLongLongAndOverflow(o, &overflow), !overflow))
-    return scalar_from_python(o, out);
-  out.kind = Scalar::integer;
+namespace {
+
+// An integer beyond int64; up to uint64 it is taken.
+void take_wide_integer(PyObject* o, bool negative, Scalar& out) {
+  if (negative) fail(PyExc_OverflowError, "can't convert negative int to unsigned");
   out.i = int64_t(PyLong_AsUnsignedLongLong(o));
   out.is_unsigned = true;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    fail(PyExc_OverflowError,
-         overflow > 0 ? "int too big to convert" : "can't convert negative int to unsigned");
-  }
-  return true;
+  if (!PyErr_Occurred()) return;
+  PyErr_Clear();
+  fail(PyExc_OverflowError, "int too big to convert");
 }
+
+}  // namespace
 
 bool scalar_from_python(PyObject* o, Scalar& out) {
   if (PyFloat_Check(o)) {
@@ -153,8 +152,8 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     int overflow;
     out.kind = Scalar::integer;
     out.i = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow > 0) fail(PyExc_OverflowError, "int too big to convert");
-    if (overflow) fail(PyExc_OverflowError, "can't convert negative int to unsigned");
+    if (overflow) [[unlikely]]
+      take_wide_integer(o, overflow < 0, out);
     return true;
   }
   if (PyComplex_Check(o)) {
@@ -191,12 +190,12 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
   return true;
 }
 
-Scalar scalar_argument(PyObject* o, const char* function, const char* name, bool wide) {
+Scalar scalar_argument(PyObject* o, const char* function, const char* name) {
   Scalar s;
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (t->numel == 1 && !t->is_meta() && !t->requires_grad()) return item(t);
-  } else if (wide ? wide_scalar_from_python(o, s) : scalar_from_python(o, s)) {
+  } else if (scalar_from_python(o, s)) {
     return s;
   }
   failf(PyExc_TypeError, "%s(): argument '%s' must be Number, not %s", function, name, Py_TYPE(o)->tp_name);

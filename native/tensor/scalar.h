@@ -21,13 +21,11 @@ struct Scalar {
 };
 
 // True and filled if `o` is a Python or NumPy number (bool, int, float, complex, anything with __index__ or
-// __float__ that is not a tensor, string or sequence). Integers beyond int64 throw torch's overflow error.
+// __float__ that is not a tensor, string or sequence). Integers beyond uint64 throw torch's overflow error.
 bool scalar_from_python(PyObject* o, Scalar& out);
-// The same, but integers up to uint64 are taken: for what stores a number and does not compute with it.
-bool wide_scalar_from_python(PyObject* o, Scalar& out);
 bool is_number(PyObject* o);
 // A number or a tensor of one element; throws otherwise.
-Scalar scalar_argument(PyObject* o, const char* function, const char* name, bool wide = false);
+Scalar scalar_argument(PyObject* o, const char* function, const char* name);
 Scalar item(Tensor* t);  // t must have one element and data
 Scalar load(DType dtype, const void* element);
 // Whether the number fits into an integer dtype as torch counts; what the dtype takes.
