@@ -122,9 +122,11 @@ def signatures_of(function: Any) -> Any:
 def examine(function: Any, args: tuple, kwargs: dict) -> None:
     """Raises torch's TypeError if none of the function's signatures takes the arguments."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
-    layer = caller.startswith("rushlight.nn.") and not caller.startswith("rushlight.nn.functional")
-    if caller.startswith("rushlight.") and not layer:
-        return  # our own calls take the liberties that our functions allow; layers hand on what they got
+    hands_on = caller.startswith(("rushlight.nn.", "rushlight.optim.")) and not caller.startswith(
+        "rushlight.nn.functional"
+    )
+    if caller.startswith("rushlight.") and not hands_on:
+        return  # our own calls take the liberties that our functions allow; layers and optimisers hand on
     texts, takes_self = signatures_of(function)
     key, name = _name_of(function)
     said, handed_on, _ = _read().get(key, "").partition("@")
@@ -218,7 +220,7 @@ def _problem(
             raise ValueError("Overflow when unpacking long long")
         elif p.kind == "L":
             for i, one in enumerate(value):
-                if not isinstance(one, _C.Tensor) and one is not None:
+                if not isinstance(one, _C.Tensor):
                     raise _refusal(
                         f"expected Tensor as element {i} in argument {at}, but got {type_name(one)}"
                     )

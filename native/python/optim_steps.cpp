@@ -32,11 +32,24 @@ const OptimSteps& loops() {
   return baseline::optim_steps;
 }
 
-double number(PyObject* o) {
-  double value = PyFloat_AsDouble(o);
-  if (value == -1 && PyErr_Occurred()) throw PythonError{};
-  return value;
-}
+// The options of a step that are numbers. What is no float or int, or too large, is left to the operations,
+// which refuse some of it in their own words.
+class Numbers {
+ public:
+  bool usual = true;
+
+  double read(PyObject* o) {
+    if (PyFloat_CheckExact(o)) {
+      double value = PyFloat_AS_DOUBLE(o);
+      usual &= !(std::abs(value) > 3.4028234663852886e38);
+      return value;
+    }
+    int overflow = 0;
+    long long value = PyLong_CheckExact(o) ? PyLong_AsLongLongAndOverflow(o, &overflow) : 0;
+    usual &= PyLong_CheckExact(o) && !overflow;
+    return double(value);
+  }
+};
 
 bool truth(PyObject* o) {
   int value = PyObject_IsTrue(o);
@@ -183,10 +196,12 @@ void sweep(const Rows& rows, const F& loop) {
 PyObject* py_sgd_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 10) fail(PyExc_TypeError, "sgd_steps: ten arguments expected");
-    const Descent s = {number(args[3]), number(args[4]), number(args[5]), number(args[6]),
-                       truth(args[7]),  truth(args[8]),  truth(args[9])};
+    Numbers numbers;
+    const Descent s = {numbers.read(args[3]), numbers.read(args[4]), numbers.read(args[5]),
+                       numbers.read(args[6]), truth(args[7]),        truth(args[8]),
+                       truth(args[9])};
     Rows rows(args, 3, 0b101);
-    if (!rows.usual()) Py_RETURN_FALSE;
+    if (!numbers.usual || !rows.usual()) Py_RETURN_FALSE;
     rows.announce_writes();
     sweep(rows, [&](const Row& row, int64_t begin, int64_t end) {
       auto run = [&]<class T>(T, auto loop) {
@@ -205,18 +220,21 @@ PyObject* py_sgd_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 13) fail(PyExc_TypeError, "adam_steps: thirteen arguments expected");
-    const double lr = number(args[6]), weight_decay = number(args[10]);
+    Numbers numbers;
+    const double lr = numbers.read(args[6]), weight_decay = numbers.read(args[10]);
     const bool decoupled = truth(args[11]);
-    Moments s = {number(args[7]),
-                 number(args[8]),
-                 number(args[9]),
+    Moments s = {numbers.read(args[7]),
+                 numbers.read(args[8]),
+                 numbers.read(args[9]),
                  decoupled ? 1 - lr * weight_decay : 1.0,
                  decoupled ? 0.0 : weight_decay,
                  0,
                  0,
                  truth(args[12])};
     Rows rows(args, 6, 0b111101);
-    if (!rows.usual(0b100000)) Py_RETURN_FALSE;
+    // Other betas divide by zero or take the root of a negative number.
+    if (!(s.beta1 >= 0 && s.beta1 < 1 && s.beta2 >= 0 && s.beta2 < 1)) Py_RETURN_FALSE;
+    if (!numbers.usual || !rows.usual(0b100000)) Py_RETURN_FALSE;
     rows.announce_writes();
     float last = 0;
     sweep(

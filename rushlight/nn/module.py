@@ -33,7 +33,7 @@ from rushlight.nn._call import (  # noqa: F401
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
-from rushlight.ops._public import as_dtype, type_name
+from rushlight.ops._public import as_dtype
 from rushlight.utils import swap_tensors
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
@@ -81,7 +81,7 @@ def _after_registration_hooks(hooks, module, name, value):
 def typename(value):
     """A value's type as torch writes it in messages: ``torch.FloatTensor`` for tensors."""
     if isinstance(value, Tensor):
-        return f"torch.{type_name(value.dtype)}Tensor"
+        return value.type()
     kind = value if hasattr(value, "__qualname__") else type(value)
     module = getattr(kind, "__module__", None)
     if module in (None, "builtins"):

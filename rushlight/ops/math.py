@@ -388,8 +388,10 @@ def _scaled(op, input, other, alpha):
 
 
 def _check_alpha(input, other, alpha):
-    if isinstance(alpha, Tensor) and alpha.dim():
-        raise TypeError("add(): argument 'alpha' must be Number, not Tensor")
+    if isinstance(alpha, Tensor):
+        if alpha.dim():
+            raise TypeError("add(): argument 'alpha' must be Number, not Tensor")
+        alpha = alpha.item()
     whole = not any(
         (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())) or isinstance(x, float)
         for x in (input, other)

@@ -4,7 +4,7 @@ import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_tensor_lr,
     new_step_count,
     options_of,
@@ -66,7 +66,7 @@ class Adafactor(GroupOptimizer):
         return True
 
     def _update(self, group):
-        lr, weight_decay = as_number(group["lr"]), group["weight_decay"]
+        lr, weight_decay = as_rate(group["lr"]), group["weight_decay"]
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()

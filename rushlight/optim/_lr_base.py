@@ -5,7 +5,7 @@ import weakref
 
 from rushlight import Tensor
 from rushlight._warn import warn
-from rushlight.optim.optimizer import Optimizer, as_number
+from rushlight.optim.optimizer import Optimizer, _to_scalar
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
@@ -32,7 +32,7 @@ def option_of_groups(optimizer, key):
 def set_option(group, key, value):
     """Set the option; a tensor is filled, because a captured or compiled step may hold it."""
     if isinstance(group[key], Tensor):
-        group[key].fill_(as_number(value))
+        group[key].fill_(_to_scalar(value))
     else:
         group[key] = value
 

@@ -4,7 +4,7 @@ import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_not_capturable,
     check_tensor_lr,
@@ -55,7 +55,7 @@ class Adadelta(GroupOptimizer):
 
     def _update(self, group):
         check_not_capturable(group, devices="'cuda', 'xpu', 'hpu', 'privateuseone'")
-        lr, rho, eps, weight_decay = as_number(group["lr"]), group["rho"], group["eps"], group["weight_decay"]
+        lr, rho, eps, weight_decay = as_rate(group["lr"]), group["rho"], group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)
             state["step"].add_(1)

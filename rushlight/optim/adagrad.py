@@ -4,7 +4,7 @@ import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_fused,
     check_tensor_lr,
@@ -75,7 +75,7 @@ class Adagrad(GroupOptimizer):
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])
-        lr, lr_decay = as_number(group["lr"]), group["lr_decay"]
+        lr, lr_decay = as_rate(group["lr"]), group["lr_decay"]
         eps, weight_decay = group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
             state = self.state[param]

@@ -5,7 +5,9 @@ from rushlight import _C, Tensor
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
+    _to_scalar,
     as_number,
+    as_rate,
     check_at_least_zero,
     check_betas,
     check_fused,
@@ -102,6 +104,7 @@ class Adam(GroupOptimizer):
             check_fused(group["params"])
         check_not_capturable(group)
         amsgrad = group["amsgrad"]
+        beta1, beta2 = group["betas"]
         params, grads, states = [], [], []
         for param, grad in self._graded(group):
             params.append(param)
@@ -114,9 +117,9 @@ class Adam(GroupOptimizer):
             [state["exp_avg_sq"] for state in states],
             [state["max_exp_avg_sq"] for state in states] if amsgrad else None,
             [state["step"] for state in states],
-            as_number(group["lr"]),
-            as_number(group["betas"][0]),
-            as_number(group["betas"][1]),
+            as_rate(group["lr"]),
+            beta1,
+            beta2,
             group["eps"],
             as_number(group["weight_decay"]),
             group["decoupled_weight_decay"],
@@ -124,29 +127,29 @@ class Adam(GroupOptimizer):
         ):
             return
         for param, grad, state in zip(params, grads, states, strict=True):
-            _step(param, grad, state, group)
+            _step(param, grad, state, group, beta1, beta2)
 
 
-def _step(param, grad, state, group):
+def _step(param, grad, state, group, beta1, beta2):
     """One parameter, operation by operation: what the native steps leave, and what is differentiable."""
     differentiable, amsgrad, decay = group["differentiable"], group["amsgrad"], group["weight_decay"]
-    lr, (beta1, beta2) = group["lr"], group["betas"]
+    lr = group["lr"]
     if not differentiable:
-        lr, beta1, beta2, decay = as_number(lr), as_number(beta1), as_number(beta2), as_number(decay)
+        lr, beta1, beta2, decay = as_rate(lr), _to_scalar(beta1), _to_scalar(beta2), as_number(decay)
     if group["maximize"]:
         grad = -grad
     step = state["step"].add_(1).item()
     if not _is_zero(decay):
         if group["decoupled_weight_decay"]:
             param.mul_(1 - lr * decay)
-        elif isinstance(decay, Tensor):
+        elif differentiable and isinstance(decay, Tensor):
             grad = grad.addcmul_(param.clone(), decay)
         else:
             grad = grad.add(param, alpha=decay)
     param, grad = real_view(param), real_view(grad)
     mean, square = real_view(state["exp_avg"]), real_view(state["exp_avg_sq"])
     mean.lerp_(grad, 1 - beta1)
-    if isinstance(beta2, Tensor):
+    if differentiable and isinstance(beta2, Tensor):
         # The gradient of what is kept needs the square as it was, that of what is added the gradient.
         square.copy_(square.clone().mul(beta2).addcmul(grad, grad * (1 - beta2)))
     else:
@@ -155,15 +158,14 @@ def _step(param, grad, state, group):
         largest = real_view(state["max_exp_avg_sq"])
         largest.copy_(rushlight.maximum(largest.clone() if differentiable else largest, square))
         square = largest
-    correction = (1 - beta2**step) ** 0.5
+    step_size, correction = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
     if differentiable:
         # The size of the step goes into the divisor, whose parts later steps write to.
-        step_size = lr / (1 - beta1**step)
         divisor = square.clone().sqrt() / (correction * -step_size) + group["eps"] / -step_size
         param.addcdiv_(mean.clone(), divisor)
     else:
         divisor = (square.sqrt() / correction).add_(group["eps"])
-        param.addcdiv_(mean, divisor, value=-lr / (1 - beta1**step))
+        param.addcdiv_(mean, divisor, value=-step_size)
 
 
 def _is_zero(decay):

@@ -4,7 +4,7 @@ import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_betas,
     check_not_capturable,
@@ -59,7 +59,7 @@ class Adamax(GroupOptimizer):
     def _update(self, group):
         check_not_capturable(group)
         beta1, beta2 = group["betas"]
-        lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
+        lr, eps, weight_decay = as_rate(group["lr"]), group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)
             step = state["step"].add_(1).item()

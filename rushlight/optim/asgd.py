@@ -1,9 +1,10 @@
 """Averaged stochastic gradient descent."""
 
+import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_not_capturable,
     check_tensor_lr,
@@ -49,14 +50,14 @@ class ASGD(GroupOptimizer):
         state = self.state[param]
         if not state:
             state["step"] = new_step_count()
-            state["eta"] = new_step_count().fill_(as_number(group["lr"]))
+            state["eta"] = new_step_count().copy_(rushlight.as_tensor(as_rate(group["lr"])))
             state["mu"] = new_step_count().fill_(1.0)
             state["ax"] = zeros_for(param)
         return state
 
     def _update(self, group):
         check_not_capturable(group, "params, mus, etas, and state_steps")
-        lr, lambd, weight_decay = as_number(group["lr"]), group["lambd"], group["weight_decay"]
+        lr, lambd, weight_decay = as_rate(group["lr"]), group["lambd"], group["weight_decay"]
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)
             param, grad, average = real_view(param), real_view(grad), real_view(state["ax"])
@@ -70,8 +71,8 @@ class ASGD(GroupOptimizer):
                 average.copy_(param)
             else:
                 average.add_((param - average).mul_(share))
-            state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
-            state["mu"].fill_(1 / max(1, step - group["t0"]))
+            state["eta"].copy_(rushlight.as_tensor(lr / (1 + lambd * lr * step) ** group["alpha"]))
+            state["mu"].copy_(rushlight.as_tensor(1 / max(1, step - group["t0"])))
 
 
 asgd, _single_tensor_asgd, _multi_tensor_asgd = functional(

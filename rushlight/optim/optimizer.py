@@ -235,20 +235,19 @@ class Optimizer:
         return self._zero_grad(set_to_none)
 
     def _zero_grad(self, set_to_none):
-        if set_to_none:
-            for group in self.param_groups:
-                for param in group["params"]:
-                    param.grad = None
-            return
         for group in self.param_groups:
             for param in group["params"]:
                 grad = param.grad
-                if grad is not None:
-                    if grad.grad_fn is not None:
-                        grad.detach_()
-                    else:
-                        grad.requires_grad_(False)
-                    grad.zero_()
+                if grad is None:
+                    continue
+                if set_to_none:
+                    param.grad = None
+                    continue
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
 
     def add_param_group(self, param_group):
         """Add a dictionary with "params" and the options that differ from the defaults.
@@ -551,8 +550,16 @@ def check_not_capturable(
 
 
 def as_number(value):
-    """A Python number from an option that may also be a one-element tensor."""
-    return value.item() if isinstance(value, Tensor) else value
+    """A Python number from an option that may also be a tensor without dimensions. What else it is stays:
+    the operation that it goes to refuses it in torch's words."""
+    if isinstance(value, Tensor) and value.dim() == 0 and value.dtype != rushlight.bool:
+        return value.item()
+    return value
+
+
+def as_rate(lr):
+    """The same of a learning rate, whose only element may have dimensions."""
+    return as_number(_to_scalar(lr)) if isinstance(lr, Tensor) else lr
 
 
 def real_view(tensor):

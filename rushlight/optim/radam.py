@@ -3,7 +3,7 @@
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_betas,
     check_not_capturable,
@@ -66,7 +66,7 @@ class RAdam(GroupOptimizer):
     def _update(self, group):
         check_not_capturable(group)
         beta1, beta2 = group["betas"]
-        lr, eps, weight_decay = as_number(group["lr"]), group["eps"], group["weight_decay"]
+        lr, eps, weight_decay = as_rate(group["lr"]), group["eps"], group["weight_decay"]
         limit = 2 / (1 - beta2) - 1
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)

@@ -3,7 +3,7 @@
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_not_capturable,
     check_tensor_lr,
@@ -66,7 +66,7 @@ class RMSprop(GroupOptimizer):
 
     def _update(self, group):
         check_not_capturable(group)
-        lr, alpha, eps = as_number(group["lr"]), group["alpha"], group["eps"]
+        lr, alpha, eps = as_rate(group["lr"]), group["alpha"], group["eps"]
         weight_decay, momentum = group["weight_decay"], group["momentum"]
         for param, grad in self._moving(group):
             state = self._state_of(param, grad, group)

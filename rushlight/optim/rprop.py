@@ -4,7 +4,7 @@ import rushlight
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
-    as_number,
+    as_rate,
     check_at_least_zero,
     check_not_capturable,
     check_tensor_lr,
@@ -48,7 +48,7 @@ class Rprop(GroupOptimizer):
         if not state:
             state["step"] = new_step_count()
             state["prev"] = zeros_for(param)
-            lr = as_number(group["lr"])
+            lr = as_rate(group["lr"])
             state["step_size"] = rushlight.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
         return state
 
@@ -63,8 +63,10 @@ class Rprop(GroupOptimizer):
             previous, size = real_view(state["prev"]), real_view(state["step_size"])
             agreement = grad * (previous.clone() if group["differentiable"] else previous)
             turned = agreement < 0
-            factor = rushlight.ones_like(agreement).masked_fill_(turned, shrink)
-            size.mul_(factor.masked_fill_(agreement > 0, grow)).clamp_(smallest, largest)
+            factor = rushlight.ones_like(agreement)
+            factor[agreement > 0] = grow
+            factor[turned] = shrink
+            size.mul_(factor).clamp_(smallest, largest)
             # Where the sign turned, the parameter stays for one step.
             grad = grad.masked_fill(turned, 0.0)
             param.addcmul_(grad.sign(), size.clone() if group["differentiable"] else size, value=-1)

@@ -6,6 +6,7 @@ from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_number,
+    as_rate,
     check_at_least_zero,
     check_fused,
     check_tensor_lr,
@@ -82,17 +83,17 @@ class SGD(GroupOptimizer):
             return
         lr, weight_decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
         if isinstance(lr, Tensor) and not lr.requires_grad:
-            lr = as_number(lr)
+            lr = as_rate(lr)
         if isinstance(weight_decay, Tensor) and not weight_decay.requires_grad:
             weight_decay = as_number(weight_decay)
         for param, grad in self._moving(group):
-            if isinstance(weight_decay, Tensor):
+            if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
                 grad = grad.addcmul_(param.clone(), weight_decay)
             elif weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
             if momentum:
                 grad = self._with_momentum(param, grad, momentum, group)
-            if isinstance(lr, Tensor):
+            if isinstance(lr, Tensor) and lr.requires_grad:
                 param.addcmul_(grad, lr, value=-1)
             else:
                 param.add_(grad, alpha=-lr)
@@ -115,7 +116,7 @@ class SGD(GroupOptimizer):
             params,
             grads,
             buffers if momentum else None,
-            as_number(group["lr"]),
+            as_rate(group["lr"]),
             as_number(momentum),
             as_number(group["dampening"]),
             as_number(group["weight_decay"]),
