@@ -118,7 +118,7 @@ class OpOverload:
         refusal = self._declared and self._declared.refusal(args, kwargs)
         if refusal:
             raise RuntimeError(refusal)
-        return self._overloadpacket(*args, **kwargs)
+        return self._overloadpacket.run(args, kwargs)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -151,7 +151,7 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
             return _C.run_forward(primitive, (*args, *kwargs.values()), into)
     before = _C.set_grad_enabled(False)
     try:
-        return called._overloadpacket(*args, **kwargs)
+        return called._overloadpacket.run(args, kwargs)
     finally:
         _C.set_grad_enabled(before)
 
@@ -195,25 +195,31 @@ class OpOverloadPacket:
         return overload
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        refusals = self._refusals(args, kwargs)
+        if refusals:
+            text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
+        return self.run(args, kwargs)
+
+    def run(self, args: tuple, kwargs: dict) -> Any:
+        """Computes what a schema was found to take."""
         if self._op is None:
             raise NotImplementedError(f"torch.ops.{self} is not implemented: it is known by name only")
-        try:
-            result = self._op(*args, **kwargs)
-        except TypeError:
-            refusals = self._refusals(args, kwargs)
-            if not refusals:
-                raise
-            text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
-            raise RuntimeError(text + "\n\n".join(refusals)) from None
+        result = self._op(*args, **kwargs)
         if isinstance(result, tuple) and self._namespace == "aten":  # tuples have no names there
             return list(result) if self.__name__ in _LISTS else tuple(result)
         return result
 
     def _refusals(self, args: tuple, kwargs: dict) -> list[str]:
-        """What each overload says of these arguments if none takes so many or has their names."""
-        schemas = (getattr(self, each)._declared for each in self._overload_names)
-        refusals = [schema.refusal(args, kwargs) for schema in schemas if schema is not None]
-        return [] if None in refusals else [text for text in refusals if text]
+        """What each overload says of these arguments if none takes them."""
+        refusals = []
+        for name in self._overload_names:
+            if schema := getattr(self, name)._declared:  # those of numbers and lists only have none here
+                refusal = schema.refusal(args, kwargs)
+                if refusal is None:
+                    return []
+                refusals.append(refusal)
+        return refusals
 
     def __dir__(self) -> list[str]:
         return [*self._overload_names, *super().__dir__()]

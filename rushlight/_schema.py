@@ -161,43 +161,98 @@ def _read_default(text: str) -> Any:
     return found
 
 
-def _is_number(value: Any) -> bool:
+# Operations whose tensors may be Python numbers.
+_TAKE_NUMBERS = {
+    f"aten::{name}{ending}"
+    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide")
+    for ending in ("", "_")
+} | {"aten::to", "aten::_to_copy", "aten::copy", "aten::copy_", "aten::_conj"}
+
+
+def _is_single(value: Any) -> bool:
+    """Whether it is a tensor of one element or a NumPy number."""
     if isinstance(value, Tensor):
-        return value.dim() < 2 and value.numel() == 1
-    return isinstance(value, (int, float))
+        return value.numel() == 1
+    return getattr(value, "shape", None) == () and hasattr(value, "__int__")
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    return _is_single(value) and not isinstance(value, float) and not _is_complex(value)
+
+
+def _is_complex(value: Any) -> bool:
+    return value.is_complex() if isinstance(value, Tensor) else getattr(value.dtype, "kind", "") == "c"
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (_is_single(value) and not _is_complex(value))
+
+
+def _is_truth(value: Any) -> bool:
+    try:
+        return value is None or (hasattr(type(value), "__bool__") and bool(value) in (True, False))
+    except (RuntimeError, ValueError):  # of several elements
+        return False
+
+
+def _is_called(value: Any, *names: str) -> bool:
+    return type(value).__name__ in names
 
 
 _ACCEPTED: dict[str, Callable[[Any], bool]] = {
-    "Tensor": lambda v: isinstance(v, Tensor),
-    "int": lambda v: isinstance(v, int) or (_is_number(v) and not isinstance(v, float)),
-    "SymInt": lambda v: isinstance(v, int) or (_is_number(v) and not isinstance(v, float)),
-    "float": _is_number,
-    "bool": lambda v: isinstance(v, (bool, int)),
-    "str": lambda v: isinstance(v, str),
-    "Scalar": lambda v: isinstance(v, complex) or _is_number(v),
-    "complex": lambda v: isinstance(v, complex) or _is_number(v),
-    "ScalarType": lambda v: isinstance(v, (_C.dtype, int)),
-    "Device": lambda v: isinstance(v, (_C.device, str)),
-    "Layout": lambda v: True,
-    "MemoryFormat": lambda v: True,
-    "Generator": lambda v: True,
+    "Tensor": lambda v: v is None or isinstance(v, Tensor),
+    "int": lambda v: _is_int(v) or _is_called(v, "dtype", "layout", "memory_format"),
+    "SymInt": _is_int,
+    "float": _is_float,
+    "bool": _is_truth,
+    "str": lambda v: isinstance(v, (str, bytes)),
+    "Scalar": lambda v: isinstance(v, (int, float, complex)) or _is_called(v, "dtype", "layout"),
+    "complex": lambda v: isinstance(v, (int, float, complex)) or _is_single(v),
+    "ScalarType": lambda v: isinstance(v, _C.dtype) or _is_int(v),
+    "Device": lambda v: isinstance(v, (_C.device, str, bytes)),
+    "Layout": lambda v: _is_called(v, "layout") or _is_int(v),
+    "MemoryFormat": lambda v: _is_called(v, "memory_format") or _is_int(v),
+    "Generator": lambda v: _is_called(v, "Generator"),
     "Dimname": lambda v: isinstance(v, str),
     "QScheme": lambda v: True,
     "Storage": lambda v: True,
     "Stream": lambda v: True,
     "Any": lambda v: True,
 }
+# What is no list and passes for one: nothing for tensors, sequences and sets for numbers, else what can be
+# iterated over.
+_LIST_KINDS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda v: False,
+    **dict.fromkeys(
+        ("int", "float", "bool"),
+        lambda v: not isinstance(v, (Tensor, dict, str, bytes)) and _is_iterable(v),
+    ),
+}
+
+
+def _is_iterable(value: Any) -> bool:
+    return hasattr(type(value), "__iter__") and getattr(value, "shape", None) != ()
 
 
 def _fits(argument: Argument, value: Any) -> bool:
+    if not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__"):
+        return True  # it will be asked
     accepts = _ACCEPTED[argument.word]
-    if value is None:
-        return argument.is_optional
+    if value is None and argument.is_optional:
+        return True
     if not argument.is_list:
         return accepts(value)
-    if not isinstance(value, (list, tuple)):
-        return argument.N is not None and accepts(value)
-    return all(accepts(v) or (v is None and argument.optional_elements) for v in value)
+    if argument.N is not None and argument.word != "SymInt" and isinstance(value, (int, float)):
+        return accepts(value)
+    as_list = _is_iterable if argument.optional_elements else _LIST_KINDS.get(argument.word, _is_iterable)
+    if not isinstance(value, (list, tuple)) and not as_list(value):
+        return False
+    if isinstance(value, Tensor) and argument.word != "Tensor" and value.is_floating_point():
+        return False
+    missing = argument.optional_elements or argument.word == "bool"
+    return all(missing if v is None else accepts(v) for v in value)
 
 
 def _converted(argument: Argument, value: Any) -> Any:
@@ -256,7 +311,30 @@ class FunctionSchema:
         return places, sum(not argument.has_default_value() for argument in self.arguments)
 
     def refusal(self, args: tuple, kwargs: dict) -> str | None:
-        """What is wrong with the number and the names of these arguments, if something is."""
+        """What is wrong with the number, the names or the types of these arguments, if something is."""
+        return self._miscounted(args, kwargs) or self._mistyped(args, kwargs)
+
+    def _mistyped(self, args: tuple, kwargs: dict) -> str | None:
+        for position, argument in enumerate(self.arguments):
+            if position < len(args):
+                value = args[position]
+            elif argument.name in kwargs:
+                value = kwargs[argument.name]
+            else:
+                continue
+            if _fits(argument, value):
+                continue
+            plain_tensor = argument.word == "Tensor" and not argument.is_list
+            if plain_tensor and isinstance(value, (int, float, complex)) and self.name in _TAKE_NUMBERS:
+                continue
+            return (
+                f"{self.name}() Expected a value of type '{argument.type}' for argument "
+                f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
+                f"Position: {position}\nValue: {value!r}\nDeclaration: {self}"
+            )
+        return None
+
+    def _miscounted(self, args: tuple, kwargs: dict) -> str | None:
         places, required = self._counts
         if not kwargs and required <= len(args) <= places:
             return None
@@ -299,12 +377,6 @@ class FunctionSchema:
                 elif fill:
                     named[argument.name] = argument.default_value
                 continue
-            if not _fits(argument, value):
-                raise RuntimeError(
-                    f"{self.name}() Expected a value of type '{argument.type}' for argument "
-                    f"'{argument.name}' but instead found type '{type(value).__name__}'.\n"
-                    f"Position: {position}\nValue: {value!r}\nDeclaration: {self}"
-                )
             value = _converted(argument, value)
             if argument.kwarg_only:
                 named[argument.name] = value
