@@ -345,6 +345,19 @@ def _reduce_ex(self, protocol):
     )
 
 
+def _setstate(self, state):
+    """The state as old files have it: storage, offset, size and stride, or what else a tensor knows."""
+    if not self.is_leaf:
+        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+    if len(state) == 4:
+        self.set_(*state)
+        return
+    if len(state) == 5:
+        self.data = state[0]
+        state = (state[3], state[4], state[2])
+    self.requires_grad, _, self._backward_hooks = state
+
+
 def as_subclass(self, cls):
     """A view of this tensor that is an instance of a Tensor subclass. It does not ask `__torch_function__`,
     whose answer would again be of the class that the caller wants to leave."""
@@ -715,7 +728,7 @@ def _strided():
 
 
 Tensor.__iter__ = _iter
-for _function in (_reversed, _contains, _complex, _format, _repr, _dir, _deepcopy, _reduce_ex):
+for _function in (_reversed, _contains, _complex, _format, _repr, _dir, _deepcopy, _reduce_ex, _setstate):
     _function.__name__ = _function.__qualname__ = f"_{_function.__name__}__"
     setattr(Tensor, _function.__name__, _C.Function(_function))
 Tensor.__module__ = "torch"

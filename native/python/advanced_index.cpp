@@ -204,19 +204,12 @@ struct Written {
       return;
     }
     Tensor* values = as_tensor(o);
-    if (values->dtype != x->dtype) {
-      failf(PyExc_RuntimeError,
-            "Index put requires the source and destination dtypes match, got %s for the destination and %s "
-            "for the "
-            "source.",
-            dtype_class_name(x->dtype), dtype_class_name(values->dtype));
-    }
     if (!x->is_meta()) check_same_device(x, values);
     held = apart_from(values, out);
   }
 
   // Strides that read the values with the sizes of the indexing result.
-  void* fit(Sizes sizes, int64_t* strides) {
+  void* fit(const Tensor* x, Sizes sizes, int64_t* strides) {
     std::fill_n(strides, sizes.size(), 0);
     if (is_number) return number;
     Tensor* t = held.get();
@@ -230,6 +223,12 @@ struct Written {
     if (!fits || extra > 0) {
       fail(PyExc_RuntimeError, "shape mismatch: value tensor of shape " + sizes_text(t->sizes()) +
                                    " cannot be broadcast to indexing result of shape " + sizes_text(sizes));
+    }
+    if (t->dtype != x->dtype) {
+      failf(PyExc_RuntimeError,
+            "Index put requires the source and destination dtypes match, got %s for the destination and %s "
+            "for the source.",
+            dtype_class_name(x->dtype), dtype_class_name(t->dtype));
     }
     return t->is_meta() ? nullptr : t->data();
   }
@@ -252,7 +251,7 @@ void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
     }
   }
   Addressing addressing(into, list);
-  void* data = values.fit(addressing.result, strides);
+  void* data = values.fit(into, addressing.result, strides);
   if (into->is_meta()) return;
   Span source = {data, into->dtype, addressing.result.ndim, addressing.result.sizes, strides};
   IndexFault fault;

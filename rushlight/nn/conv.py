@@ -27,7 +27,8 @@ __all__ = [
     "LazyConvTranspose3d",
 ]
 
-_MODES = ("zeros", "reflect", "replicate", "circular")
+_MODES = {"zeros", "reflect", "replicate", "circular"}
+_PADDINGS = {"same", "valid"}
 
 
 def _each(value, dims):
@@ -71,15 +72,12 @@ class _ConvNd(Module):
         if out_channels % groups:
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str):
-            if padding not in ("same", "valid"):
-                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+            if padding not in _PADDINGS:
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {_PADDINGS}")
             if padding == "same" and any(step != 1 for step in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _MODES:
-            shown = ", ".join(map(repr, _MODES))
-            raise ValueError(
-                f"padding_mode must be one of {{{shown}}}, but got padding_mode='{padding_mode}'"
-            )
+            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size

@@ -541,25 +541,6 @@ def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
 # ---- several index tensors, flat indices
 
 
-def _checked_indices(indices, values, name):
-    if not isinstance(indices, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'indices' (position {2 - name.endswith('_')}) must be tuple of Tensors, not "
-            f"{type(indices).__name__}"
-        )
-    for position, index in enumerate(indices):
-        if not isinstance(index, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {position} in argument {1 - name.endswith('_')}, but got "
-                f"{type(index).__name__}"
-            )
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'values' (position 3) must be Tensor, not {type(values).__name__}"
-        )
-    return tuple(indices)
-
-
 @public
 def index_put(input, indices, values, accumulate=False):
     """A copy of `input` with `values` written (or added, if accumulate) at input[indices].
@@ -568,15 +549,14 @@ def index_put(input, indices, values, accumulate=False):
     >>> rushlight.zeros(2).index_put((i,), rushlight.ones(3), accumulate=True)
     tensor([2., 1.])
     """
-    return ops.index_put(input, _checked_indices(indices, values, "index_put"), values, bool(accumulate))
+    return ops.index_put(input, tuple(indices), values, bool(accumulate))
 
 
 @method
 def index_put_(self, indices, values, accumulate=False):
     """In-place version of :meth:`index_put`."""
-    indices = _checked_indices(indices, values, "index_put_")
     _each_place_once(self, "index_put_", "indices] = tensor")
-    return write_in_place(ops.index_put, self, indices, values, bool(accumulate))
+    return write_in_place(ops.index_put, self, tuple(indices), values, bool(accumulate))
 
 
 @public
