@@ -27,7 +27,7 @@ _CLASS = {
     **{dtype: "F" + str(dtype)[7:] for dtype in _FLOAT8},
 }  # fmt: skip
 
-_WIDE_CLASS = {_C.complex64: "ComplexFloat", _C.int64: "Long", _C.float32: "Float"}
+_WIDE_CLASS = {_C.complex64: "ComplexFloat", _C.int64: "Long", _C.float32: "Float", _C.float16: "Half"}
 
 # Dtypes that are refused in the same words, and torch's name of them.
 _ALIKE = {
@@ -138,7 +138,13 @@ for _ending, _ops in {
 
 # Of a tensor without dimensions these are what it is, for any dtype.
 _PLACES = _names("argmax argmin nonzero count_nonzero searchsorted")  # whose results are counts or places
-_TRIVIAL = _names("cummax cummin cumsum cumprod kthvalue max_dim min_dim aminmax topk mode")
+# Refused also if they are empty, as all that is computed element by element.
+_NEVER = _names(
+    "nonzero count_nonzero sort logcumsumexp dot vdot mean mean_dim median_dim nanmedian_dim aminmax addr "
+    "logsumexp masked_fill masked_scatter bincount frexp geqrf ormqr linalg_qr linalg_eig fft_c2c fft_c2r "
+    "linalg_householder_product matrix_exp"
+)
+_TRIVIAL = _names("cummax cummin cumsum cumprod kthvalue max_dim min_dim topk mode")
 _SENTENCES = {
     **dict.fromkeys(("fft_c2c", "fft_c2r"), "MKL FFT doesn't support tensors of type: Half"),
     **dict.fromkeys(
@@ -152,15 +158,16 @@ def refuse(op, dtype, args):
     """Says in torch's words that there is no such operation for the dtype."""
     name = op.__name__
     given = [t for a in args for t in _tensors_in(a) if t.dtype == dtype]
-    if given and (all(t.numel() == 0 for t in given) or (name in _TRIVIAL and given[0].ndim == 0)):
-        result = _run_as(op, args, dtype, _WIDE[dtype], _WIDE_CLASS[_WIDE[dtype]])
+    empty = given and all(t.numel() == 0 for t in given) and not op.is_elementwise and name not in _NEVER
+    if empty or (given and name in _TRIVIAL and given[0].ndim == 0):
+        wide = _C.float16 if name.startswith("linalg") and dtype in _FLOAT8 else _WIDE[dtype]
+        result = _run_as(op, args, dtype, wide, _WIDE_CLASS[wide])
         if not isinstance(result, tuple):
             kept = name in _PLACES or result.dtype == _C.bool
             return result if kept else _cast(result, dtype)
-        values = (
-            len(result) if name == "aminmax" or name.startswith("linalg") else 1
-        )  # the others are positions
-        return tuple(_cast(t, dtype) if i < values else t for i, t in enumerate(result))
+        if name.startswith("linalg"):
+            return tuple(_narrowed(t, wide, dtype) for t in result)
+        return (_cast(result[0], dtype), *result[1:])  # the others are positions
     for like, text in _ALIKE["u" if dtype in _UNSIGNED else "c" if dtype == _C.complex32 else "f"]:
         if like == _C.float16 and dtype == _C.complex32 and not name.startswith("linalg"):
             continue
@@ -175,23 +182,45 @@ def refuse(op, dtype, args):
                 raise
     if dtype == _C.complex32 and name in _SENTENCES:
         raise RuntimeError(_SENTENCES[name])
+    if name in ("var", "std") and dtype in _FLOAT8 and args[1] is None:
+        raise RuntimeError(f"std_var_all: Unsupported dtype {_CLASS[dtype]}")
+    raise NotImplementedError(f"\"{_kernel(name, dtype, args)}\" not implemented for '{_CLASS[dtype]}'")
+
+
+def _kernel(name, dtype, args):
+    """torch's name of the kernel that it has not got for the dtype."""
     kernel = _KERNELS.get(name, name + "_cpu")
+    first = args[0]
+    number_first = not isinstance(first, _C.Tensor)
     if dtype in _UNSIGNED:
         kernel = {"fmax": "maximum_cpu", "fmin": "minimum_cpu", "nansum": "sum_cpu"}.get(name, kernel)
     elif dtype in _FLOAT8:
         number = len(args) == 2 and any(not isinstance(a, _C.Tensor) or a.ndim == 0 for a in args)
-        if name == "mul" or (number and name in ("div", "floor_divide")) or name == "sigmoid":
+        divided = number and not number_first and name in ("div", "floor_divide")
+        if name == "mul" or divided or name == "sigmoid":
             kernel += "_reduced_float"
-    if name == "scatter_reduce" and args[4] != "prod":
-        kernel = "scatter_gather_tensor_cpu_reduce_" + args[4]
-    elif name == "scatter_reduce":
-        kernel = "scatter_gather_tensor_cpu"
-    elif name == "logsumexp" and dtype == _C.complex32:
+        if name in ("deg2rad", "rad2deg", "ndtr"):
+            kernel = "mul_cpu_reduced_float"
+    if name == "logsumexp" and (dtype == _C.complex32 or not first.numel()):
         kernel = "exp_vml_cpu"
-    elif name.startswith("matmul_nd"):
-        dims = args[0].ndim, args[1].ndim
-        kernel = "bmm" if min(dims) > 2 else "addmv_impl_cpu" if dims[1] == 1 else kernel
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{_CLASS[dtype]}'")
+    if number_first:
+        return "reciprocal_cpu" if name == "div" else kernel
+    if name == "scatter_reduce":
+        included, plain = args[5], args[4] in ("sum", "prod")
+        kernel = "scatter_gather_tensor_cpu" + ("" if plain else "_reduce_" + args[4])
+        return kernel if included else "scatter_reduce_exclude_input_init"
+    if name == "index_add" and first.ndim > 1:
+        return "scatter_gather_tensor_cpu"
+    if name in ("softmax", "log_softmax") and dtype in _FLOAT8 and first.ndim:
+        return f"{name}_{'lastdim_' if args[1] % first.ndim == first.ndim - 1 else ''}kernel_impl"
+    if name == "polygamma":
+        return {0: "digamma", 1: "trigamma"}.get(args[1], "polygamma")
+    if name == "vdot" and dtype != _C.complex32:
+        return "dot"
+    if name.startswith("matmul_nd"):
+        dims = first.ndim, args[1].ndim
+        return "bmm" if min(dims) > 2 else "addmv_impl_cpu" if dims[1] == 1 else kernel
+    return kernel
 
 
 def _run_as(op, args, dtype, like, text):
@@ -244,14 +273,19 @@ def _resolved(t):
     return _run(_C.ops.clone, (t,)) if _C.is_conj(t) or _C.is_neg(t) else t
 
 
+def _narrowed(t, wide, dtype):
+    """A result computed in the dtype `wide` in place of a rare one."""
+    if t.dtype == wide:
+        return _cast(t, dtype)
+    return _cast(t, _C.float16) if dtype == _C.complex32 and t.dtype == _C.float32 else t
+
+
 def widened(op, args, dtype, out):
     """The primitive in a dtype that has loops; results of that dtype are rounded to the one asked for."""
     wide = _WIDE[dtype]
 
     def back(t):
-        if t.dtype == wide:
-            return _cast(t, dtype)
-        return _cast(t, _C.float16) if dtype == _C.complex32 and t.dtype == _C.float32 else t
+        return _narrowed(t, wide, dtype)
 
     given = [_each(a, lambda t: _cast(t, wide) if t.dtype == dtype else t) for a in args]
     if out is None:
@@ -277,7 +311,7 @@ def unordered(x, dtype):
 
 
 def _unsigned(op, name, args, dtype, out):
-    if name in _BITS:
+    if name in _BITS or (name == "index_select" and args[0].ndim > 1):
         return moved(op, args, dtype, out)
     if name in _SAME:
         return out if out is not None else _run(_C.ops.clone, (args[0],))

@@ -19,7 +19,7 @@ PyObject* eigh_forward(const Primitive&, PyObject* const* args, Tensor*) {
   bool upper = bool_argument("linalg_eigh", "upper", args[1]),
        vectors = bool_argument("linalg_eigh", "vectors", args[2]);
   check_square(name, a);
-  check_kernel("linalg_eigh_cpu", a->dtype);
+  check_kernel("linalg_eigh_cpu", a);
   Sizes batch = batch_sizes(a);
   TensorRef v = column_major_copy(a), infos = infos_like(a);
   TensorRef w = new_tensor(with_batch(batch, {rows(a)}), to_real(a->dtype), a->device());
@@ -111,7 +111,7 @@ PyObject* svd_forward(const Primitive&, PyObject* const* args, Tensor*) {
        vectors = bool_argument("linalg_svd", "vectors", args[2]);
   check_matrix(name, a);
   check_floating(name, a);
-  check_kernel("linalg_svd_cpu", a->dtype);
+  check_kernel("linalg_svd_cpu", a);
   Sizes batch = batch_sizes(a);
   int64_t m64 = rows(a), n64 = cols(a), k = std::min(m64, n64);
   int64_t u_cols = full ? m64 : k, v_rows = full ? n64 : k;

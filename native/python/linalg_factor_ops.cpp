@@ -15,9 +15,9 @@ PyObject* cholesky_forward(const Primitive&, PyObject* const* args, Tensor*) {
   bool upper = bool_argument("linalg_cholesky", "upper", args[1]);
   check_square(caller, a);
   check_floating(caller, a);
-  check_kernel("cholesky_cpu", a->dtype);
+  check_kernel("cholesky_cpu", a);
   TensorRef result = column_major_copy(a), infos = infos_like(a);
-  if (!a->is_meta()) {
+  if (!a->is_meta() && a->numel) {
     int n = lapack_int(rows(a));
     with_lapack(a->dtype, [&](auto tag, auto& l) {
       using T = typename decltype(tag)::type;
@@ -52,11 +52,11 @@ PyObject* lu_factor_forward(const Primitive&, PyObject* const* args, Tensor*) {
     fail(PyExc_RuntimeError, std::string(caller) + ": Expected tensor with 2 or more dimensions. Got size: " +
                                  sizes_text(a->sizes()) + " instead");
   }
-  check_kernel("lu_cpu", a->dtype);
+  check_kernel("lu_cpu", a);
   int64_t k = std::min(rows(a), cols(a));
   TensorRef lu = column_major_copy(a), infos = infos_like(a);
   TensorRef pivots = new_tensor(with_batch(batch_sizes(a), {k}), DType::i32, a->device());
-  if (!a->is_meta()) {
+  if (!a->is_meta() && a->numel) {
     int m = lapack_int(rows(a)), n = lapack_int(cols(a));
     with_lapack(a->dtype, [&](auto tag, auto& l) {
       using T = typename decltype(tag)::type;
@@ -331,18 +331,17 @@ PyObject* ldl_factor_forward(const Primitive&, PyObject* const* args, Tensor*) {
   const char* name = text_argument(args[2]);
   check_square(caller, a);
   check_floating(caller, a);
-  check_kernel("ldl_factor_kernel_cpu", a->dtype);
+  check_kernel("ldl_factor_kernel_cpu", a);
   TensorRef ld = column_major_copy(a), infos = infos_like(a);
   int64_t size = rows(a);
   TensorRef pivots = new_tensor(with_batch(batch_sizes(a), {size}), DType::i32, a->device());
-  if (!a->is_meta()) {
+  if (!a->is_meta() && a->numel) {
     int n = lapack_int(size);
     with_lapack(a->dtype, [&](auto tag, auto& l) {
       using T = typename decltype(tag)::type;
       T *data = ld->template data_as<T>(), answer{};
       int *pivot = pivots->template data_as<int>(), *info = infos->template data_as<int>();
       auto factor = l.sytrf[hermitian];
-      if (!n || !infos->numel) return;
       int query = -1, ignored = 0;
       char uplo = 'L';
       factor(&uplo, &n, data, &n, pivot, &answer, &query, &ignored);

@@ -26,6 +26,10 @@ void check_square(const char* name, const Tensor* x, const char* what = "A");
 // "Expected a floating point or complex tensor as input."; half precision is refused too if `low` is false.
 void check_floating(const char* name, const Tensor* x, bool low = true);
 void check_kernel(const char* kernel, DType dtype);  // single and double precision only
+// The same, but of an empty tensor torch runs no kernel.
+inline void check_kernel(const char* kernel, const Tensor* x) {
+  if (x->numel) check_kernel(kernel, x->dtype);
+}
 void check_same_dtype(const char* name, const Tensor* a, const Tensor* b, const char* a_name,
                       const char* b_name);
 const char* text_argument(PyObject* o);  // null for None

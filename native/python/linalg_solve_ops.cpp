@@ -65,7 +65,7 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "linalg.solve is equivalent to B / A.squeeze(-1)",
           caller);
   }
-  check_kernel("linalg_solve_cpu", a->dtype);
+  check_kernel("linalg_solve_cpu", a);
   Shape batch = broadcast_batches(right.get(), a);
   Factored f(a, batch_sizes(a));
   // What LAPACK solves for, column-major: X, or X.T for X A = B.
@@ -183,11 +183,15 @@ PyObject* det_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* a = tensor_argument("linalg_det", args[0]);
   check_square("linalg.det", a);
   check_floating("linalg.det", a);
-  check_kernel("lu_cpu", a->dtype);
+  check_kernel("lu_cpu", a);
   Sizes batch = batch_sizes(a);
   Factored f(a, batch);
   TensorRef result = new_tensor(batch, a->dtype, a->device());
-  if (!a->is_meta()) {
+  if (!a->is_meta() && !a->numel) {  // products of nothing
+    alignas(16) char one[16];
+    Scalar{.i = 1}.store(a->dtype, one);
+    fill(result.get(), one);
+  } else if (!a->is_meta()) {
     int n = f.n;
     with_lapack(a->dtype, [&](auto tag, auto& l) {
       using T = typename decltype(tag)::type;
@@ -364,7 +368,7 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "with shape %s instead",
           name, sizes_text(pivots->sizes()).c_str());
   }
-  check_kernel("linalg.lu_solve_cpu", lu->dtype);
+  check_kernel("linalg.lu_solve_cpu", lu);
   Shape batch = broadcast_batches(b, lu);
   int64_t n64 = rows(lu), nrhs64 = left ? cols(b) : rows(b);
   // X A = B is A.T X.T = B.T, and X A.mH = B is conj(A) X.T = B.T, that is A conj(X).T = conj(B).T.
@@ -493,10 +497,9 @@ PyObject* ldl_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
   bool hermitian = bool_argument("linalg_ldl_solve", "hermitian", args[3]);
   check_square(name, ld, "A");
   check_floating(name, ld);
-  if (b->ndim < 2) {
-    failf(PyExc_RuntimeError,
-          "%s: Expected B to have at least 2 dimensions, but it has %d dimensions instead", name, b->ndim);
-  }
+  if (!b->ndim) fail(PyExc_IndexError, "Dimension specified as -2 but tensor has no dimensions");
+  if (b->ndim < 2)
+    fail(PyExc_IndexError, "Dimension out of range (expected to be in range of [-1, 0], but got -2)");
   Sizes expected{ld->geometry, size_t(ld->ndim - 1)}, given = pivots->sizes();
   if (!std::equal(expected.begin(), expected.end(), given.begin(), given.end())) {
     failf(PyExc_RuntimeError,
@@ -518,7 +521,7 @@ PyObject* ldl_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "Incompatible matrix sizes for %s: each A matrix is %lld by %lld but each b matrix is %lld by %lld",
           name, (long long)rows(ld), (long long)cols(ld), (long long)rows(b), (long long)cols(b));
   }
-  check_kernel("ldl_solve_kernel_cpu", ld->dtype);
+  check_kernel("ldl_solve_kernel_cpu", ld);
   Shape batch = broadcast_batches(ld, b);
   TensorRef x = column_major_copy(b, batch);
   if (ld->is_meta() || !x->numel) return x.release_object();

@@ -275,6 +275,13 @@ _TYPE_NAMES = {
 }  # fmt: skip
 
 
+# Those that most of torch's kernels do not know; see _rare_dtypes.py.
+RARE = frozenset(_TYPE_NAMES) - {
+    _C.uint8, _C.int8, _C.int16, _C.int32, _C.int64, _C.float16, _C.float32, _C.float64, _C.complex64,
+    _C.complex128, _C.bool, _C.bfloat16,
+}  # fmt: skip
+
+
 # What a C++ compiler calls them.
 C_NAMES = {
     _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",

@@ -6,6 +6,7 @@ from rushlight import _C
 from rushlight.ops import combine, index, math, reduce, shape, sort  # noqa: F401  (used by name below)
 from rushlight.ops._public import (
     FUNCTIONS,
+    RARE,
     SAME_DTYPE,
     Tensor,
     check_tensor,
@@ -36,6 +37,8 @@ def equal(input, other):
     needs_values("equal", input, other)
     if input.shape != other.shape:
         return False
+    if input.dtype == other.dtype == _C.complex32:
+        raise NotImplementedError("\"equal_cpu\" not implemented for 'ComplexHalf'")
     return bool(ops.eq(input, other).all())
 
 
@@ -110,11 +113,12 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
             f"Tensor elements, Number test_element{rest}",
         )  # fmt: skip
     if not isinstance(elements, Tensor):
-        elements = _C.from_data(elements, None, None)
+        elements = _C.from_data(elements, _C.complex128 if isinstance(elements, complex) else None, None)
     if not isinstance(test_elements, Tensor):
-        test_elements = _C.from_data(test_elements, None, None)
+        kind = _C.complex128 if isinstance(test_elements, complex) else None
+        test_elements = _C.from_data(test_elements, kind, None)
     for each in (elements, test_elements):
-        if each.is_complex() or each.dtype == _C.bool:
+        if (each.is_complex() and each.dtype != _C.complex32) or each.dtype == _C.bool:
             raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(each.dtype)}")
     found = _among(elements, test_elements.reshape(-1))
     result = ops.logical_not(found) if invert else found
@@ -123,6 +127,8 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
 
 def _among(elements, known):
     """Whether each element equals one of `known`: compared one by one, or looked up if they are many."""
+    if elements.dtype == known.dtype and elements.dtype in RARE and elements.numel():
+        raise NotImplementedError(f"\"isin_default_cpu\" not implemented for '{type_name(known.dtype)}'")
     if len(known) <= 16 or elements.numel() == 0:
         return ops.eq(elements.unsqueeze(-1), known).any(-1)
     kind = _C.result_type(elements, known)
@@ -225,6 +231,8 @@ def trace(input):
     >>> rushlight.trace(rushlight.tensor([[1, 2], [3, 4]]))
     tensor(5)
     """
+    if input.dtype in RARE:
+        raise NotImplementedError(f"\"trace\" not implemented for '{type_name(input.dtype)}'")
     if input.dim() != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(input.dim()))
     if input.dtype == _C.bool:

@@ -15,6 +15,7 @@ from rushlight.ops.reduce import vector_norm
 
 ops = _C.ops
 _linalg = public(namespace=False, method=False)
+_LAPACK = (_C.float32, _C.float64, _C.complex64, _C.complex128)
 
 
 # ---- norms
@@ -25,7 +26,7 @@ def _check_floating(name, x, low=True):
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}"
         )
-    if not low and x.dtype in (_C.float16, _C.bfloat16):
+    if not low and x.dtype not in _LAPACK:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(x.dtype)}")
 
 
@@ -148,6 +149,8 @@ def cond(input, p=None, *, out=None):
     tensor(2.)
     """
     require_tensor("linalg_cond", input=input)
+    if isinstance(p, Tensor):
+        p = p.item()
     if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if isinstance(p, str):
@@ -157,7 +160,7 @@ def cond(input, p=None, *, out=None):
         raise RuntimeError("value cannot be converted to type double without overflow")
     elif p is not None and abs(p) not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {_order_text(p)}")
-    if not input.numel() and input.shape[-2:].numel() == 0:
+    if not input.numel():
         dtype = input.real.dtype if input.dtype.is_complex else input.dtype
         return finish(FUNCTIONS["zeros"](input.shape[:-2], dtype=dtype, device=input.device), out)
     if p is None or p in (2, -2):
@@ -179,7 +182,7 @@ def cond(input, p=None, *, out=None):
 
 
 def _default_tolerance(x):
-    if not (x.dtype.is_complex or x.dtype in (_C.float32, _C.float64)):
+    if x.dtype not in _LAPACK:
         raise RuntimeError("This function doesn't handle types other than float and double")
     return finfo(x.dtype).eps * max(x.shape[-2:])
 
@@ -229,7 +232,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
         atol, rtol = tol, 0.0
     with no_grad():
         atol, rtol = _tolerance(name, input, atol, rtol)
-        if not input.shape[-1] or not input.shape[-2]:
+        if not input.numel():
             result, writer = input.new_zeros(input.shape[:-2], dtype=_C.int64), "linalg_matrix_rank"
         else:
             values = ops.linalg_eigh(input, False, False)[0].abs() if hermitian else svdvals(input)
@@ -276,7 +279,7 @@ def pseudoinverse(input, rcond=None, hermitian=False, atol=None, rtol=None):
     if atol is not None and not isinstance(atol, Tensor) and rtol is None:  # torch asks for the default first
         wrap_dim(-2, input.ndim)
         _default_tolerance(input)
-    if input.ndim < 2 or not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
+    if input.ndim < 2 or input.dtype not in _LAPACK:
         raise RuntimeError(
             f"linalg.pinv({type_name(input.dtype)}{{{list(input.shape)}}}): expected a tensor with 2 or more "
             "dimensions of float, double, cfloat or cdouble types"
@@ -312,7 +315,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
             f"{type_name(input.dtype)} and other's dtype {type_name(b.dtype)}"
         )
-    if not (input.dtype.is_complex or input.dtype in (_C.float32, _C.float64)):
+    if input.dtype not in _LAPACK:
         raise RuntimeError("This function doesn't handle types other than float and double")
     if input.ndim - b.ndim not in (0, 1):
         raise RuntimeError(

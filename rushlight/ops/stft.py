@@ -6,7 +6,15 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn, warn_once
 from rushlight.ops import fft
-from rushlight.ops._public import FUNCTIONS, Tensor, invalid_combination, public, type_name, whole
+from rushlight.ops._public import (
+    FUNCTIONS,
+    Tensor,
+    check_tensor,
+    invalid_combination,
+    public,
+    type_name,
+    whole,
+)
 from rushlight.ops.shape import _unfold_backward
 
 ops = _C.ops
@@ -80,9 +88,8 @@ def stft(
     >>> rushlight.stft(signal, 8, window=window, return_complex=True).shape
     torch.Size([5, 9])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"stft(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if center:
+        check_tensor(input, "stft", "input", 1)
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
         from rushlight.nn.functional import pad

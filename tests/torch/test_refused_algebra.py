@@ -139,7 +139,47 @@ T.fft(o(3), 2**62)
 T.ihfftn(o(3, 2, 2), (2, 2**62))
 """
 
+OF_NOTHING = """
+Z.cholesky(z(0, 2, 2).half())
+Z.det(z(0, 0).half())
+Z.det(z(0, 2, 2).half())
+Z.solve(z(0, 0).half(), z(0, 0).half())
+Z.lu(z(0, 2, 2).long())
+Z.lu_solve(z(0, 0).half(), z(0).int(), z(0, 0).half())
+Z.ldl_factor(z(0, 2, 2).half())
+Z.ldl_solve(M, P, o(2))
+Z.eigh(z(0, 2, 2).long())
+Z.eigvals(z(0, 2, 2).half())
+Z.svd(z(0, 2, 2).half())
+Z.qr(z(0, 0).half())
+Z.cond(z(0, 2, 2).long(), 1)
+Z.cond(M, L(True))
+Z.matrix_rank(z(0, 2, 2).half(), 0.5)
+torch.cholesky(z(0, 2, 2).long())
+torch.stft(70000, 8, 4, 4, center=False, return_complex=True)
+"""
+
 RARE_DTYPES = """
+torch.acos(z(0).to(torch.float8_e5m2))
+torch.sgn(z(0, 2).to(U))
+torch.nonzero(z(0).to(U))
+torch.logsumexp(z(0, 3).to(torch.float8_e5m2), 1)
+Z.lu_factor(z(0, 3).to(U))
+Z.svdvals(z(0, 2, 2).to(torch.complex32))
+Z.matrix_norm(o(2, 2).to(torch.complex32), 2)
+Z.lstsq(o(2, 2).to(torch.complex32), o(2, 2).to(torch.complex32))
+torch.trace(o(2, 2).to(U))
+torch.equal(o(2).to(torch.complex32), o(2).to(torch.complex32))
+torch.isin(o(2).to(U), o(2).to(U))
+torch.isin(o(2), 1j)
+torch.std(o(3, 4).to(torch.float8_e5m2))
+torch.softmax(o(3, 4).to(torch.float8_e5m2), 0)
+torch.index_select(o(3, 4).to(U), 0, L([0, 2]))
+torch.index_add(o(3, 4).to(U), 0, L([0]), o(1, 4).to(U))
+torch.scatter_reduce(o(3).to(U), 0, L([0]), o(3).to(U), 'sum')
+torch.deg2rad(o(2).to(torch.float8_e5m2))
+torch.polygamma(1, o(2).to(torch.float8_e5m2))
+2 / o(2).to(torch.complex32)
 Z.eig(z(2, 0, 0).to(U))
 Z.qr(z(2, 0).to(U))
 Z.cholesky(o(2, 2).to(torch.complex32))
@@ -161,7 +201,9 @@ T.irfftn(o(2, 3).to(torch.float8_e5m2))
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", (WHO_COMPLAINS + ORDER_OF_CHECKS + RARE_DTYPES).strip().split("\n"))
+@pytest.mark.parametrize(
+    "text", (WHO_COMPLAINS + ORDER_OF_CHECKS + OF_NOTHING + RARE_DTYPES).strip().split("\n")
+)
 def test_same(text):
     if text:
         theirs = outcome(torch, text, SETUP).partition("\n")[0]
