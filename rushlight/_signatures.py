@@ -17,6 +17,7 @@ there, `#4` its position there (`#0`: none is said):
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -36,6 +37,9 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
 # The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
 _COUNTS = {"chunks", "num_classes", "steps", "source", "destination", "split_size",
            "window_length", "diagonal", "offset", "N", "row", "col", "start_dim", "end_dim"}  # fmt: skip
+# Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
+_DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
+_NATIVE = {"nn.logsigmoid"}  # handed on as it is
 _table: dict[str, str] = {}
 
 
@@ -67,6 +71,7 @@ def _read() -> dict[str, str]:
     return _table
 
 
+@functools.cache
 def _parse(text: str) -> list[_Parameter]:
     parameters, by_keyword = [], False
     for word in text.split(",") if text else ():
@@ -130,6 +135,10 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
     texts, takes_self = signatures_of(function)
     key, name = _name_of(function)
     said, handed_on, _ = _read().get(key, "").partition("@")
+    if handed_on and key.startswith("nn.") and key not in _NATIVE:
+        outer, indexed = _dispatched(name, args, kwargs)
+        _check_call(outer, _parse(texts), args, kwargs)
+        said = outer if indexed and said.startswith("max_pool") else said
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -147,10 +156,15 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
     old_form = getattr(function, "old_form", None)
     if old_form is not None and len(args) + takes_self > function.__wrapped__.__code__.co_argcount:
         return
+    _check(name, texts, args, kwargs, bool(handed_on))
+
+
+def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) -> None:
+    """Raises torch's TypeError if none of the signatures takes the arguments."""
     problems = []
     for text in texts.split("|"):
         parameters = _parse(text)
-        problem = _problem(name, parameters, args, kwargs, bool(handed_on))
+        problem = _problem(name, parameters, args, kwargs, handed_on)
         if problem is None:
             return
         required = sum(not p.optional for p in parameters)
@@ -166,6 +180,50 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
         f"{expected}"
     )
+
+
+def check_call(name: str, texts: str, *args: Any) -> None:
+    """Raises torch's TypeError if its native function of this name and these signatures (or those of the
+    table) does not take the arguments, which a function written in Python is about to hand on to it."""
+    _check(name, texts or _read()[name], args, {}, True)
+
+
+def _dispatched(name: str, args: tuple, kwargs: dict) -> tuple[str, bool]:
+    """The Python function of torch's behind a name of nn.functional, and whether it is one of two, the one
+    that gives the indices."""
+    at = _DISPATCHED.get(name.rstrip("123d"))
+    if at is None or name == "fractional_max_pool1d":
+        return ("_threshold" if name == "threshold" else name), False
+    indices = kwargs.get("return_indices", args[at] if at < len(args) else False)
+    return (f"{name}_with_indices", True) if indices else (f"_{name}", False)
+
+
+def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: dict) -> None:
+    """Raises Python's TypeError if a function written in Python cannot be called so."""
+    positional = [p for p in parameters if not p.by_keyword]
+    required = [p for p in positional if not p.optional]
+    names = [p.name for p in parameters]
+    unknown = next((known for known in kwargs if known not in names), None)
+    if unknown is not None:
+        raise _refusal(f"{name}() got an unexpected keyword argument '{unknown}'")
+    twice = next((one for one in names[: len(args)] if one in kwargs), None)
+    if twice is not None:
+        raise _refusal(f"{name}() got multiple values for argument '{twice}'")
+    if len(args) > len(positional):
+        raise _refusal(_too_many(name, positional, len(args)))
+    missing = [p.name for p in required[len(args) :] if p.name not in kwargs]
+    if missing:
+        shown = [f"'{one}'" for one in missing]
+        listed = ", ".join(shown[:-1]) + "," * (len(shown) > 2) + " and " * (len(shown) > 1) + shown[-1]
+        plural = "s" if len(missing) > 1 else ""
+        raise _refusal(f"{name}() missing {len(missing)} required positional argument{plural}: {listed}")
+
+
+def _too_many(name: str, positional: list[_Parameter], given: int) -> str:
+    least, most = sum(not p.optional for p in positional), len(positional)
+    range = f"from {least} to {most}" if least < most else f"{most}"
+    plural, were = "" if range == "1" else "s", "was" if given == 1 else "were"
+    return f"{name}() takes {range} positional argument{plural} but {given} {were} given"
 
 
 def _shown(text: str) -> str:
@@ -186,10 +244,7 @@ def _problem(
     if len(positional) == 1 and positional[0].kind == "I" and args and _is_whole(args[0]):
         args = (args,)  # sizes given one by one
     if len(args) > len(positional):
-        least, most = sum(not p.optional for p in positional), len(positional)
-        range = f"from {least} to {most}" if least < most else f"{most}"
-        plural, were = "" if range == "1" else "s", "was" if len(args) == 1 else "were"
-        return f"{name}() takes {range} positional argument{plural} but {len(args)} {were} given"
+        return _too_many(name, positional, len(args))
     taken = set()
     for at, p in enumerate(parameters):
         if at < len(args):
@@ -212,7 +267,7 @@ def _problem(
             if not (place or handed_on):  # torch looks at elements only of what has a position
                 said = f"not {type_name(value)}"
             if handed_on:
-                place = "" if p.place == "0" else f" (position {p.place or at + 1})"
+                place = "" if p.place == "0" or p.by_keyword else f" (position {p.place or at + 1})"
             return f"{name}(): argument '{p.shown}'{place} must be {_WORDS[p.kind]}, {said}"
         if p.kind == "I" and isinstance(value, (tuple, list)):
             _check_elements(name, p, value)

@@ -206,7 +206,7 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
 }
 
 bool find_bad_index(const PlaneMove& move, const int64_t* indices, int64_t& bad) {
-  for (int64_t i = 0; i < move.planes * move.count; i++) {
+  for (int64_t i = move.planes * move.count; i-- > 0;) {
     if (uint64_t(indices[i]) >= uint64_t(move.size)) {
       bad = indices[i];
       return true;

@@ -33,6 +33,7 @@ void max_pool_gradient(DType dtype, const Windows& windows, int64_t planes, void
 struct PlaneMove {
   int64_t planes, size, count;  // elements of a plane on the large side, indices per plane
 };
+// Finds the last index that is outside its plane, as torch does, which overwrites the one it found before.
 bool find_bad_index(const PlaneMove& move, const int64_t* indices, int64_t& bad);
 void gather_planes(DType dtype, const PlaneMove& move, void* y, const void* x, const int64_t* indices);
 // y = 0 elsewhere; `add` sums what has the same index, else the last one stays.

@@ -19,10 +19,15 @@ const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(o
 
 void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const char* name, const char* must) {
   if (!read_triple(o, e.dims, unused, out, e.name, name)) {
+    if (e.dims == 1) {
+      std::string_view what = name;
+      failf(PyExc_RuntimeError,
+            "%s() %s must be %san int, list of ints%s or tuple of ints of size 1 but got size %zd", e.name,
+            name, what == "stride" ? "None, " : "", what == "stride" || what == "padding" ? "," : "",
+            PySequence_Size(o));
+    }
     failf(PyExc_RuntimeError, "%s: %s %s, or a tuple of %s ints", e.name, name, must,
-          e.dims == 2   ? "two"
-          : e.dims == 3 ? "three"
-                        : "one");
+          e.dims == 2 ? "two" : "three");
   }
   check_moderate(out, e.name, name);
 }
@@ -207,6 +212,15 @@ void check_dtype(const Tensor* x, const char* kernel, bool integers = true) {
     fail_not_implemented(kernel, x->dtype);
 }
 
+void check_not_negative(const Shape& sizes) {
+  for (int d = 0; d < sizes.ndim; d++) {
+    if (sizes.sizes[d] < 0) {
+      failf(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %s",
+            (long long)sizes.sizes[d], sizes_text(sizes).c_str());
+    }
+  }
+}
+
 PyObject* both(TensorRef values, TensorRef indices, bool channels_last = false) {
   Ref<PyObject> one(laid_out(std::move(values), channels_last)),
       other(laid_out(std::move(indices), channels_last));
@@ -222,7 +236,8 @@ PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   check_window(window, e);
   check_input(e, x);
   Windows windows = regular_windows(x, window, e);
-  check_dtype(x, e.kernel, e.dims != 1);
+  bool by_image = e.dims == 1 && x->requires_grad();  // as torch pools lines whose gradient is wanted
+  check_dtype(x, by_image ? "max_pool2d" : e.kernel, e.dims != 1);
   TensorRef result = new_tensor(pooled_sizes(x, windows, e.dims), x->dtype, x->device());
   if (!x->is_meta() && result->numel) {
     TensorRef from = contiguous(x);
@@ -304,12 +319,7 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     windows.out[d] = used ? size.sizes[d - 3 + e.dims] : 1;
   }
   Shape sizes = pooled_sizes(x, windows, e.dims);
-  for (int d = 0; d < sizes.ndim; d++) {
-    if (sizes.sizes[d] < 0) {
-      failf(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %s",
-            (long long)sizes.sizes[d], sizes_text(sizes).c_str());
-    }
-  }
+  check_not_negative(sizes);
   check_dtype(x, e.kernel, false);
   TensorRef values = new_tensor(sizes, x->dtype, x->device()),
             indices = new_tensor(sizes, DType::i64, x->device());
@@ -343,6 +353,15 @@ void spread(std::vector<int64_t>& begin, T sample, int64_t in, int64_t out, int6
   begin[size_t(out - 1)] = in - kernel;
 }
 
+// The indices of maxima under windows of nothing: where each begins, though that be outside the plane.
+void put_begins(const Windows& w, int64_t* places) {
+  for (int64_t t : w.begin[0])
+    for (int64_t h : w.begin[1])
+      for (int64_t c : w.begin[2])
+        *places++ =
+            int64_t((uint64_t(t) * uint64_t(w.in[1]) + uint64_t(h)) * uint64_t(w.in[2]) + uint64_t(c));
+}
+
 // fractional_max_pool2d(x, samples; kernel_size, output_size) -> values, indices
 PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& e = entry_of(op);
@@ -350,32 +369,35 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
   Triple kernel, size;
   read_pool(args[2], e, 1, kernel, "kernel_size", "must either be a single int");
   read_pool(args[3], e, 1, size, "output_size", "must either be a single int");
+  const char* out = e.dims == 3 ? "_out" : "";
   if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) {
-    failf(PyExc_RuntimeError, "%s(): Expected %dD or %dD tensor, but got: %s", e.name, e.dims + 1, e.dims + 2,
-          sizes_text(x->sizes()).c_str());
+    failf(PyExc_RuntimeError, "%s%s(): Expected %dD or %dD tensor, but got: %s", e.name, out, e.dims + 1,
+          e.dims + 2, sizes_text(x->sizes()).c_str());
   }
   int64_t batch = x->ndim == e.dims + 2 ? x->size(0) : 1, channels = x->size(x->ndim - e.dims - 1);
+  for (int place = 1; place < x->ndim; place++) {
+    if (x->size(place) == 0) {
+      failf(PyExc_RuntimeError,
+            "%s%s(): Expected input to have non-zero size for non-batch dimensions, but got%s with dimension "
+            "%d being empty.",
+            e.name, out, sizes_text(x->sizes()).c_str(), place);
+    }
+  }
   Windows windows;
   static const char* names[] = {"time", "height", "width"};
   for (int d = 0; d < 3; d++) {
-    int place = x->ndim - 3 + d;
-    windows.in[d] = d < 3 - e.dims ? 1 : x->size(place);
+    windows.in[d] = d < 3 - e.dims ? 1 : x->size(x->ndim - 3 + d);
     windows.out[d] = size[d];
-    if (d >= 3 - e.dims && x->size(place) == 0) {
-      failf(
-          PyExc_RuntimeError,
-          "%s(): Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %d "
-          "being empty.",
-          e.name, sizes_text(x->sizes()).c_str(), place);
-    }
-    if (kernel[d] <= 0 || size[d] <= 0)
-      failf(PyExc_RuntimeError, "%s(): sizes must be greater than zero", e.name);
     // In three dimensions torch wants a window's more.
-    if (size[d] + kernel[d] - 1 + (e.dims == 3) > windows.in[d]) {
-      failf(PyExc_RuntimeError, "%s%s(): pool %s %lld too large relative to input %s %lld", e.name,
-            e.dims == 3 ? "_out" : "", names[d], (long long)kernel[d], names[d], (long long)windows.in[d]);
+    if (d >= 3 - e.dims && size[d] + kernel[d] - 1 + (e.dims == 3) > windows.in[d]) {
+      failf(PyExc_RuntimeError, "%s%s(): pool %s %lld too large relative to input %s %lld", e.name, out,
+            names[d], (long long)kernel[d], names[d], (long long)windows.in[d]);
     }
   }
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  check_not_negative(sizes);
+  if (samples->dtype != x->dtype)
+    fail(PyExc_RuntimeError, "Expect _random_samples to have the same dtype as input");
   if (samples->ndim != 3)
     failf(PyExc_RuntimeError, "Expect _random_samples to have 3 dimensions, got %d", samples->ndim);
   if (samples->size(0) < batch) {
@@ -387,18 +409,20 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
     failf(PyExc_RuntimeError, "Expect _random_samples.size(2) equals to %d; got %lld.", e.dims,
           (long long)samples->size(2));
   }
-  if (samples->dtype != x->dtype) {
-    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
-          dtype_class_name(samples->dtype));
-  }
   check_dtype(x, e.kernel, false);
-  Shape sizes = pooled_sizes(x, windows, e.dims);
   TensorRef values = new_tensor(sizes, x->dtype, x->device()),
             indices = new_tensor(sizes, DType::i64, x->device());
   if (x->is_meta() || values->numel == 0) return both(values, indices);
   TensorRef from = contiguous(x), draws = cast(samples, x->dtype == DType::f64 ? DType::f64 : DType::f32);
   draws = contiguous(draws.get());
   for (int d = 0; d < 3; d++) reserve(windows, d);
+  bool nothing = std::min({kernel[0], kernel[1], kernel[2]}) <= 0;
+  if (nothing) {
+    Scalar least{Scalar::floating, false, 0, -std::numeric_limits<double>::infinity()};
+    alignas(16) char element[16];
+    least.store(x->dtype, element);
+    fill(values.get(), element);
+  }
   {
     MaybeNoGil released(x->numel);
     for (int64_t plane = 0; plane < batch * channels; plane++) {
@@ -415,9 +439,13 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
         for (int64_t o = 0; o < size[d]; o++)
           windows.end[d][size_t(o)] = windows.begin[d][size_t(o)] + kernel[d];
       }
+      int64_t* places = indices->data_as<int64_t>() + plane * windows.out_size();
+      if (nothing) {
+        put_begins(windows, places);
+        continue;
+      }
       max_pool_indices(x->dtype, windows, 1, values->data() + plane * windows.out_size() * x->itemsize(),
-                       indices->data_as<int64_t>() + plane * windows.out_size(),
-                       from->data() + plane * windows.in_size() * x->itemsize());
+                       places, from->data() + plane * windows.in_size() * x->itemsize());
     }
   }
   return both(values, indices);
@@ -468,9 +496,10 @@ PyObject* scatter_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   std::string volume;
   for (int d = 0; d < size.ndim; d++) volume += (d ? "x" : "") + std::to_string(size.sizes[d]);
   PlaneMove move = plane_move(x, size.ndim, numel_of(size));
-  TensorRef at = checked_indices(indices, move, volume);
   TensorRef result = new_tensor(sizes, x->dtype, x->device());
-  if (!x->is_meta() && result->numel) {
+  if (result->numel == 0) return result.release_object();  // whatever the indices are, as torch
+  TensorRef at = checked_indices(indices, move, volume);
+  if (!x->is_meta()) {
     TensorRef from = contiguous(x);
     MaybeNoGil released(result->numel);
     scatter_planes(x->dtype, move, result->data(), from->data(), at->data_as<int64_t>(), add);

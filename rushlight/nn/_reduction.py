@@ -10,10 +10,10 @@ def get_enum(reduction: str) -> int:
     if reduction == "elementwise_mean":
         warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         return 1
-    try:
-        return {"none": 0, "mean": 1, "sum": 2}[reduction]
-    except KeyError:
-        raise ValueError(f"{reduction} is not a valid value for reduction") from None
+    for number, way in enumerate(("none", "mean", "sum")):
+        if reduction == way:
+            return number
+    raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight import _C
+from rushlight import _C, _type_names
 from rushlight._outputs import COMPOSED, INTERNAL, OVERLAP, RECORDED, check_apart_elements
 from rushlight._warn import warn
 
@@ -308,8 +308,6 @@ def type_name(dtype: _C.dtype) -> str:
 
 def invalid_combination(name: str, args: Sequence[Any], *signatures: str) -> TypeError:
     """What torch raises when no signature of a function takes arguments of these types."""
-    from rushlight import _type_names  # its type_name is not the one of dtypes here
-
     given = ", ".join(_type_names.type_name(arg) for arg in args)
     expected = "".join(f"\n * ({signature})" for signature in signatures)
     return TypeError(
@@ -323,7 +321,7 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{function}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type(value).__name__}"
+            f"{_type_names.type_name(value)}"
         )
 
 

@@ -13,7 +13,7 @@ import operator
 
 from rushlight import _C
 
-from ._public import Tensor, function, type_name
+from ._public import check_tensor, function, type_name
 from ._rules import derivative, no_derivative
 from ._tangents import MULTILINEAR
 
@@ -187,14 +187,8 @@ def _composed_terms(grid, sizes, mode, padding_mode, align_corners):
 
 
 def _check(input, grid, mode, dims):
-    if not isinstance(input, Tensor) or not isinstance(grid, Tensor):
-        which = "input" if not isinstance(input, Tensor) else "grid"
-        other = input if which == "input" else grid
-        raise TypeError(
-            f"grid_sampler(): argument '{which}' (position {1 if which == 'input' else 2}) must be "
-            "Tensor, not "
-            f"{type(other).__name__}"
-        )
+    check_tensor(input, "grid_sampler", "input", 1)
+    check_tensor(grid, "grid_sampler", "grid", 2)
     sizes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.device != grid.device:
         raise RuntimeError(
@@ -202,20 +196,16 @@ def _check(input, grid, mode, dims):
             f"{input.device} and "
             f"grid is on {grid.device}"
         )
-    if input.shape[:1] != grid.shape[:1]:
+    if not input.ndim or not grid.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if input.shape[0] != grid.shape[0]:
         raise RuntimeError(
             f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}"
         )
-    if grid.shape[-1:] != (input.ndim - 2,) and input.ndim == grid.ndim:
+    if grid.shape[-1] != input.ndim - 2:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid "
             f"with sizes {list(grid.shape)}"
-        )
-    if input.ndim not in (4, 5) or input.ndim != grid.ndim or (dims and input.ndim != dims + 2):
-        raise RuntimeError(
-            "grid_sampler(): expected "
-            f"{dims + 2 if dims else '4D or 5' if input.ndim not in (4, 5) else input.ndim}"
-            f"D input and grid with same number of dimensions, but got {sizes}"
         )
     for d in range(2, input.ndim):
         if input.shape[d] == 0:
@@ -223,23 +213,31 @@ def _check(input, grid, mode, dims):
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                 f"{list(input.shape)} with dimension {d} being empty"
             )
+    dims = dims or (2 if input.ndim == 4 else 3)
+    if input.ndim != dims + 2 or input.ndim != grid.ndim:
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got "
+            f"{sizes}"
+        )
     if mode == BICUBIC and input.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    if input.dtype != grid.dtype:
-        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(grid.dtype)}")
     if not input.is_floating_point():
         kernel = "grid_sampler_2d_cpu_kernel_impl" if input.ndim == 4 else "grid_sampler3d_cpu"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+    if input.dtype != grid.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(grid.dtype)}")
 
 
 def _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners, dims=0):
     interpolation_mode, padding_mode = operator.index(interpolation_mode), operator.index(padding_mode)
-    # torch returns what happens to be in memory.
+    _check(input, grid, interpolation_mode, dims)
+    if padding_mode not in (0, 1, 2) and input.ndim == 5:
+        padding_mode = 0  # as torch takes it
     if interpolation_mode not in (0, 1, 2) or padding_mode not in (0, 1, 2):
+        # torch returns memory that nobody wrote.
         raise RuntimeError(
             f"grid_sampler(): no such mode: interpolation {interpolation_mode}, padding {padding_mode}"
         )
-    _check(input, grid, interpolation_mode, dims)
     n, c, *sizes = input.shape
     result_shape = (n, c, *grid.shape[1:-1])
     if 0 in result_shape:
@@ -299,15 +297,31 @@ def affine_grid_generator(theta, size, align_corners):
     """
     from .create import linspace, ones
 
-    spatial = tuple(size[2:])
-    dims = len(spatial)
+    sizes = [operator.index(n) for n in size]
+    dims = len(sizes) - 2
+    if dims not in (2, 3):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    batch, spatial = sizes[0], sizes[2:]
+    if min(batch, *spatial) < 0:
+        points = [batch, *spatial, dims + 1]
+        wrong = next(n for n in points if n < 0)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {wrong}: {points}")
     points = ones(*spatial, dims + 1, dtype=theta.dtype, device=theta.device)
     for d, n in enumerate(spatial):
         if n > 1:
             line = linspace(-1, 1, n, dtype=theta.dtype, device=theta.device)
             line = line if align_corners else line * ((n - 1) / n)
         else:
+            if theta.dtype in (_C.float16, _C.bfloat16, _C.bool):
+                raise NotImplementedError(f"\"tensor_cpu\" not implemented for '{type_name(theta.dtype)}'")
             line = linspace(0, 0, n, dtype=theta.dtype, device=theta.device)
         points[..., dims - 1 - d] = line.reshape(-1, *(1,) * (dims - 1 - d))
-    moved = points.reshape(1, -1, dims + 1) @ theta.transpose(1, 2)
-    return moved.reshape(size[0], *spatial, dims)
+    maps = theta.transpose(1, 2)
+    if maps.ndim != 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    if maps.shape[:2] != (batch, dims + 1):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {[batch, dims + 1]} but got: "
+            f"{list(maps.shape[:2])}."
+        )
+    return (points.reshape(1, -1, dims + 1) @ maps).reshape(batch, *spatial, dims)

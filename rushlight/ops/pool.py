@@ -7,6 +7,7 @@ without indices keeps its input and looks for the maxima again in backward.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from rushlight import _C
 from rushlight._type_names import type_name as signature_name
@@ -17,7 +18,7 @@ from ._tangents import LINEAR
 from .matmul import finish
 
 ops = _C.ops
-_NUMBER = {1: "one", 2: "two", 3: "three"}
+_NUMBER = {2: "two", 3: "three"}
 _NODES = {
     "max_pool": ("SqueezeBackward1", "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"),
     "avg_pool": ("SqueezeBackward1", "AvgPool2DBackward0", "AvgPool3DBackward0"),
@@ -162,7 +163,8 @@ def max_pool1d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1
     if isinstance(input, Tensor) and input.ndim not in (2, 3):
         _check_dims(name, 1, input)
     (k,) = numbers(name, "kernel_size", kernel_size, 1)
-    s = k if stride is None or stride in ((), []) else numbers(name, "stride", stride, 1, omitted=True)[0]
+    omitted = stride is None or (stride.__class__ in (tuple, list) and not stride)
+    s = k if omitted else numbers(name, "stride", stride, 1, omitted=True)[0]
     (p,), (d,) = numbers(name, "padding", padding, 1), numbers(name, "dilation", dilation, 1)
     both = ops.max_pool2d_with_indices(input.unsqueeze(-2), (1, k), (1, s), (0, p), (1, d), ceil_mode)
     return both[0].squeeze(-2), both[1].squeeze(-2)
@@ -183,10 +185,10 @@ def numbers(name, what, value, dims, omitted=False):
         if name.startswith("fractional"):
             count = "" if dims == 2 else "three "
             raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {count}Ints")
-        omit = "omitted, " if omitted else ""
-        raise RuntimeError(
-            f"{name}: {what} must either be {omit}a single int, or a tuple of {_NUMBER[dims]} ints"
-        )
+        if dims == 1:
+            raise RuntimeError(f"{name}() argument '{what}' should contain one int (got {len(value)})")
+        must = ("must either be " if dims == 2 else "must be ") + ("omitted, " if omitted else "")
+        raise RuntimeError(f"{name}: {what} {must}a single int, or a tuple of {_NUMBER[dims]} ints")
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {type(value).__name__}")
     return (value.__index__(),) * dims
@@ -198,7 +200,7 @@ def _avg_pool(
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     kernel = numbers(name, "kernel_size", kernel_size, dims)
-    if stride is None or stride == () or stride == []:
+    if stride is None or (stride.__class__ in (tuple, list) and not stride):
         given, stride = (), kernel
     else:
         given = stride = numbers(name, "stride", stride, dims, omitted=True)
@@ -512,13 +514,35 @@ def adaptive_max_pool1d(input, output_size):
 # ---- the root of a mean of powers
 
 
+_POOL = "T input,I{0} kernel_size,I{0}? stride=,I{0} padding="
+
+
 def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
     """(sum of x ** norm_type under the window) ** (1 / norm_type); where the sum is negative, 0."""
-    name = f"avg_pool{dims}d"
-    if norm_type in (math.inf, -math.inf):  # the largest or the smallest magnitude
-        sign = 1 if norm_type > 0 else -1
+    from rushlight._signatures import check_call
+
+    if kernel_size.__class__ is int or dims == 1:
+        size = kernel_size**dims if kernel_size.__class__ is int else None
+    else:
+        kernel = tuple(kernel_size) if isinstance(kernel_size, Iterable) else (kernel_size,) * dims
+        if len(kernel) != dims:
+            few = f"not enough values to unpack (expected {dims}, got {len(kernel)})"
+            raise ValueError(few if len(kernel) < dims else f"too many values to unpack (expected {dims})")
+        size = None
+    if isinstance(norm_type, (int, float)) and norm_type in (math.inf, -math.inf):
+        # The largest or the smallest magnitude.
+        sign, magnitudes = (1 if norm_type > 0 else -1), input.abs()
+        if size is None:
+            check_call(f"max_pool{dims}d", _POOL.format(dims), magnitudes, kernel_size, stride)
         largest = getattr(ops, f"max_pool{dims}d")
-        return sign * largest(sign * ops.abs(input), kernel_size, stride, 0, 1, ceil_mode)
-    size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
-    mean = _avg_pool(name, dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
+        return sign * largest(sign * magnitudes, kernel_size, stride, 0, 1, ceil_mode)
+    name = f"avg_pool{dims}d"
+    if not isinstance(norm_type, (int, float, Tensor)):
+        input.pow  # noqa: B018  (the AttributeError that torch gives)
+        check_call("pow", "T exponent|N exponent", norm_type)
+    powers = input.pow(norm_type)
+    if size is None:
+        check_call(name, _POOL.format(dims), powers, kernel_size, stride)
+        size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
+    mean = _avg_pool(name, dims, powers, kernel_size, stride, 0, ceil_mode, True)
     return (ops.sign(mean) * ops.abs(mean).relu() * size).pow(1.0 / norm_type)

@@ -1,6 +1,9 @@
 """The ``reduction`` argument of losses, and the two older arguments it replaced."""
 
 from rushlight._warn import warn
+from rushlight.nn._reduction import get_enum
+
+_WAYS = ("none", "mean", "sum")
 
 
 def reduction_of(size_average, reduce, reduction):
@@ -15,8 +18,8 @@ def reduction_of(size_average, reduce, reduction):
 
 
 def check_reduction(reduction):
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    """The way that is meant, of three."""
+    return reduction if reduction in _WAYS else _WAYS[get_enum(reduction)]
 
 
 def reduced(loss, reduction):
@@ -25,5 +28,4 @@ def reduced(loss, reduction):
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    check_reduction(reduction)
     return loss

@@ -18,26 +18,24 @@ def _check_class_target(input, target, weight):
             f"Expected input batch_size ({input.size(0)}) to match target batch_size "
             f"({target.size(0) if target.dim() else 0})."
         )
+    expected = [input.size(0), *input.shape[2:]]
+    if input.dim() not in (1, 2, 4) and list(target.shape) != expected:
+        raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
+    refuse_gradient("nll_loss_forward" if input.dim() <= 2 else "nll_loss2d_forward", weight=weight)
     if input.dim() <= 2:
         if target.dim() > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         if input.dim() == 1 and target.numel() != 1:
-            raise RuntimeError(
-                f"size mismatch (got input: {list(input.shape)}, target: {list(target.shape)})"
+            raise ValueError(
+                f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
             )
-    else:
-        expected = [input.size(0), *input.shape[2:]]
-        if list(target.shape) != expected:
-            if input.dim() == 4 and target.dim() != 3:
-                raise RuntimeError(
-                    "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-                    f"{target.dim()}"
-                )
-            if input.dim() == 4:
-                raise RuntimeError(
-                    f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
-                )
-            raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
+    elif list(target.shape) != expected:
+        if target.dim() != 3:
+            raise RuntimeError(
+                "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                f"{target.dim()}"
+            )
+        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
     if target.dtype not in (rushlight.int64, rushlight.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
     classes = input.size(0 if input.dim() == 1 else 1)
@@ -76,7 +74,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     tensor(2.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("nll_loss_nd", input)
     return _nll_loss(input, target, weight, ignore_index, reduction)
 
@@ -86,10 +84,10 @@ def _nll_loss(input, target, weight, ignore_index, reduction):
     # A batch of vectors and their classes, without weights, passes by most of the checks.
     if len(shape) != 2 or target.shape != shape[:1] or weight is not None or target.dtype != _C.int64:
         _check_class_target(input, target, weight)
-        refuse_gradient("nll_loss_forward", weight=weight)
         if target.dtype != _C.int64:
             target = target.to(_C.int64)
-    require_floating("nll_loss", "nll_loss_out_frame", input)
+    kernel = "nll_loss_out_frame" if len(shape) <= 2 else "nll_loss2d_forward_out_frame"
+    require_floating("nll_loss", kernel, input)
     loss = _C.ops.nll_loss if len(shape) <= 2 else _C.ops.nll_loss2d
     return loss(input, target, weight, _REDUCTIONS[reduction], ignore_index)
 
@@ -112,7 +110,7 @@ def cross_entropy(
     tensor(1.3863)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("cross_entropy_loss", input)
     if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
@@ -198,7 +196,7 @@ def multi_margin_loss(
     tensor(0.7500)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("multi_margin_loss", input)
     require_tensor("multi_margin_loss", target, 2, "target")
     refuse_gradient("multi_margin_loss", weight=weight)
@@ -249,7 +247,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     tensor(0.8500)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("multilabel_margin_loss", input)
     _check_scores(input)
     flat = input.dim() < 2 and target.dim() < 2 and target.numel() == input.numel()
@@ -257,12 +255,15 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
+    classes = input.size(-1) if input.dim() else 1
+    if target.is_complex():
+        raise NotImplementedError(f"\"min_all\" not implemented for '{type_name(target.dtype)}'")
+    known = target.numel() and not target.is_meta
+    if known and (target.min().item() < -1 or target.max().item() >= classes):
+        raise RuntimeError("argument #2 'target' is out of range")
     _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
-    classes = input.size(-1) if input.dim() else 1
-    if not target.is_meta and ((target < -1) | (target >= classes)).any():
-        raise RuntimeError("argument #2 'target' is out of range")
     scores, labels = input.reshape(-1, classes), target.reshape(-1, classes)
     named = (labels < 0).to(rushlight.int64).cumsum(1) == 0
     class_ids = rushlight.arange(classes, device=input.device)
@@ -384,7 +385,7 @@ def _in_pieces(rows, input, linear_weight, target, bias, weight, reduction, igno
         return losses
     if reduction == "sum":
         return losses.sum()
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     if target.is_floating_point():
         return losses.sum() / target.size(0)
     counted = target != ignore_index

@@ -19,7 +19,7 @@ def ctc_loss(
     >>> torch.nn.functional.ctc_loss(probabilities.log(), torch.tensor([[1]]), [2], [1]).exp()
     tensor(1.3333)
     """
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     _check_types(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
     kind = {"none": 0, "mean": 1, "sum": 2}[reduction]
     return rushlight.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)

@@ -23,7 +23,11 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {type_name(common)}"
         )
-    x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
+    try:
+        x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
+    except RuntimeError:
+        x1 * x2  # told as of an elementwise operation
+        raise
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 
@@ -54,7 +58,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     tensor(1.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("cosine_embedding_loss", input1, 1, "input1")
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -65,8 +69,9 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
     tiny = 1e-12
+    dot = (input1 * input2).sum(dim)
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
-    cosine = (input1 * input2).sum(dim) / squares.sqrt()
+    cosine = dot / squares.sqrt()
     loss = rushlight.where(target == 1, 1 - cosine, 0) + rushlight.where(
         target == -1, (cosine - margin).clamp_min(0), 0
     )
@@ -82,7 +87,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     tensor(2.)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     if not (input1.dim() == input2.dim() == target.dim()):
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -134,7 +139,7 @@ def triplet_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     require_tensor("triplet_margin_loss", anchor, 1, "anchor")
     _check_triplet(anchor, positive, negative, margin)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
 
     def distance(x1, x2):
         return pairwise_distance(x1, x2, p, eps)
@@ -152,6 +157,7 @@ def triplet_margin_with_distance_loss(
     tensor(1.)
     """
     _check_triplet(anchor, positive, negative, margin)
-    check_reduction(reduction)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     distance = pairwise_distance if distance_function is None else distance_function
     return _triplet(distance, anchor, positive, negative, margin, swap, reduction)

@@ -4,29 +4,64 @@ import math
 
 import rushlight
 from rushlight import _C
+from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.nn.functional.activation import logsigmoid
-from rushlight.ops._public import refuse_gradient, type_name
+from rushlight.ops._public import C_NAMES, refuse_gradient, type_name
 from rushlight.ops.loss import mse_loss as _mse_loss
 
 
-def _warn_of_broadcasting(input, target):
-    if target.size() != input.size():
-        warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
-            "same size."
+def _alike(input, target):
+    """Both in one shape, with torch's warning if they were not."""
+    if target.size() == input.size():
+        return input, target
+    warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+        "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+        "same size."
+    )
+    return rushlight.broadcast_tensors(input, target)
+
+
+def _difference(function, kernel, input, target):
+    """input - target, which must be of floating-point numbers. Booleans are converted, not refused."""
+    if _C.bool in (input.dtype, target.dtype):
+        wide = rushlight.result_type(input, target)
+        input, target = input.to(wide), target.to(wide)
+        require_floating(function, kernel, input)
+    difference = input - target
+    require_floating(function, kernel, difference)
+    return difference
+
+
+def _check_cast(result, output):
+    """Refuses to write numbers of one dtype in place of another's that is of a lower kind."""
+    if not rushlight.can_cast(result, output):
+        raise RuntimeError(
+            f"result type {type_name(result)} can't be cast to the desired output type {type_name(output)}"
         )
 
 
-def _weighted(loss, weight, input, reduction, mean_over_weight):
+def _in_place(loss, weight):
+    """loss * weight, where torch writes it in place of the loss."""
+    weighted = loss * weight
+    if weighted.shape != loss.shape:
+        raise RuntimeError(
+            f"output with shape {list(loss.shape)} doesn't match the broadcast shape {list(weighted.shape)}"
+        )
+    _check_cast(weighted.dtype, loss.dtype)
+    return weighted.to(loss.dtype)
+
+
+def _weighted(loss, weight, size, reduction, mean_over_weight):
     if weight is None:
         return reduced(loss, reduction)
-    if weight.size() != input.size():
+    if weight.size() != size:
         raise ValueError("Weights and input must have the same size.")
-    check_reduction(reduction)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
     loss = loss * weight
     if reduction == "mean" and mean_over_weight:
         return loss.sum() / weight.sum()
@@ -43,18 +78,14 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
-    _warn_of_broadcasting(input, target)
-    check_reduction(reduction)
+    size = input.size()
+    input, target = _alike(input, target)
+    if weight is None:
+        reduction = check_reduction(reduction)
     if weight is None and input.dtype == target.dtype and input.is_floating_point():
         return _mse_loss(input, target, reduction)
-    if _C.bool in (input.dtype, target.dtype):  # which cannot be subtracted, but which the kernel converts
-        wide = _C.promote_types(input.dtype, target.dtype)
-        input, target = input.to(wide), target.to(wide)
-    if input.dtype == _C.bool:
-        require_floating("mse_loss", "mse_cpu", input)
-    difference = input - target
-    require_floating("mse_loss", "mse_cpu", difference)
-    return _weighted(difference * difference, weight, input, reduction, mean_over_weight=True)
+    difference = _difference("mse_loss", "mse_cpu", input, target)
+    return _weighted(difference * difference, weight, size, reduction, mean_over_weight=True)
 
 
 @functional
@@ -67,9 +98,11 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(size_average, reduce, reduction)
-    _warn_of_broadcasting(input, target)
-    check_reduction(reduction)
-    return _weighted((input - target).abs(), weight, input, reduction, mean_over_weight=True)
+    size = input.size()
+    input, target = _alike(input, target)
+    if weight is None:
+        reduction = check_reduction(reduction)
+    return _weighted((input - target).abs(), weight, size, reduction, mean_over_weight=True)
 
 
 @functional
@@ -81,14 +114,13 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     tensor([0.1250, 2.5000])
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    _warn_of_broadcasting(input, target)
-    check_reduction(reduction)
+    input, target = _alike(input, target)
+    reduction = check_reduction(reduction)
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    difference = input - target
     if beta == 0:
-        return reduced(difference.abs(), reduction)
-    require_floating("smooth_l1_loss", "smooth_l1_cpu", difference)
+        return reduced((input - target).abs(), reduction)
+    difference = _difference("smooth_l1_loss", "smooth_l1_cpu", input, target)
     return reduced(_C.ops.smooth_absolute(difference, beta), reduction)
 
 
@@ -100,17 +132,15 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none", delta=2.0)
     tensor([0.1250, 4.0000])
     """
-    _warn_of_broadcasting(input, target)
-    check_reduction(reduction)
+    size = input.size()
+    input, target = _alike(input, target)
+    if weight is None:
+        reduction = check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    difference = input - target
-    if not rushlight.can_cast(difference.dtype, input.dtype):
-        raise RuntimeError(
-            f"result type {type_name(difference.dtype)} can't be cast to the desired output type "
-            f"{type_name(input.dtype)}"
-        )
-    require_floating("huber_loss", "huber_cpu", difference)
+    if input.dtype != target.dtype:
+        _check_cast(rushlight.result_type(input, target), input.dtype)
+    difference = _difference("huber_loss", "huber_cpu", input, target)
     narrow = difference.dtype in (rushlight.float16, rushlight.bfloat16)
     if delta > rushlight.finfo(rushlight.float32 if narrow else difference.dtype).max:
         loss = 0.5 * difference * difference
@@ -123,7 +153,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         distance = difference.abs()
         line = delta * (distance - 0.5 * delta)
         loss = rushlight.where(distance <= delta, 0.5 * difference * difference, line)
-    return _weighted(loss.to(input.dtype), weight, input, reduction, mean_over_weight=False)
+    return _weighted(loss.to(input.dtype), weight, size, reduction, mean_over_weight=False)
 
 
 @functional
@@ -140,17 +170,18 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
             "deprecated. Please ensure they have the same size."
         )
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     if weight is not None:
-        weight = weight.expand(rushlight.broadcast_shapes(weight.size(), target.size()))
+        size = rushlight.broadcast_shapes(target.size(), weight.size())
+        weight = weight.expand(size)
+        refuse_gradient("binary_cross_entropy", weight=weight)
     if target.dtype != input.dtype:
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     require_floating("binary_cross_entropy", "binary_cross_entropy", input)
     if not input.is_meta and ((input < 0) | (input > 1)).any():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    refuse_gradient("binary_cross_entropy", weight=weight)
     loss = _binary_cross_entropy(input, target)
-    return reduced(loss if weight is None else loss * weight.expand(input.shape), reduction)
+    return reduced(loss if weight is None else _in_place(loss, weight), reduction)
 
 
 def _binary_cross_entropy(input, target):
@@ -180,13 +211,15 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     log_probability = logsigmoid(input)
     if pos_weight is not None:
         log_probability = log_probability * (1 + (pos_weight - 1) * target)
+    if target.dtype == _C.bool:
+        target - target  # refused: torch's 1 is a boolean
     others = 1 - target
-    if not others.is_floating_point():
+    if not (others.is_floating_point() or others.is_complex()):
         raise RuntimeError(
             f"result type {type_name(input.dtype)} can't be cast to the desired output type "
             f"{type_name(target.dtype)}"
@@ -195,12 +228,7 @@ def binary_cross_entropy_with_logits(
     loss = (others * input - log_probability).to(target.dtype)
     if weight is None:
         return reduced(loss, reduction)
-    weighted = loss * weight
-    if weighted.shape != loss.shape:  # torch weighs in place
-        raise RuntimeError(
-            f"output with shape {list(loss.shape)} doesn't match the broadcast shape {list(weighted.shape)}"
-        )
-    return reduced(weighted.to(loss.dtype), reduction)
+    return reduced(_in_place(loss, weight), reduction)
 
 
 @functional
@@ -219,7 +247,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release."
         )
     if reduction != "batchmean":
-        check_reduction(reduction)
+        reduction = check_reduction(reduction)
     require_tensor("kl_div", input)
     for value in (input, target):
         if value.is_complex():
@@ -270,8 +298,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = rushlight.ones_like(input) * var
-    elif (var < 0).any():
-        raise ValueError("var has negative entry/entries")
+    else:
+        negative = var < 0
+        if not isinstance(negative, rushlight.Tensor):
+            check_call("any", "", negative)
+        if negative.any():
+            raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
@@ -281,9 +313,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     if not var.is_floating_point():
-        raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {type_name(var.dtype)}"
-        )
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {C_NAMES[var.dtype]}")
     # The lower limit guards the values; the gradient goes through as if it were not there.
     var = var + (var.clamp(min=eps) - var).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
@@ -301,19 +331,12 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     tensor(0.6931)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("soft_margin_loss", input)
     refuse_gradient("soft_margin_loss", target=target)
-    if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {type_name(input.dtype)}"
-        )
-    margin = input * -target
-    if margin.shape != input.shape:
-        raise RuntimeError(
-            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(margin.shape)}"
-        )
-    return reduced(rushlight.log1p(margin.exp()).to(input.dtype), reduction)
+    margin = _in_place(-input, target).exp()
+    _check_cast(margin.dtype, input.dtype)
+    return reduced(rushlight.log1p(margin), reduction)
 
 
 @functional
@@ -326,8 +349,10 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     tensor([0.2500, 0.7500])
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = check_reduction(reduction)
     require_tensor("hinge_embedding_loss", input)
+    if input.dtype == _C.bool:
+        input - input  # refused: torch's margin is a boolean
     apart = rushlight.where(target != 1, (margin - input).to(input.dtype).clamp_min(0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 

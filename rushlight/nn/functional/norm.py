@@ -1,8 +1,11 @@
 """Normalisation of layers, batches, groups, instances, neighbouring channels and vectors."""
 
 import rushlight
+from rushlight._signatures import check_call
 from rushlight.nn.functional._checks import functional
-from rushlight.ops._public import type_name, write_out
+from rushlight.nn.functional.pooling import avg_pool2d, avg_pool3d
+from rushlight.ops._public import write_out
+from rushlight.ops.resample import pad
 
 
 def _check_values_per_channel(sizes, shown):
@@ -121,24 +124,24 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         )
     if input.numel() == 0:
         return input
-    if input.is_complex() or not (input.is_floating_point() or input.dtype == rushlight.int64):
-        kernel = "avg_pool2d" if dims == 3 else "avg_pool3d_out_frame"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
-    if size <= 0:
-        shown = f"kH: {size} kW: 1" if dims == 3 else f"kT: {size} kH: 1 kW: 1"
-        raise RuntimeError(f"kernel size should be greater than zero, but got {shown}")
-    squares = input * input
-    channels, before, after = input.size(1), size // 2, (size - 1) // 2
-
-    def zeros(count):
-        return squares.new_zeros((input.size(0), count, *input.shape[2:]))
-
-    padded = rushlight.cat([zeros(before), squares, zeros(after)], 1)
-    total = padded.narrow(1, 0, channels)
-    for shift in range(1, size):
-        total = total + padded.narrow(1, shift, channels)
-    mean = total / size if input.is_floating_point() else total.div(size, rounding_mode="trunc")
-    return input / (mean * alpha + k).pow(beta)
+    # The channels as the first dimension of images, over which a window slides.
+    squares, shape = input * input, input.shape
+    images = squares.unsqueeze(1) if dims == 3 else squares.reshape(shape[0], 1, shape[1], shape[2], -1)
+    around = (*(0, 0) * (images.ndim - 3), size // 2, (size - 1) // 2)
+    if size.__class__ is not int:
+        check_call("pad", "T input,I pad", images, around)
+    images = pad(images, around)
+    pool, window = (avg_pool2d, (size, 1)) if dims == 3 else (avg_pool3d, (size, 1, 1))
+    if size.__class__ is not int:
+        check_call(f"avg_pool{len(window)}d", f"T input,I{len(window)} kernel_size", images, window)
+    mean = pool(images, window, 1).reshape(shape)
+    try:
+        return input / (mean * alpha + k).pow(beta)
+    except TypeError:
+        check_call("mul", "n other", alpha)
+        check_call("add", "n other", k)
+        check_call("pow", "T exponent|N exponent", beta)
+        raise
 
 
 @functional

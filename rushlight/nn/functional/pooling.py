@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._checks import _check_value
 from rushlight._settings import alert_not_deterministic
+from rushlight._signatures import check_call
+from rushlight.nn._tuples import _pair, _single, _triple
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.ops import pool
 from rushlight.ops._public import refuse_gradient, type_name
@@ -42,6 +45,7 @@ __all__ = [
 ]
 
 ops = _C.ops
+_TUPLES = {1: _single, 2: _pair, 3: _triple}
 avg_pool2d = functional(pool.avg_pool2d)
 avg_pool3d = functional(pool.avg_pool3d)
 adaptive_avg_pool2d = functional(pool.adaptive_avg_pool2d)
@@ -187,36 +191,21 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 
 def _fractional(dims, input, kernel_size, output_size, output_ratio, samples):
     name = f"fractional_max_pool{dims}d"
-    if output_size is None and output_ratio is None:
-        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    if dims == 3 and samples is None and not isinstance(input, rushlight.Tensor):
-        input.size()
-    require_tensor(name, input)
-    if dims == 3 and input.ndim > 5:
-        raise RuntimeError(
-            f"fractional_max_pool3d_out(): Expected 4D or 5D tensor, but got: {list(input.shape)}"
-        )
-    if input.ndim <= dims:
-        if dims == 3 and samples is not None:
-            raise RuntimeError(
-                f"fractional_max_pool3d_out(): Expected 4D or 5D tensor, but got: {list(input.shape)}"
-            )
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
-            f"{-dims - 1})"
-        )
     if output_size is None:
-        if len(output_ratio) > dims:
+        if output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if dims == 2 and len(output_ratio) > dims:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-        rest = input.shape[-dims:]
-        output_size = tuple(int(n * ratio) for n, ratio in zip(rest, output_ratio, strict=True))
+        ratio = _TUPLES[dims](output_ratio)
+        output_size = tuple(int(input.size(d - dims) * ratio[d]) for d in range(dims))
     if samples is None:
-        batch = 1 if input.ndim == dims + 1 else input.size(0)
+        batch = 1 if input.dim() == dims + 1 else input.size(0)
         samples = rushlight.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
-    elif samples.dtype != input.dtype:
-        raise RuntimeError("Expect _random_samples to have the same dtype as input")
-    kernel_size = pool.numbers(name, "kernel_size", kernel_size, dims)
+    require_tensor(name, input)
+    require_tensor(name, samples, 4, "random_samples")
     refuse_gradient(name, random_samples=samples)
+    kernel_size = pool.numbers(name, "kernel_size", kernel_size, dims)
+    output_size = pool.numbers(name, "output_size", output_size, dims)
     return getattr(ops, name)(input, samples, kernel_size, output_size)
 
 
@@ -303,65 +292,93 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 # ---- unpooling
 
 
+_UNPOOL = {
+    2: "T input,T indices,I2 output_size",
+    3: "T input,T indices,I3 output_size,I3 stride,I3 padding",
+}
+
+
 def _unpool_size(input, kernel, stride, padding, output_size):
     """The spatial size of what was pooled: computed, or the one given if it is near that."""
-    dims = len(kernel)
-    rest = input.shape[-dims:]
-    size = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(rest, kernel, stride, padding, strict=True)]
-    if output_size is None:
-        for d, n in enumerate(size):
-            if n < 0:
-                raise ValueError(
-                    "max_unpooling: output_size must contain non-negative spatial dimensions, but got "
-                    f"output_size[{d}]={n}"
-                )
-        return size
-    if len(output_size) == dims + 2:
-        output_size = output_size[2:]
-    if len(output_size) != dims:
-        raise ValueError(
-            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a "
-            "length of "
-            f"'{len(output_size)}'"
-        )
-    for d, (n, s) in enumerate(zip(size, stride, strict=True)):
-        if not n - s < output_size[d] < n + s:
+    dims, shape = len(kernel), input.size()
+    size = [(shape[d - dims] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(dims)]
+    if output_size is not None:
+        if len(output_size) == dims + 2:
+            output_size = output_size[2:]
+        if len(output_size) != dims:
             raise ValueError(
-                f'invalid output_size "{output_size}" (dim {d} must be between {n - s} and {n + s})'
+                f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a "
+                f"length of '{len(output_size)}'"
             )
-    return list(output_size)
+        for d in range(dims):
+            least, most = size[d] - stride[d], size[d] + stride[d]
+            if not least < output_size[d] < most:
+                raise ValueError(
+                    f'invalid output_size "{output_size}" (dim {d} must be between {least} and {most})'
+                )
+        size = output_size
+    for d in range(dims):
+        _check_value(
+            size[d] >= 0,
+            lambda d=d: (
+                "max_unpooling: output_size must contain non-negative spatial dimensions, but got "
+                f"output_size[{d}]={size[d]}"
+            ),
+        )
+    return tuple(size)
 
 
 def _unpool(dims, input, indices, kernel_size, stride, padding, output_size):
-    name = f"max_unpool{dims}d"
-    if not isinstance(input, rushlight.Tensor):
-        input.size()  # the AttributeError that torch gives
-    if dims == 1 and not isinstance(indices, rushlight.Tensor):
-        indices.unsqueeze(-1)
-    require_tensor(name, indices, 2, "indices")
-    kernel = pool.numbers(name, "kernel_size", kernel_size, dims)
-    stride = kernel if stride is None else pool.numbers(name, "stride", stride, dims)
-    padding = pool.numbers(name, "padding", padding, dims)
-    if input.ndim < dims:
-        raise IndexError("tuple index out of range")
+    kernel = _TUPLES[dims](kernel_size)
+    stride = kernel if stride is None else _TUPLES[dims](stride)
+    padding = _TUPLES[dims](padding)
     size = _unpool_size(input, kernel, stride, padding, output_size)
+    lines = dims == 1
+    if lines:  # as torch, which unpools them as columns of an image
+        dims, input, indices, size = 2, input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)
+    name = f"max_unpool{dims}d"
+    given = (input, indices, size) if dims == 2 else (input, indices, size, stride, padding)
+    check_call(name, _UNPOOL[dims], *given)
     if indices.dtype != rushlight.int64:
         shown = f" but got: {type_name(indices.dtype)}" if dims < 3 else ""
         raise RuntimeError(f"elements in indices should be type int64{shown}")
+    _check_unpooled(dims, input, indices, size, stride, padding)
+    require_floating(name, name, input)
+    alert_not_deterministic(f"max_unpooling{dims}d_forward_out")
+    result = ops.max_unpool(input, indices, tuple(map(int, size)))
+    return result.squeeze(-1) if lines else result
+
+
+def _check_unpooled(dims, input, indices, size, stride, padding):
+    """Refuses, in torch's order, tensors and sizes of another number of dimensions."""
+    axes = "(height, width)" if dims == 2 else "(depth, height, width)"
+    count = f"There should be exactly {('two', 'three')[dims - 2]} elements {axes} in"
+    if dims == 3 and len(size) != 3:
+        raise RuntimeError(f"{count} output_size, but got {len(size)} elements.")
     if input.ndim not in (dims + 1, dims + 2):
-        flat = max(dims, 2)
         raise RuntimeError(
-            f"Input to max_unpooling{flat}d should be a {flat + 1}d or {flat + 2}d Tensor, but got a "
-            "tensor with "
-            f"{input.ndim + (dims == 1)} dimensions."
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
+            f"with {input.ndim} dimensions."
         )
-    require_floating(name, f"max_unpool{max(dims, 2)}d", input)
-    if dims == 1:
-        # As torch, which unpools lines as columns of an image.
-        alert_not_deterministic("max_unpooling2d_forward_out")
-        return ops.max_unpool(input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
-    alert_not_deterministic(f"max_unpooling{len(size)}d_forward_out")
-    return ops.max_unpool(input, indices, size)
+    if dims == 2 and len(size) != 2:
+        raise RuntimeError(f"{count} output_size, but got {len(size)} elements.")
+    if dims == 3:
+        for what, values in (("stride", stride), ("padding", padding)):
+            if len(values) != 3:
+                raise RuntimeError(f"{count} {what}, but got: {len(values)} elements.")
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got "
+            f"indices tensor with shape: {list(indices.shape)}"
+        )
+    if dims == 3 and not all(step > 0 for step in stride):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(map(int, stride))}")
+    for d in range(1, input.ndim):
+        if input.shape[d] == 0:
+            raise RuntimeError(
+                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch "
+                f"dimensions, but got {list(input.shape)} with dimension {d} being empty."
+            )
 
 
 @functional

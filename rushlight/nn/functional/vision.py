@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops import resample
@@ -97,6 +98,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         warn(_CHANGED)
         align_corners = False
+    if align_corners.__class__ is not bool:
+        signature = "T input,T grid,i interpolation_mode,i padding_mode,b align_corners"
+        check_call("grid_sampler", signature, input, grid, 0, 0, align_corners)
     return grid_sampler(input, grid, _MODES[mode], _PADDING[padding_mode], align_corners)
 
 
@@ -125,6 +129,13 @@ def affine_grid(theta, size, align_corners=None):
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
             f"{theta.shape}."
         )
-    if min(size) <= 0:
+    if align_corners and min(size[-dims:]) == 1:
+        warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+            "align_corners=True. This is not an intended use case of affine_grid. See the documentation of "
+            "affine_grid for details."
+        )
+    elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    check_call("affine_grid_generator", "T theta,I size,b align_corners", theta, size, align_corners)
     return affine_grid_generator(theta, size, align_corners)
