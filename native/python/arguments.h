@@ -47,7 +47,7 @@ inline uint64_t dims_argument(const char* function, PyObject* o, int ndim, bool 
   if (n == 0 && empty_means_all) return all_dims(ndim);
   uint64_t dims = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
-    int d = wrap_dim(int_argument(function, "dim", PySequence_Fast_GET_ITEM(o, i)), ndim);
+    int d = wrap_dim(int_argument(function, "dim", item_of(o, i).get()), ndim);
     if (dims >> d & 1) failf(PyExc_RuntimeError, "dim %d appears multiple times in the list of dims", d);
     dims |= uint64_t(1) << d;
   }

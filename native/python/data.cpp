@@ -63,7 +63,7 @@ void infer_shape(PyObject* data, Inferred& found) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
     found.shape.append(n);
     if (n == 0) return;
-    at = share(PySequence_Fast_GET_ITEM(sequence.get(), 0));
+    at = item_of(sequence.get(), 0);
     if (at.get() == data) fail(PyExc_ValueError, "a sequence that contains itself has no shape");
   }
 }
@@ -76,7 +76,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   if (sequence) {
     if (depth > MAX_DIMS) fail(PyExc_ValueError, "too many nested sequences");
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++) {
-      infer_dtype(PySequence_Fast_GET_ITEM(sequence.get(), i), found, depth + 1);
+      infer_dtype(item_of(sequence.get(), i).get(), found, depth + 1);
     }
     return;
   }
@@ -188,10 +188,8 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
     failf(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)",
           (long long)shape.sizes[dim], dim, n);
   }
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++) {
-    Ref<PyObject> element = share(PySequence_Fast_GET_ITEM(sequence.get(), i));
-    store_nested(element.get(), dim + 1, shape, dtype, to);
-  }
+  for (Py_ssize_t i = 0; i < n; i++)
+    store_nested(item_of(sequence.get(), i).get(), dim + 1, shape, dtype, to);
 }
 
 // from_data(data, dtype or None, device or None)

@@ -37,12 +37,12 @@ uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args, uint16_
   for (int i = 0; i < op.input_count; i++) {
     PyObject* o = args[i];
     if (op.list_inputs >> i & 1) {
-      if (!PyTuple_Check(o) && !PyList_Check(o)) {
+      if (!PyTuple_Check(o)) {
         failf(PyExc_TypeError, "%s(): argument '%s' must be tuple of Tensors, not %s", op.name.c_str(),
               op.args[i].c_str(), Py_TYPE(o)->tp_name);
       }
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
-        PyObject* element = PySequence_Fast_GET_ITEM(o, k);
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(o); k++) {
+        PyObject* element = PyTuple_GET_ITEM(o, k);
         if (!is_tensor(element) && element != Py_None) {
           failf(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", k, i,
                 Py_TYPE(element)->tp_name);
@@ -67,8 +67,8 @@ uint16_t inputs_needing_grad(const Primitive& op, PyObject* const* args, uint16_
 void refresh_inputs(const Primitive& op, PyObject* const* args) {
   for (int i = 0; i < op.input_count; i++) {
     if (op.list_inputs >> i & 1) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
-        PyObject* element = PySequence_Fast_GET_ITEM(args[i], k);
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[i]); k++) {
+        PyObject* element = PyTuple_GET_ITEM(args[i], k);
         if (is_tensor(element) && as_tensor(element)->base()) refresh_view(as_tensor(element));
       }
     } else if (is_tensor(args[i]) && as_tensor(args[i])->base()) {
@@ -137,18 +137,16 @@ Saved save_value(PyObject* o, bool copy) {
   for (Py_ssize_t k = 0; PyTuple_CheckExact(o) && k < PyTuple_GET_SIZE(o); k++) {
     if (is_tensor(PyTuple_GET_ITEM(o, k))) return save_list(o);
   }
-  return {Py_NewRef(o), 0, 0};
+  // A list is the user's, who may change it before the derivative is computed.
+  return {PyList_CheckExact(o) ? checked(PyList_AsTuple(o)).release() : Py_NewRef(o), 0, 0};
 }
 
 Saved save_list(PyObject* list) {
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
+  Py_ssize_t n = PyTuple_GET_SIZE(list);
   Ref<PyObject> tuple = checked(PyTuple_New(n));
   uint32_t versions = 0;  // versions only grow, so their sum changes if any of them does
   for (Py_ssize_t k = 0; k < n; k++) {
-    if (k >= PySequence_Fast_GET_SIZE(list))
-      fail(PyExc_RuntimeError, "a pack hook changed the list of tensors");
-    Ref<PyObject> element = share(PySequence_Fast_GET_ITEM(list, k));
-    Saved one = save_value(element.get(), false);
+    Saved one = save_value(PyTuple_GET_ITEM(list, k), false);
     versions += one.version;
     PyTuple_SET_ITEM(tuple.get(), k, one.object);
   }
@@ -220,7 +218,7 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   uint16_t want_args = plan.want_args, want_shapes = plan.want_shapes;
   uint32_t edges = uint32_t(op.input_count);
   for (int i = 0; op.list_inputs >> i; i++) {
-    if (op.list_inputs >> i & 1) edges += uint32_t(PySequence_Fast_GET_SIZE(args[i])) - 1;
+    if (op.list_inputs >> i & 1) edges += uint32_t(PyTuple_GET_SIZE(args[i])) - 1;
   }
   Ref<Node> node = new_node(Node::operation, &op, edges, plan.saved);
   node->needs = needs;
@@ -230,8 +228,8 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
   Edge* edge = node->edges;
   for (int i = 0; i < op.input_count; i++) {
     if (op.list_inputs >> i & 1) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++, edge++) {
-        PyObject* element = PySequence_Fast_GET_ITEM(args[i], k);
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[i]); k++, edge++) {
+        PyObject* element = PyTuple_GET_ITEM(args[i], k);
         if (is_tensor(element)) *edge = gradient_edge(as_tensor(element));
       }
     } else {
@@ -443,8 +441,8 @@ bool is_outside(const Primitive& op, PyObject* const* args) {
       if (ordinary(args[i])) return false;
       continue;
     }
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) {
-      if (ordinary(PySequence_Fast_GET_ITEM(args[i], k))) return false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args[i]); k++) {
+      if (ordinary(PyTuple_GET_ITEM(args[i], k))) return false;
     }
   }
   return true;
@@ -461,9 +459,33 @@ Ref<Node> record_before(Primitive& op, PyObject* const* args) {
   return needs && !is_outside(op, args) ? record_inputs(op, args, needs, false) : Ref<Node>();
 }
 
+// Lists of tensors are looked at again after hooks have run, and while other threads do: what is looked at is
+// a tuple, which nobody can change.
+struct FixedLists {
+  PyObject* args[MAX_ARGS];
+  Ref<PyObject> tuples[MAX_ARGS];
+
+  FixedLists(const Primitive& op, PyObject* const* given) {
+    std::copy_n(given, op.args.size(), args);
+    for (int i = 0; i < op.input_count; i++) {
+      if (!(op.list_inputs >> i & 1) || !PyList_Check(given[i])) continue;
+      tuples[i] = checked(PyList_AsTuple(given[i]));
+      args[i] = tuples[i].get();
+    }
+  }
+};
+
+bool has_lists(const Primitive& op, PyObject* const* args) {
+  for (int i = 0; i < op.input_count; i++) {
+    if ((op.list_inputs >> i & 1) && PyList_Check(args[i])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
+  if (op.list_inputs && has_lists(op, args)) return call(op, FixedLists(op, args).args);
   uint16_t needs = 0;
   Ref<Node> node;
   if (saved_hooks_active() && modes.grad) node = record_before(op, args);
@@ -499,6 +521,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
 }
 
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {
+  if (op.list_inputs && has_lists(op, args)) return call_in_place(op, FixedLists(op, args).args);
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
   uint16_t flags = 0, needs = inputs_needing_grad(op, args, flags);

@@ -24,6 +24,8 @@ struct Primitive;
 // Primitive::IN_PLACE.
 using Forward = PyObject* (*)(const Primitive& op, PyObject* const* args, Tensor* out);
 
+constexpr int MAX_ARGS = 16;  // of a primitive: there is a bit for each in masks of 16
+
 struct RuleParam {
   // grad: gradient of output `index`; grads: list of all; arg: argument; shape: its Size; out: output
   // `index`; outs: tuple of all outputs; needs: tuple of bools, which inputs need a gradient

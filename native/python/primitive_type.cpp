@@ -247,6 +247,7 @@ Primitive& define(const char* signature, Forward forward, uint16_t options, cons
     for (auto& name : split_names(text.substr(semicolon + 1, close - semicolon - 1)))
       op->args.push_back(name);
   }
+  if (op->args.size() > MAX_ARGS) failf(PyExc_ImportError, "primitive %s: too many arguments", signature);
   op->outputs = arrow == text.npos ? std::vector<std::string>{"out"} : split_names(text.substr(arrow + 2));
   if (op->outputs[0].ends_with("[]")) {
     op->outputs[0].resize(op->outputs[0].size() - 2);

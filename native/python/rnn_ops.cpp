@@ -63,7 +63,7 @@ struct Sequence {
       if (!PyTuple_Check(sizes) && !PyList_Check(sizes))
         fail(PyExc_TypeError, "rnn_sequence: sizes must be a tuple");
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); i++) {
-        size.push_back(read_int(PySequence_Fast_GET_ITEM(sizes, i)));
+        size.push_back(read_int(item_of(sizes, i).get()));
         if (size.back() < 0 || size.back() > (i ? size[size_t(i) - 1] : B)) {
           fail(PyExc_RuntimeError, "rnn_sequence: batch sizes must fall from at most that of the state");
         }

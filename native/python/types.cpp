@@ -392,7 +392,8 @@ void read_sizes(PyObject* o, Shape& shape, const char* function, const char* nam
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   shape.resize(size_t(n));
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject* element = PySequence_Fast_GET_ITEM(o, i);
+    Ref<PyObject> item = item_of(o, i);
+    PyObject* element = item.get();
     if (!PyLong_Check(element) && !is_tensor(element) && !PyIndex_Check(element)) {
       failf(PyExc_TypeError,
             "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,

@@ -24,6 +24,13 @@ std::string type_label(PyObject* o);
 
 PyObject* size_object(Sizes sizes);  // new reference to a rushlight.Size
 
+// Element i of a list or tuple. Reading one may run code of the user's (__index__, __float__) that changes
+// the list: so it is held, and a list that has become too short is refused.
+inline Ref<PyObject> item_of(PyObject* sequence, Py_ssize_t i) {
+  if (i >= PySequence_Fast_GET_SIZE(sequence)) fail(PyExc_RuntimeError, "list changed size during iteration");
+  return share(PySequence_Fast_GET_ITEM(sequence, i));
+}
+
 // Reads a sequence of ints (a Size, tuple, list; of ints, 0-dim integer tensors or anything with __index__).
 void read_sizes(PyObject* o, Shape& shape, const char* function, const char* name);
 int64_t read_int(PyObject* o);

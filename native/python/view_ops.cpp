@@ -538,7 +538,6 @@ PyObject* replace_forward(const Primitive&, PyObject* const* args, Tensor*) {
 
 PyObject* split_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
-  Shape pieces;
   if (!PyTuple_Check(args[1]) && !PyList_Check(args[1])) fail(PyExc_TypeError, "split sizes must be a list");
   Py_ssize_t n = PySequence_Fast_GET_SIZE(args[1]);
   int dim = wrap_dim(read_int(args[2]), t->ndim);
@@ -548,7 +547,7 @@ PyObject* split_forward(const Primitive&, PyObject* const* args, Tensor*) {
   sizes.assign(t->sizes());
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
-    int64_t length = read_int(PySequence_Fast_GET_ITEM(args[1], i));
+    int64_t length = read_int(item_of(args[1], i).get());
     if (length < 0 || length > t->size(dim) - start)
       fail(PyExc_RuntimeError, "split sizes exceed the dimension");
     sizes.sizes[dim] = length;
