@@ -39,7 +39,7 @@ class Numbers {
   bool usual = true;
 
   double read(PyObject* o) {
-    if (PyFloat_CheckExact(o)) {
+    if (PyFloat_Check(o)) {
       double value = PyFloat_AS_DOUBLE(o);
       usual &= !(std::abs(value) > 3.4028234663852886e38);
       return value;
