@@ -95,6 +95,10 @@ void move_retained(Tensor* t, Node* from);
 constexpr uint16_t NAMED_VARIANTS = 8;  // in Primitive::options
 void name_variant(Node* node, PyObject* const* args, bool in_place);
 Primitive* renamed(Primitive* op, const std::string& name);
+// The operation that wrote to memory leaves its stamp there (Source::operation): the name of its node, null
+// if it was not recorded. `stamp_write`: t was written by what is its grad_fn now.
+const std::string* stamped_by(uint32_t stamp);
+void stamp_write(Tensor* t);
 // Note [names of composed operations]: names the nodes of a result's tensors that are no older than `since`.
 // `kept`: a dict of what torch would save of the call, or null. `args`: what it was called with; `all`: next
 // functions has a place for each of these; `written`: where the one that was written in place came from.

@@ -36,7 +36,8 @@ PyObject* int_tuple(Sizes values) {
   bool inference = origin == ViewOrigin::inference;
   std::string written = indirect ? "its base or another view of its base has been" : "is being";
   std::string text =
-      t->grad_fn ? "Output " + std::to_string(t->output_nr) + " of " + operation_name(t->grad_fn) : "";
+      t->grad_fn ? "Output " + std::to_string(t->output_nr) + " of " + operation_name(node_name(t->grad_fn))
+                 : "";
   if (inference || origin == ViewOrigin::no_grad || !t->grad_fn) {
     text = t->grad_fn ? text + " is a view of a view which was created in" : "A view was created in";
     text += inference ? " inference mode and " + written + " modified inplace in normal mode."

@@ -310,25 +310,16 @@ std::string node_name(const Node* node) {
   }
 }
 
-std::string operation_name(const Node* node) {
-  std::string name = node_name(node);
-  size_t at = name.rfind("Backward");
-  if (at == std::string::npos) return name;
-  std::string variant = name.substr(at + 8);  // torch counts the forms of an operation; the first is not told
-  return name.substr(0, at) + (variant == "0" ? "" : variant);
+std::string operation_name(std::string_view node) {
+  size_t at = node.rfind("Backward");
+  if (at == node.npos) return std::string(node);
+  std::string_view form =
+      node.substr(at + 8);  // torch counts the forms of an operation; the first is not told
+  if (form.find_first_not_of("0123456789") != form.npos) return std::string(node);
+  return std::string(node.substr(0, at)) + std::string(form == "0" ? "" : form);
 }
 
 uint64_t next_node_number() { return next_sequence; }
-
-namespace {
-
-// The leaf's own unless Tensor.grad_dtype says otherwise.
-DType gradient_dtype(const Tensor* leaf) {
-  PyObject* set = leaf->dict ? PyDict_GetItemString(leaf->dict, "_grad_dtype") : nullptr;
-  return set && is_dtype(set) ? dtype_from(set) : leaf->dtype;
-}
-
-}  // namespace
 
 Ref<Node> accumulator_of(Tensor* leaf) {
   Extra* extra = extra_of(leaf);

@@ -96,10 +96,10 @@ Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t save
 NodeExtra* extra_of(Node* node);
 void set_outputs(Node* node, uint32_t count);
 void set_output(Node* node, uint32_t nr, const Tensor* t);
-void release_saved(Node* node, Source by);     // the tensors; attributes stay, as in torch
-std::string node_name(const Node* node);       // "MulBackward0"
-std::string operation_name(const Node* node);  // "Mul"
-void expose(Node* node);                       // gives the object its own Python type (named like torch's)
+void release_saved(Node* node, Source by);          // the tensors; attributes stay, as in torch
+std::string node_name(const Node* node);            // "MulBackward0"
+std::string operation_name(std::string_view node);  // "Mul" of MulBackward0
+void expose(Node* node);  // gives the object its own Python type (named like torch's)
 
 // The edge a gradient of t flows along: (grad_fn, output_nr), or the leaf's accumulator. Node null if none.
 // Owned reference. Brings a view's history up to date first (Note [views and in-place]).

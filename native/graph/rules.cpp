@@ -44,7 +44,7 @@ namespace {
 [[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
   std::string which;
   // A tensor that was written by a recorded operation is that operation's output by now.
-  const Primitive* writer = out >= 0 ? nullptr : primitive_number(t->storage->written.operation);
+  const std::string* writer = out >= 0 ? nullptr : stamped_by(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
   bool through_view = out < 0 && t->storage->written.operation == THROUGH_VIEW;
   if (producer || writer || through_view) {
@@ -53,10 +53,10 @@ namespace {
                 producer->op->options & Primitive::VIEW && (writer || through_view);
     bool lazy = view && (producer->op->name == "conj_view" || producer->op->name == "neg_view");
     std::string name = view && !lazy  ? "AsStrided"
-                       : lazy         ? operation_name(producer)
+                       : lazy         ? operation_name(node_name(producer))
                        : through_view ? "torch::autograd::CopySlices"
-                       : writer       ? writer->node_name.substr(0, writer->node_name.find("Backward"))
-                                      : operation_name(producer);
+                       : writer       ? operation_name(*writer)
+                                      : operation_name(node_name(producer));
     which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
   }
   fail_at(
@@ -557,8 +557,7 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   Sizes wanted = info.shape();
   DType dtype = info.dtype;
   // A leaf whose grad_dtype is None takes what comes, but a conversion of its dtype is undone.
-  if (edge.node->kind == Node::accumulate && edge.node->leaf()->dict &&
-      PyDict_GetItemString(edge.node->leaf()->dict, "_grad_dtype") == Py_None) {
+  if (edge.node->kind == Node::accumulate && takes_any_gradient(edge.node->leaf())) {
     static Primitive& to = primitive("to_dtype");
     if (from->op != &to) dtype = grad->dtype;
   }

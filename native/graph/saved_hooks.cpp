@@ -272,6 +272,32 @@ PyGetSetDef saved_tensor_getset[] = {
     {"unpack_hook", saved_tensor_unpack_hook, nullptr, "The hook that unpacks it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
+PyObject* new_handle(Node* node, int at, int out, int sub, PyObject* unsaved) {
+  auto* made = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
+  if (!made) throw PythonError{};
+  Py_INCREF(node->object());
+  made->node = node;
+  made->at = at;
+  made->out = out;
+  made->sub = sub;
+  made->value = Py_XNewRef(unsaved);
+  return reinterpret_cast<PyObject*>(made);
+}
+
+// make_saved(tensor): a handle on the tensor as a node would save it, through the hooks if there are any.
+// The node is one that no graph has.
+PyObject* py_make_saved(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail(PyExc_TypeError, "make_saved: a tensor expected");
+    Tensor* t = as_tensor(o);
+    static Primitive& alias = primitive("alias");
+    Ref<Node> node = new_node(Node::operation, &alias, 0, 1);
+    node->saved[0] = saved_hooks_active() ? save_tensor(t, true) : save_itself(t);
+    track_node(node.get());
+    return new_handle(node.get(), 0, -1, -1, nullptr);
+  });
+}
+
 // raw_saved(node, slot, output number or -1), or (node, value) of a value that the node has not saved. None
 // for a number that the node has in the place of a tensor.
 PyObject* py_raw_saved(PyObject*, PyObject* args) {
@@ -285,17 +311,7 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
     auto* node = reinterpret_cast<Node*>(o);
     if (saved && (at < 0 || at >= node->saved_count)) fail(PyExc_IndexError, "no such saved value");
     track_node(node);  // whoever has a handle can reach it
-    auto handle = [&](int sub) {
-      auto* made = reinterpret_cast<SavedTensor*>(SavedTensorType->tp_alloc(SavedTensorType, 0));
-      if (!made) throw PythonError{};
-      Py_INCREF(o);
-      made->node = node;
-      made->at = at;
-      made->out = out;
-      made->sub = sub;
-      made->value = Py_XNewRef(unsaved);
-      return reinterpret_cast<PyObject*>(made);
-    };
+    auto handle = [&](int sub) { return new_handle(node, at, out, sub, unsaved); };
     if (!saved) return handle(-1);
     PyObject* value = node->saved[at].object;
     if (value && (PyLong_Check(value) || PyFloat_Check(value) || PyComplex_Check(value))) Py_RETURN_NONE;
@@ -364,6 +380,7 @@ PyObject* py_watch_writes(PyObject*, PyObject* watcher) {
 
 PyMethodDef functions[] = {{"watch_writes", py_watch_writes, METH_O, nullptr},
                            {"raw_saved", py_raw_saved, METH_VARARGS, nullptr},
+                           {"make_saved", py_make_saved, METH_O, nullptr},
                            {"push_saved_hooks", py_push_hooks, METH_VARARGS, nullptr},
                            {"pop_saved_hooks", py_pop_hooks, METH_NOARGS, nullptr},
                            {"top_saved_hooks", py_top_hooks, METH_NOARGS, nullptr},

@@ -391,6 +391,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     t->output_nr = result->output_nr;
     join_node(t);
     move_retained(t, before.get());
+    stamp_write(t);
     return Py_NewRef(args[0]);
   });
 }

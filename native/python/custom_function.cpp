@@ -114,6 +114,7 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
     Py_CLEAR(t->extra->hooks);
   }
   rewrite_history(t, share(static_cast<Node*>(call.node)), at < 0 ? 0 : uint32_t(at), nr);
+  if (!is_view(t)) stamp_write(t);
 }
 
 // An input that forward returned as it is: a view of it, made by its own class if that is not ours.

@@ -24,6 +24,7 @@
 // gradient runs through them. Hooks on one are put on the node it belongs to; whatever else would need a
 // gradient there is refused.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -299,6 +300,17 @@ Ref<PyObject> facades_behind(Node* node) {
   return next;
 }
 
+namespace {
+constexpr uint32_t FIRST_STAMP = 1 << 20;  // beyond the numbers of primitives
+std::deque<std::string> stamped;           // the names of nodes that are not primitives' own
+
+uint32_t stamp_named(const std::string& name) {
+  auto known = std::ranges::find(stamped, name);
+  if (known == stamped.end()) known = stamped.insert(stamped.end(), name);
+  return FIRST_STAMP + uint32_t(known - stamped.begin());
+}
+}  // namespace
+
 Primitive* renamed(Primitive* op, const std::string& name) {
   static std::map<std::pair<Primitive*, std::string>, Primitive*> known;
   Primitive*& other = known[{op, name}];
@@ -306,8 +318,22 @@ Primitive* renamed(Primitive* op, const std::string& name) {
     other = new Primitive(*op);
     other->node_name = name;
     other->node_type = nullptr;
+    other->stamp = stamp_named(name);
   }
   return other;
+}
+
+void stamp_write(Tensor* t) {
+  const Node* node = t->grad_fn;
+  t->storage->written.operation =
+      node->kind == Node::operation ? node->op->stamp : stamp_named(node_name(node));
+}
+
+const std::string* stamped_by(uint32_t stamp) {
+  if (stamp >= FIRST_STAMP)
+    return stamp - FIRST_STAMP < stamped.size() ? &stamped[stamp - FIRST_STAMP] : nullptr;
+  const Primitive* op = primitive_number(stamp);
+  return op ? &op->node_name : nullptr;
 }
 
 namespace {
@@ -415,7 +441,12 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
     if (contiguous_geometry(from->sizes(), from->strides())) return;
     name = "ReshapeAliasBackward0";
   }
-  if (name && node->op->node_name != name) node->op = renamed(node->op, name);
+  if (name && node->op->node_name != name) {
+    uint32_t& stamp = t->storage->written.operation;
+    bool wrote = stamp == node->op->stamp;
+    node->op = renamed(node->op, name);
+    if (wrote) stamp = node->op->stamp;
+  }
   bool inner = false;
   for (uint32_t i = 0; name && !alone && i < node->edge_count && !inner; i++)
     inner = is_inner(node->edges[i].node, since);

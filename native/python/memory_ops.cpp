@@ -1,5 +1,6 @@
 // Operations on a tensor's memory as such: moving to a device, resizing, bytes in and out, other dtypes on
 // the same bytes; and `sum_to`, which the engine uses to undo broadcasting.
+#include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
@@ -209,6 +210,7 @@ PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
     // Without recording, the history is that of the old sizes: a view asks its base for another.
     bool stale = t->base() && !modes.grad && (t->grad_fn || t->base()->requires_grad());
     note_write(t);
+    if (view->grad_fn && !t->base()) stamp_write(t);
     if (t->extra && !stale) t->extra->view_version = counter_of(t)->version;
     return Py_NewRef(args[0]);
   });

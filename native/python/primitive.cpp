@@ -558,7 +558,7 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   note_write(self);
   if (node) {
     record_outputs(node.get(), self->object(), false);
-    self->storage->written.operation = op.number;
+    self->storage->written.operation = node->op->stamp;
     rewrite_history(self, std::move(node));
   }
   if (tangent) {

@@ -66,6 +66,7 @@ struct Primitive {
   bool list_output;      // "-> outs[]"
   uint16_t options;
   uint32_t number;  // counted from 1, see primitive_number
+  uint32_t stamp;   // what it leaves on memory it writes: its number, or one of its name if it was renamed
   Forward forward;
   const void* payload;      // what the forward function of a whole family needs to know
   std::vector<Rule> rules;  // per input

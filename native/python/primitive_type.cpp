@@ -259,7 +259,7 @@ Primitive& define(const char* signature, Forward forward, uint16_t options, cons
   op->payload = payload;
   op->rules.resize(size_t(op->input_count));
   numbered().push_back(op);
-  op->number = uint32_t(numbered().size());
+  op->number = op->stamp = uint32_t(numbered().size());
   op->node_name = camel_case(op->name) + "Backward0";
   if (!table().emplace(op->name, op).second)
     failf(PyExc_ImportError, "primitive %s is defined twice", op->name.c_str());

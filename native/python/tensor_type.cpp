@@ -233,20 +233,11 @@ PyObject* get_grad(PyObject* self, void*) {
   });
 }
 
-// The dtype a leaf's gradient must have: its own unless grad_dtype says otherwise. False: any.
-bool gradient_dtype(Tensor* t, DType& dtype) {
-  dtype = t->dtype;
-  PyObject* set = t->dict ? PyDict_GetItemString(t->dict, "_grad_dtype") : nullptr;
-  if (set && is_dtype(set)) dtype = dtype_from(set);
-  return set != Py_None;
-}
-
 PyObject* get_grad_dtype(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be accessed on leaf tensors.");
-    DType dtype;
-    return Py_NewRef(gradient_dtype(t, dtype) ? dtype_object(dtype) : Py_None);
+    return Py_NewRef(takes_any_gradient(t) ? Py_None : dtype_object(gradient_dtype(t)));
   });
 }
 
@@ -267,12 +258,9 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
           "existing gradient's dtype.",
           dtype_class_name(dtype_from(value)), dtype_cpp_name(grad->dtype));
     }
-    Ref<PyObject> dict = checked(PyObject_GenericGetDict(self, nullptr));
-    if (PyDict_SetItemString(dict.get(), "_grad_dtype", value) < 0) throw PythonError{};
+    extra_of(t)->grad_dtype = value == Py_None ? ANY_DTYPE : uint8_t(1 + uint8_t(dtype_from(value)));
     // The engine casts to what the accumulator asks for.
-    if (t->extra && t->extra->accumulator) {
-      t->extra->accumulator->outputs[0].dtype = value == Py_None ? t->dtype : dtype_from(value);
-    }
+    if (t->extra->accumulator) t->extra->accumulator->outputs[0].dtype = gradient_dtype(t);
     return 0;
   });
 }
@@ -290,8 +278,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     }
     Tensor* grad = as_tensor(value);
     if (grad == t) fail(PyExc_RuntimeError, "can't assign Variable as its own grad");
-    DType expected;
-    if (gradient_dtype(t, expected) && grad->dtype != expected) {
+    DType expected = gradient_dtype(t);
+    if (!takes_any_gradient(t) && grad->dtype != expected) {
       failf(PyExc_RuntimeError,
             "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient "
             "must "

@@ -33,6 +33,7 @@ struct Extra {
   uint32_t view_version;  // storage version for which a view's grad_fn is right
   ViewOrigin origin;
   bool differentiable_view;  // false for detach(): shares memory, not history
+  uint8_t grad_dtype;        // of a leaf's gradient: 0 its own, ANY_DTYPE, or 1 + a dtype
   Tensor* tangent;           // owned; forward mode's other half (python/forward_mode.cpp)
   uint64_t tangent_level;    // the dual level it belongs to
   Storage* counter;          // owned; counts its writes instead of its storage, Note [own counters]
@@ -99,6 +100,14 @@ struct Tensor {
   Span span() const { return {storage->data ? data() : nullptr, dtype, ndim, geometry, geometry + ndim}; }
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };
+
+// What Tensor.grad_dtype says of the gradients of a leaf: those of any dtype, or of which.
+constexpr uint8_t ANY_DTYPE = 255;
+inline bool takes_any_gradient(const Tensor* t) { return t->extra && t->extra->grad_dtype == ANY_DTYPE; }
+inline DType gradient_dtype(const Tensor* t) {
+  uint8_t set = t->extra && t->extra->grad_dtype != ANY_DTYPE ? t->extra->grad_dtype : 0;
+  return set ? DType(set - 1) : t->dtype;
+}
 
 extern PyTypeObject* TensorType;     // rushlight.Tensor
 extern PyTypeObject* ParameterType;  // rushlight.nn.Parameter once it exists, else null

@@ -102,6 +102,18 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     return _C.disabled_saved_hooks()
 
 
+def _make_saved_tensor(tensor: _C.Tensor, is_output: bool) -> Any:
+    """What a node would keep of the tensor if it saved it now."""
+    if not isinstance(tensor, _C.Tensor) or not isinstance(is_output, bool):
+        raise TypeError(
+            "_make_saved_tensor(): incompatible function arguments. A tensor and a bool are expected, not "
+            f"{type(tensor).__name__} and {type(is_output).__name__}"
+        )
+    if is_output and not tensor.is_leaf:
+        raise NotImplementedError("_make_saved_tensor: the output of a node that is not there to save it")
+    return _C.make_saved(tensor)
+
+
 def _unsafe_set_version_counter(tensors: Any, versions: Any) -> None:
     """Sets what `_version` says."""
     if len(tensors) != len(versions):
@@ -257,7 +269,7 @@ _AUTOGRAD = (
     _pop_saved_tensors_default_hooks, _top_saved_tensors_default_hooks, _saved_tensors_hooks_is_enabled,
     _saved_tensors_hooks_enable, _saved_tensors_hooks_disable,
     _saved_tensors_hooks_get_disabled_error_message, _unsafe_set_version_counter, _get_sequence_nr,
-    _get_current_graph_task_keep_graph, _get_data_attr,
+    _get_current_graph_task_keep_graph, _get_data_attr, _make_saved_tensor,
 )  # fmt: skip
 _CORE = (
     _current_graph_task_id, _current_graph_task_execution_order, _will_engine_execute_node,

@@ -225,6 +225,8 @@ _AVERAGE = {
     "divisor_override": _part("spec", 5, lambda spec: spec[5] or None),
 }
 
+_ELU = {"alpha": _elu_alpha, "scale": "t", "input_scale": "u"}
+
 # node: {torch's name: the primitive's name, or a function of the node}
 NAMES: dict[str, dict[str, Any]] = {
     "AddcmulBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
@@ -253,9 +255,8 @@ NAMES: dict[str, dict[str, Any]] = {
         "transposed": lambda node: node._primitive.__name__ == "conv_transpose",
         "output_padding": _output_padding,
     },
-    "EluBackward0": {
-        "alpha": _elu_alpha, "scale": "t", "input_scale": "u",
-    },
+    "EluBackward0": _ELU,
+    "EluBackward1": _ELU,
     "EmbeddingBackward0": {
         "scale_grad_by_freq": lambda node: bool(_value(node, "scale")),
         "sparse": lambda node: False,
@@ -348,7 +349,8 @@ OUTPUTS: dict[str, dict[str, int]] = {
         ("CdistBackward0", "CholeskyInverseBackward0", "LdexpBackward0", "OrmqrBackward0", "PolarBackward0",
          "LogsumexpBackward0", "PdistBackward0", "SegmentReduceBackward0", "SpecialI1Backward0",
          "LinalgHouseholderProductBackward0", "SpecialI1EBackward0", "SpecialLogNdtrBackward0",
-         "HardtanhBackward0", "DistBackward0")
+         "HardtanhBackward0", "DistBackward0", "EluBackward1", "CeluBackward1", "LeakyReluBackward1",
+         "RreluWithNoiseBackward1")
     },
     "TriangularSolveBackward0": {"solution": 0},
 }  # fmt: skip
@@ -405,6 +407,8 @@ def _numbers(node: Node, name: str) -> Any:
         return math.prod(shape) if name == "self_sym_numel" else shape
     if name in ("alpha", "beta", "value"):
         return 1
+    if name in ("min", "max"):
+        return None  # a bound that was not given
     raise LookupError(name)
 
 

@@ -90,7 +90,15 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
-    return GradientEdge(*_C.gradient_edge(tensor))
+    edge = GradientEdge(*_C.gradient_edge(tensor))
+    if not hasattr(edge.node, "_forward_cls"):
+        return edge
+    # torch's nodes of custom functions need one after them to be kept alive.
+    before = _C.set_grad_enabled(True)
+    try:
+        return edge._replace(ownership_token=tensor.view_as(tensor).grad_fn)
+    finally:
+        _C.set_grad_enabled(before)
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:

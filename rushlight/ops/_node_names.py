@@ -312,7 +312,7 @@ COMPOSED: dict[str, Any] = {
     "hardtanh": _keeping(
         "HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1.0, max_val=1.0
     ),
-    "hardtanh_": "HardtanhBackward0",
+    "hardtanh_": _keeping("HardtanhBackward0", "min_val", "max_val", min_val=-1, max_val=1),
     "huber_loss": _saving(
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,

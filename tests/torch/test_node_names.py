@@ -422,3 +422,75 @@ def test_names(expression):
 def test_saved(expression):
     theirs, ours = (outcome(lambda lib=lib: value(lib, expression)) for lib in (torch_itself, rushlight))
     assert ours[0].replace("rushlight.", "torch.") == theirs[0]
+
+
+# Writes to `w`, whose old value a square has saved, of which the refusal names the one that wrote.
+WRITES = """
+w.zero_(); w.fill_(2); w.fill_(sc); w.copy_(y); w.add_(y); w.mul_(2); w.pow_(y); w.clamp_(0, 1)
+w.clamp_(min=0); w.remainder_(y); w.lerp_(y, 0.5); w.lerp_(y, y); w.cumsum_(0); w.nan_to_num_(); w.logit_(0.2)
+w.round_(decimals=1); w.exp_(); w.bernoulli_(); w.random_(); w.normal_(); w.eq_(y)
+w.squeeze_(); w.masked_fill_(y > 1, 2); w.index_fill_(0, torch.tensor([0]), 2.0); w[0].zero_(); w.relu_()
+F.hardtanh(w, inplace=True); F.relu6(w, True); F.leaky_relu_(w); F.elu(w, inplace=True); F.celu_(w)
+F.selu_(w); F.threshold_(w, 1, 2); F.rrelu_(w); F.silu(w, inplace=True); Doubled.apply(w); Backward3.apply(w)
+"""
+NODES = """
+F.elu(w, 1.5, inplace=True); F.leaky_relu_(w, 0.3); F.celu(w, 1.5, True); F.selu_(w); F.hardtanh_(w, 0, 1)
+w.clamp_(min=0.1)
+"""
+
+
+def written(lib, expression):
+    class Doubled(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad
+
+    class Backward3(Doubled):
+        pass
+
+    x = lib.tensor([0.25, 0.5], requires_grad=True)
+    names = {
+        "torch": lib,
+        "F": lib.nn.functional,
+        "y": lib.tensor([1.0, 3.0], requires_grad=True),
+        "w": x * 1,
+    }
+    names |= {"sc": lib.tensor(2.0, requires_grad=True), "Doubled": Doubled, "Backward3": Backward3}
+    square = names["w"] ** 2
+    return eval(expression, names), square
+
+
+def each(text):
+    return [part.strip() for part in text.replace("\n", ";").split(";") if part.strip()]
+
+
+@pytest.mark.parametrize("expression", each(WRITES))
+def test_a_refusal_names_the_operation_that_wrote(expression):
+    said = []
+    for lib in (torch_itself, rushlight):
+        _, square = written(lib, expression)
+        with pytest.raises(RuntimeError) as refused:
+            square.sum().backward()
+        said.append(str(refused.value).partition(" instead.")[0])
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("expression", each(NODES))
+def test_activations_in_place_show_what_they_saved(expression):
+    results = [
+        written(lib, expression)[0] for lib in (torch_itself, rushlight)
+    ]  # alive, while they are asked
+    nodes = [result.grad_fn for result in results]
+    names = [name for name in dir(nodes[0]) if name.startswith("_saved_")]
+    for name in names:
+        if expression.startswith("F.hardtanh") and name == "_saved_self":
+            continue  # the value before, which no derivative here needs
+        theirs, ours = (getattr(node, name) for node in nodes)
+        if isinstance(theirs, torch_itself.Tensor):
+            theirs, ours = theirs.tolist(), ours.tolist()
+        assert ours == pytest.approx(theirs)

@@ -1,5 +1,7 @@
 """Saved values, gradient edges and accumulation: the same results and refusals in both libraries."""
 
+import copy
+import pickle
 import threading
 
 import pytest
@@ -325,6 +327,69 @@ def cases(torch):
             y = x + 1
         y.requires_grad_()
         return y.is_leaf, y.requires_grad
+
+    make = torch._C._autograd._make_saved_tensor
+
+    @case("saved by nobody")
+    def _():
+        x = L(2)
+        shown = []
+        for t in (x, x * 2, torch.ones(2)):
+            saved = make(t, is_output=False)
+            shown.append((saved.unpack() is t, saved.data is t, saved.unpack_hook))
+            saved.register_hooks(lambda t: t * 3, lambda t: t + 1)
+            shown.append((saved.data, saved.unpack(), saved.unpack().is_leaf))
+        return shown
+
+    @case("saved by nobody through hooks")
+    def _():
+        with G.saved_tensors_hooks(lambda t: ("packed", t.tolist()), lambda packed: torch.tensor(packed[1])):
+            saved = make(L(2) * 2, False)
+        return saved.data, saved.unpack().tolist(), saved.unpack().grad_fn.name()
+
+    @case("saved by nobody and written")
+    def _():
+        saved = make(y := L(2) * 2, False)
+        y.mul_(2)
+        return saved.unpack()
+
+    @case("saved by nobody, bad calls")
+    def _():
+        with pytest.raises(TypeError):
+            make(3, False)
+        with pytest.raises(TypeError):
+            make(L(2))
+
+    @case("an edge owns what keeps its node")
+    def _():
+        class Twice(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return 2 * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return 2 * grad
+
+        x = L(2)
+        edges = [G.get_gradient_edge(t) for t in (x, x.sin())]
+        twice = Twice.apply(x)
+        with torch.no_grad():
+            edge = G.get_gradient_edge(twice)
+        token = edge.ownership_token
+        return (
+            [e.ownership_token for e in edges],
+            token.name(),
+            token.next_functions[0][0] is edge.node,
+            torch.autograd.grad(edge, x, torch.ones(2)),
+        )
+
+    @case("a dtype for gradients belongs to the tensor, not to its copies")
+    def _():
+        x = L(2)
+        x.grad_dtype = torch.float64
+        copies = copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.detach(), x.clone().detach()
+        return x.grad_dtype, vars(x), [c.grad_dtype for c in copies]
 
     return found
 
