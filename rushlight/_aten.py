@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, _dispatching
 from rushlight.ops._node_names import one_node
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
@@ -48,6 +48,17 @@ def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non
     """A copy, of another dtype or on another device if asked for."""
     made = self.to(device=device, dtype=dtype, copy=True)
     return made if memory_format is None else made.contiguous(memory_format=memory_format)
+
+
+def _slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+    """Of a slice of `src`, or of another tensor of that layout: all of that tensor."""
+    if _C.is_grad_enabled() and self.requires_grad:
+        raise NotImplementedError("slice_inverse: the derivative is not implemented")
+    if _dispatching._wanted((self, src), {}):
+        return _dispatching.ask(
+            _dispatching.handle_named("slice_inverse.default"), (self, src, dim, start, end, step), {}
+        )
+    return self.as_strided(src.shape, src.stride(), src.storage_offset())
 
 
 def _copy(self, src, non_blocking=False):
@@ -200,6 +211,7 @@ FUNCTIONS = {
     "alias": lambda self: self.view_as(self),
     "_unsafe_view": lambda self, size: self.reshape(size),
     "_reshape_alias": lambda self, size, stride: self.as_strided(size, stride),
+    "slice_inverse": _slice_inverse,
     "copy": _copy,
     "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "_softmax": lambda self, dim, half_to_float: self.softmax(dim),

@@ -54,8 +54,8 @@ _dispatching = _Dispatching()
 
 
 _VIEWS = {
-    "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split",
-    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+    "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "slice_inverse",
+    "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
     "view_as_complex", "view_as_real",
 }  # fmt: skip
 

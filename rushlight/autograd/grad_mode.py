@@ -222,7 +222,11 @@ class set_multithreading_enabled(_Setting):
 class _force_original_view_tracking(_Setting):
     """Whether the history of a view repeats its operations after an in-place write, or cuts it out anew."""
 
-    switch = staticmethod(_C._set_view_replay_enabled)
+    @staticmethod
+    def switch(on: bool) -> bool:
+        from rushlight.autograd._view_steps import track_views
+
+        return track_views(on)
 
 
 class enforce_grad_layout_policy(_Mode):

@@ -1,7 +1,8 @@
 """A view again on another base: `Tensor._view_func` and its kin, which programs that trace views call.
 
 A view is its geometry here, whatever operations led to it, so it is repeated by that geometry. What the
-operations were given is not remembered: their arguments cannot be changed on the way.
+operations were given is remembered where that is asked for (`_force_original_view_tracking`): visitors may
+then change their arguments on the way.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
         raise TypeError(
             f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}"
         )
-    if (symint_visitor_fn or tensor_visitor_fn) and _C._is_view_replay_enabled():
-        # Otherwise torch has no operations either whose sizes and tensors they could replace.
-        raise NotImplementedError("_view_func: visitors are not implemented, a view knows its geometry only")
     base = self._base
+    if (symint_visitor_fn or tensor_visitor_fn) and base is not None:
+        from rushlight.autograd._view_steps import repeated
+
+        if (view := repeated(self, new_base, symint_visitor_fn, tensor_visitor_fn)) is not None:
+            return view
     if base is None or (self.dtype != base.dtype and self.is_complex() == base.is_complex()):
         return None
     size, stride, offset = _geometry(self)

@@ -288,12 +288,6 @@ def test_packed_results_are_collected():
     assert freed == [(True, True), (False, True), (False, True)]
 
 
-def test_visitors_of_views_are_refused():
-    view = rushlight.ones(3)[1]
-    with rushlight.autograd._force_original_view_tracking(True), pytest.raises(NotImplementedError):
-        view._view_func(rushlight.ones(3), symint_visitor_fn=lambda n: n + 1)
-
-
 def test_what_was_written_over_is_not_shown_as_saved():
     x = rushlight.full((3,), 1.7, requires_grad=True).clone()
     x.clamp_(rushlight.zeros(3), rushlight.ones(3))

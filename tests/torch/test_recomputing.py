@@ -280,6 +280,34 @@ def cases(torch):
         visit = lambda value: (visited.append(value), value)[1]
         return [v._view_func_unsafe(n, visit, visit) for v in views], visited
 
+    @case("views played again, with visitors, where the steps are tracked")
+    def _():
+        x, n = torch.zeros(2, 3, 4), torch.arange(24.0).reshape(2, 3, 4)
+        results = []
+        with torch.autograd._force_original_view_tracking(True):
+            views = """x.select(1, 1); x[:, 1]; x[1:, ::2]; x.view(6, 4); x.expand(5, 2, 3, 4); x.unbind(1)[2]
+            x.split([1, 2], 1)[1]; x.chunk(2)[1]; x.as_strided((2, 2), (1, 3), 4); x.diagonal(1, 0, 2)
+            x[0].t();             x.permute(1, 0, 2).unsqueeze(0)[0, 1:2]; x.unfold(2, 2, 1); x.squeeze(0)
+            x.flatten(1); x.view_as(x)"""
+            for view in views.replace("\n", ";").split(";"):
+                visited = []
+                made = eval(view.strip(), {"x": x})
+                visit = lambda value, into=visited: (into.append(value), value)[1]
+                results.append((view.strip(), made._view_func(n, visit, visit), visited))
+            row = x.select(1, 1)
+            results.append(row._view_func(n, symint_visitor_fn=lambda k: k + 1))
+            results.append(row._view_func(n))
+            with torch.autograd._force_original_view_tracking(False):
+                untracked = x[1:]
+            results.append(untracked[0]._view_func(n, symint_visitor_fn=lambda k: k))
+            part = x[:, 1:2].detach()
+            whole = torch.ops.aten.slice_inverse(part, x, 1, 1, 2)
+            other = n[:, 1:2].detach()
+            results.append((whole._base is part, torch.equal(whole, x), whole._view_func(other)))
+            results.append(whole._view_func(other, tensor_visitor_fn=lambda t: torch.ones(1, 2, 3)))
+        results.append(x.select(1, 1)._view_func(n, symint_visitor_fn=lambda k: k + 1))
+        return results
+
     expressions = """x ** 3
 x.sqrt()
 x.log1p()

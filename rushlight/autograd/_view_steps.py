@@ -1,0 +1,77 @@
+"""How views were made, for those who ask for it: inside `_force_original_view_tracking(True)` a mode of this
+thread writes down the operations, and `Tensor._view_func` can repeat them with other arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight._dispatching import stack
+from rushlight._ops import handle_named
+from rushlight.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from rushlight.utils.weak import WeakIdKeyDictionary
+
+Tensor = _C.Tensor
+
+_steps = WeakIdKeyDictionary()  # view: ((operation, arguments, keywords, number of the output or None) ...)
+
+
+class _Recorder(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if not getattr(func, "is_view", False) or not args or not isinstance(args[0], Tensor):
+            return made
+        of, several = args[0], isinstance(made, (list, tuple))
+        before = _steps.get(of, ()) if of._is_view() else ()
+        if not before and of._is_view():  # made when nobody looked: its geometry is known
+            place = list(of.shape), list(of.stride()), of.storage_offset()
+            before = ((handle_named("as_strided.default"), place, {}, None),)
+        for number, view in enumerate(made if several else (made,)):
+            _steps[view] = (*before, (func, args[1:], kwargs or {}, number if several else None))
+        return made
+
+
+def track_views(on: bool) -> bool:
+    """Whether this thread's views remember how they were made; returns whether they did."""
+    before = _C._set_view_replay_enabled(on)
+    modes = stack.modes
+    recording = bool(modes) and isinstance(modes[0], _Recorder)
+    # The recorder is the outermost mode: what it sees has been through all others.
+    if on and not recording:
+        _push_mode(_Recorder())
+        modes.insert(0, modes.pop())
+    elif recording and not on:
+        modes.append(modes.pop(0))
+        _pop_mode()
+    return before
+
+
+def _visited(argument: Any, value: Any, visit_number: Callable | None, visit_tensor: Callable | None) -> Any:
+    """An argument as the visitors want it: sizes and offsets one by one, and tensors."""
+    if isinstance(value, Tensor):
+        return visit_tensor(value) if visit_tensor else value
+    if argument.word != "SymInt" or visit_number is None or value is None:
+        return value
+    return [visit_number(n) for n in value] if isinstance(value, (list, tuple)) else visit_number(value)
+
+
+def repeated(
+    view: Tensor, base: Tensor, visit_number: Callable | None, visit_tensor: Callable | None
+) -> Tensor | None:
+    """The view again, of another base and with what the visitors make of arguments; None if nobody looked."""
+    if view not in _steps:
+        return None
+    for func, args, kwargs, output in _steps[view]:
+        parameters = func._schema.arguments[1:]
+        given = dict(zip((parameter.name for parameter in parameters), args), **kwargs)
+        values = {
+            parameter.name: _visited(
+                parameter, given.get(parameter.name, parameter.default_value), visit_number, visit_tensor
+            )
+            for parameter in parameters
+        }
+        base = func(base, **values)
+        base = base if output is None else base[output]
+    return base
