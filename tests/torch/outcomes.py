@@ -35,3 +35,15 @@ def err(function, *args, **kwargs):
     except BaseException as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else ""
         return f"{type(error).__name__}: {first}".replace("rushlight", "torch")
+
+
+def function_of(torch, forward, backward=None, *, name="F", **others):
+    """An autograd.Function of these functions."""
+    methods = {"forward": forward, "backward": backward, **others}
+    methods = {name: staticmethod(method) for name, method in methods.items() if method is not None}
+    return type(name, (torch.autograd.Function,), methods)
+
+
+def passing_on(torch):
+    """A decorator: a Function that passes its input on and has the decorated function as its backward."""
+    return lambda backward: function_of(torch, lambda ctx, x: x * 1, backward, name=backward.__name__)

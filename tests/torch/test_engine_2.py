@@ -7,7 +7,7 @@ import pytest
 import torch as torch_itself
 import torch.autograd.forward_ad
 import torch.utils._python_dispatch
-from outcomes import err, outcome
+from outcomes import err, outcome, passing_on
 
 import rushlight
 import rushlight.autograd.forward_ad
@@ -17,6 +17,7 @@ import rushlight.utils._python_dispatch
 def cases(torch):
     found = {}
     L = lambda *s: torch.ones(*s, requires_grad=True)
+    passing = passing_on(torch)
     Function, Variable = torch.autograd.Function, torch.autograd.Variable
     detect_anomaly = torch.autograd.detect_anomaly
 
@@ -39,14 +40,9 @@ def cases(torch):
 
     @case
     def anom_fn():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * float("nan")
+        @passing
+        def F(ctx, g):
+            return g * float("nan")
 
         x = L(2)
         with detect_anomaly():
@@ -54,23 +50,13 @@ def cases(torch):
 
     @case
     def anom_second():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
+        @passing
+        def F(ctx, g):
+            return G.apply(g)
 
-            @staticmethod
-            def backward(ctx, g):
-                return G.apply(g)
-
-        class G(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * float("nan")
+        @passing
+        def G(ctx, g):
+            return g * float("nan")
 
         x = L(2)
         with detect_anomaly():
@@ -80,14 +66,9 @@ def cases(torch):
 
     @case
     def anom_nocheck():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * float("nan")
+        @passing
+        def F(ctx, g):
+            return g * float("nan")
 
         x = L(2)
         with detect_anomaly(check_nan=False):
@@ -96,14 +77,9 @@ def cases(torch):
 
     @case
     def anom_raise():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                raise RuntimeError("boo")
+        @passing
+        def F(ctx, g):
+            raise RuntimeError("boo")
 
         x = L(2)
         with detect_anomaly():
@@ -133,23 +109,18 @@ def cases(torch):
     def cb():
         log = []
 
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
+        @passing
+        def F(ctx, g):
+            def c2():
+                log.append("2")
 
-            @staticmethod
-            def backward(ctx, g):
-                def c2():
-                    log.append("2")
+            def c():
+                log.append("cb")
+                Variable._execution_engine.queue_callback(c2)
 
-                def c():
-                    log.append("cb")
-                    Variable._execution_engine.queue_callback(c2)
-
-                Variable._execution_engine.queue_callback(c)
-                log.append("bw")
-                return g
+            Variable._execution_engine.queue_callback(c)
+            log.append("bw")
+            return g
 
         x = L(2)
         F.apply(x).sum().backward()
@@ -162,18 +133,13 @@ def cases(torch):
 
     @case
     def cb_err():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
+        @passing
+        def F(ctx, g):
+            def c():
+                raise RuntimeError("cb boo")
 
-            @staticmethod
-            def backward(ctx, g):
-                def c():
-                    raise RuntimeError("cb boo")
-
-                Variable._execution_engine.queue_callback(c)
-                return g
+            Variable._execution_engine.queue_callback(c)
+            return g
 
         x = L(2)
         return err(F.apply(x).sum().backward)
@@ -221,15 +187,10 @@ def cases(torch):
         y = x * 2
         z = y.exp()
 
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                r.append(torch._C._current_autograd_node().name())
-                return g
+        @passing
+        def F(ctx, g):
+            r.append(torch._C._current_autograd_node().name())
+            return g
 
         F.apply(z).sum().backward()
         r.append(torch._C._current_autograd_node())
@@ -242,15 +203,10 @@ def cases(torch):
         b = a.exp()
         c = b.sin()
 
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                r.append([n.name() for n in torch._C._current_graph_task_execution_order()])
-                return g
+        @passing
+        def F(ctx, g):
+            r.append([n.name() for n in torch._C._current_graph_task_execution_order()])
+            return g
 
         F.apply(c).backward()
         return r, err(torch._C._current_graph_task_execution_order)
@@ -277,26 +233,16 @@ def cases(torch):
 
     @case
     def reent_err():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
+        @passing
+        def F(ctx, g):
+            with torch.enable_grad():
+                z = torch.ones(1, requires_grad=True)
+                E.apply(z).sum().backward()
+            return g
 
-            @staticmethod
-            def backward(ctx, g):
-                with torch.enable_grad():
-                    z = torch.ones(1, requires_grad=True)
-                    E.apply(z).sum().backward()
-                return g
-
-        class E(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                raise RuntimeError("inner")
+        @passing
+        def E(ctx, g):
+            raise RuntimeError("inner")
 
         x = L(2)
         r = err(F.apply(x).sum().backward)
@@ -325,14 +271,9 @@ def cases(torch):
 
     @case
     def thr_exc():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
-
-            @staticmethod
-            def backward(ctx, g):
-                raise ValueError("in thread")
+        @passing
+        def F(ctx, g):
+            raise ValueError("in thread")
 
         out = []
 

@@ -3,7 +3,7 @@ are served."""
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, function_of, outcome, passing_on
 
 import rushlight
 
@@ -149,15 +149,11 @@ def cases(torch):
 
     @case("retained through a Function that writes")
     def _():
-        class Triples(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.mark_dirty(x.mul_(3))
-                return x
+        def forward(ctx, x):
+            ctx.mark_dirty(x.mul_(3))
+            return x
 
-            @staticmethod
-            def backward(ctx, g):
-                return g * 3
+        Triples = function_of(torch, forward, lambda ctx, g: g * 3, name="Triples")
 
         seen = []
         for whole in (True, False):
@@ -173,15 +169,10 @@ def cases(torch):
     def _():
         called = []
 
-        class Fails(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                called.append(g.tolist())
-                raise ValueError("no gradient")
+        @passing_on(torch)
+        def Fails(ctx, g):
+            called.append(g.tolist())
+            raise ValueError("no gradient")
 
         m = Fails.apply(torch.ones(2, requires_grad=True))
         return said(lambda: (m * 2).sum().backward(inputs=[m])), called, m.grad

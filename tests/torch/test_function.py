@@ -2,7 +2,7 @@
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, function_of, outcome
 
 import rushlight
 
@@ -35,11 +35,7 @@ def cases(torch):
         return Mul.apply(L(2), b=L(2))
 
     def mk(fwd, bwd=None, **k):
-        ns = {"forward": staticmethod(fwd)}
-        if bwd:
-            ns["backward"] = staticmethod(bwd)
-        ns.update({a: staticmethod(v) for a, v in k.items()})
-        return type("MyFn", (Function,), ns)
+        return function_of(torch, fwd, bwd, name="MyFn", **k)
 
     @case("no forward")
     def _():

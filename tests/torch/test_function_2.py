@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, function_of, outcome
 
 import rushlight
 
@@ -68,14 +68,7 @@ def cases(torch):
 
     @case("apply through instance")
     def _():
-        class M(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
+        M = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: g * 2, name="M")
 
         f = M.apply
         x = L(2)
@@ -84,14 +77,7 @@ def cases(torch):
 
     @case("subclass function inherits")
     def _():
-        class A(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                return g * 2
+        A = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: g * 2, name="A")
 
         class B(A):
             @staticmethod
@@ -155,28 +141,14 @@ def cases(torch):
 
         P = namedtuple("P", "a b")
 
-        class A(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return P(x * 2, x * 3)
-
-            @staticmethod
-            def backward(ctx, a, b):
-                return a * 2 + b * 3
+        A = function_of(torch, lambda ctx, x: P(x * 2, x * 3), lambda ctx, a, b: a * 2 + b * 3, name="A")
 
         r = A.apply(L(2))
         return type(r).__name__
 
     @case("dict out")
     def _():
-        class A(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return {"a": x * 2}
-
-            @staticmethod
-            def backward(ctx, a):
-                return a
+        A = function_of(torch, lambda ctx, x: {"a": x * 2}, lambda ctx, a: a, name="A")
 
         r = A.apply(L(2))
         return r["a"].requires_grad
@@ -235,14 +207,10 @@ def cases(torch):
 
     @case("ctx set needs_input_grad")
     def _():
-        class A(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x, y):
-                return x * y
+        def backward(ctx, g):
+            return (g if ctx.needs_input_grad[0] else None), (g * 2 if ctx.needs_input_grad[1] else None)
 
-            @staticmethod
-            def backward(ctx, g):
-                return (g if ctx.needs_input_grad[0] else None), (g * 2 if ctx.needs_input_grad[1] else None)
+        A = function_of(torch, lambda ctx, x, y: x * y, backward, name="A")
 
         x, y = L(2), torch.ones(2)
         A.apply(x, y).sum().backward()
@@ -286,14 +254,12 @@ def cases(torch):
 
     @case("sum of custom tuple")
     def _():
-        class A(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, *xs):
-                return tuple(x * 2 for x in xs)
-
-            @staticmethod
-            def backward(ctx, *gs):
-                return tuple(g * 2 for g in gs)
+        A = function_of(
+            torch,
+            lambda ctx, *xs: tuple(x * 2 for x in xs),
+            lambda ctx, *gs: tuple(g * 2 for g in gs),
+            name="A",
+        )
 
         xs = [L(1) for _ in range(5)]
         ys = A.apply(*xs)

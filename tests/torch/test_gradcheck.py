@@ -2,7 +2,7 @@
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, function_of, outcome
 
 import rushlight
 
@@ -10,12 +10,11 @@ import rushlight
 def cases(torch):
     found, case = collector()
     gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
-    Function = torch.autograd.Function
     L = lambda *s: torch.full(s, 1.3, dtype=torch.float64, requires_grad=True)
     Lc = lambda *s: torch.full(s, 1.3 + 0.4j, dtype=torch.complex128, requires_grad=True)
 
     def mk(f, b):
-        return type("MyFn", (Function,), {"forward": staticmethod(f), "backward": staticmethod(b)})
+        return function_of(torch, f, b, name="MyFn")
 
     def each(fast):
         def hooked(y, change):

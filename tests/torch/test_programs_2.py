@@ -7,7 +7,7 @@ import weakref
 import pytest
 import torch as torch_itself
 import torch.utils.checkpoint
-from outcomes import collector, outcome
+from outcomes import collector, function_of, outcome, passing_on
 
 import rushlight
 
@@ -18,6 +18,7 @@ def cases(torch):
     Function = torch.autograd.Function
     G = torch.autograd.graph
     L = lambda *s: torch.ones(*s, requires_grad=True)
+    passing = passing_on(torch)
 
     @case("custom cycle")
     def _():
@@ -72,14 +73,7 @@ def cases(torch):
 
     @case("function returns undefined")
     def _():
-        class MyFunction(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                return None
+        MyFunction = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: None, name="MyFunction")
 
         x = L(1)
         MyFunction.apply(x).backward()
@@ -91,37 +85,18 @@ def cases(torch):
 
     @case("autograd.grad undefined")
     def _():
-        class MyFunction(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                return None
+        MyFunction = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: None, name="MyFunction")
 
         x = L(1)
         return torch.autograd.grad(MyFunction.apply(x), x, allow_unused=True)
 
     @case("materialize undefined none")
     def _():
-        class Id(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 1
+        @passing
+        def Id(ctx, g):
+            return g
 
-            @staticmethod
-            def backward(ctx, g):
-                return g
-
-        class Undef(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x.clone()
-
-            @staticmethod
-            def backward(ctx, g):
-                return None
+        Undef = function_of(torch, lambda ctx, x: x.clone(), lambda ctx, g: None, name="Undef")
 
         x = L(1)
         y = Id.apply(x)
@@ -275,14 +250,7 @@ def cases(torch):
 
     @case("hook on custom node")
     def _():
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x, y):
-                return x * 2, y * 3
-
-            @staticmethod
-            def backward(ctx, a, b):
-                return a * 2, b * 3
+        F = function_of(torch, lambda ctx, x, y: (x * 2, y * 3), lambda ctx, a, b: (a * 2, b * 3))
 
         x, y = L(2), L(2)
         a, _b = F.apply(x, y)
