@@ -229,7 +229,11 @@ def _run_as(op, args, dtype, like, text):
         given = [_each(a, lambda t: _cast(t, like) if t.dtype == dtype else t) for a in args]
         return _run(op, [like if a is dtype else a for a in given])
     except (RuntimeError, TypeError, IndexError) as error:
-        raise type(error)(str(error).split("\n")[0].replace(text, _CLASS[dtype])) from None
+        raise type(error)(_reworded(error, like, dtype).split("\n")[0].replace(text, _CLASS[dtype])) from None
+
+
+def _reworded(error, like, dtype):
+    return str(error).replace(_C.dtype_cpp_name(like), _C.dtype_cpp_name(dtype))
 
 
 def _run(op, args, out=None):
@@ -288,10 +292,14 @@ def widened(op, args, dtype, out):
         return _narrowed(t, wide, dtype)
 
     given = [_each(a, lambda t: _cast(t, wide) if t.dtype == dtype else t) for a in args]
-    if out is None:
-        return _finish(_run(op, given), None, back)
-    fresh = given[0] if out.dtype == dtype else _run(_C.ops.clone, (given[0],))
-    return _finish(_run(op, [fresh, *given[1:]], fresh), out, back)
+    fresh = None
+    if out is not None:
+        given[0] = fresh = given[0] if out.dtype == dtype else _run(_C.ops.clone, (given[0],))
+    try:
+        result = _run(op, given, fresh)
+    except RuntimeError as error:
+        raise type(error)(_reworded(error, wide, dtype)) from None
+    return _finish(result, out, back)
 
 
 def _sorted(op, args, dtype):
@@ -335,12 +343,9 @@ def _unsigned(op, name, args, dtype, out):
 
 def _check_bounds(dtype, low, high):
     limit = {_C.uint16: 2**16, _C.uint32: 2**32}.get(dtype, 2**64)
-    words = {_C.uint16: "short unsigned int", _C.uint32: "unsigned int", _C.uint64: "long unsigned int"}[
-        dtype
-    ]
     for name, bound in (("from", low), ("to - 1", high - 1 if high is not None else limit - 1)):
         if not 0 <= bound < limit:
-            raise RuntimeError(f"{name} is out of bounds for {words}")
+            raise RuntimeError(f"{name} is out of bounds for {_C.dtype_cpp_name(dtype)}")
 
 
 def _complex_random(op, name, args, out):
@@ -386,6 +391,9 @@ def _float8(op, name, args, dtype, out):
         refuse(op, dtype, args)
     if name.startswith("matmul_nd") and min(args[0].ndim, args[1].ndim) > 2:
         refuse(op, dtype, args)
+    if name in _PRODUCTS and len(set(_dtypes_in(args))) > 1:
+        left, right = (_C.dtype_cpp_name(kind) for kind in list(_dtypes_in(args))[-2:])
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {left} != {right}")
     if name in ("addmm", "addbmm"):  # beta and alpha are numbers of the dtype
         args = [*args[:3], *(_C.item(_number(a, dtype)) for a in args[3:])]
     allowed = name in _FLOATS or (not scale and (name == "abs" or accumulates or name in _PRODUCTS))

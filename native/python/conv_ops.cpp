@@ -74,8 +74,8 @@ void check_complex(const Tensor* x, const Tensor* weight) {
 
 void check_bias_dtype(const Tensor* x, const Tensor* bias) {
   if (bias && bias->dtype != x->dtype) {
-    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same", cpp_name(x->dtype),
-          cpp_name(bias->dtype));
+    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same",
+          dtype_cpp_name(x->dtype), dtype_cpp_name(bias->dtype));
   }
 }
 

@@ -181,7 +181,7 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
   }
   if (input->dtype != batch1->dtype) {
     failf(PyExc_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-          cpp_name(input->dtype), cpp_name(batch1->dtype), cpp_name(batch2->dtype));
+          dtype_cpp_name(input->dtype), dtype_cpp_name(batch1->dtype), dtype_cpp_name(batch2->dtype));
   }
   check_scalar_type(batch1, batch2);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());

@@ -31,22 +31,6 @@ void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n) {
         (long long)m, (long long)k1, (long long)k2, (long long)n);
 }
 
-const char* cpp_name(DType t) {
-  static const char* names[] = {"unsigned char",
-                                "signed char",
-                                "short int",
-                                "int",
-                                "long int",
-                                "c10::Half",
-                                "float",
-                                "double",
-                                "c10::complex<float>",
-                                "c10::complex<double>",
-                                "bool",
-                                "c10::BFloat16"};
-  return is_rare(t) ? dtype_class_name(t) : names[int(t)];
-}
-
 void fail_unsupported(const char* kernel, DType dtype) {
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
 }
@@ -85,7 +69,7 @@ namespace {
 void check_mm_dtypes(const Tensor* a, const Tensor* b) {
   if (a->dtype != b->dtype) {
     failf(PyExc_RuntimeError, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-          cpp_name(a->dtype), cpp_name(b->dtype));
+          dtype_cpp_name(a->dtype), dtype_cpp_name(b->dtype));
   }
 }
 

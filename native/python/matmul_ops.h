@@ -16,7 +16,6 @@ struct Form {
 
 Tensor* tensor_argument(const Primitive& op, PyObject* const* args, int i);
 void check_same_device(const Tensor* a, const Tensor* b);
-const char* cpp_name(DType t);  // as torch spells types in some errors: "unsigned char"
 [[noreturn]] void fail_product_shapes(int64_t m, int64_t k1, int64_t k2, int64_t n);
 [[noreturn]] void fail_unsupported(const char* kernel, DType dtype);
 void check_not_bool(const char* kernel, const Tensor* result, int64_t terms);

@@ -25,27 +25,6 @@ namespace {
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
 }
 
-// The C++ name of an element type, which some of torch's sentences use.
-const char* cpp_name(DType dtype) {
-  static const char* names[] = {"unsigned char",
-                                "signed char",
-                                "short int",
-                                "int",
-                                "long int",
-                                "c10::Half",
-                                "float",
-                                "double",
-                                "c10::complex<float>",
-                                "c10::complex<double>",
-                                "bool",
-                                "c10::BFloat16",
-                                "unsigned short",
-                                "unsigned int",
-                                "unsigned long"};
-  if (is_rare(dtype) && !is_integral(dtype)) return dtype_class_name(dtype);
-  return names[int(dtype)];
-}
-
 double number(const Primitive& op, PyObject* const* args, int i) {
   double value = PyFloat_AsDouble(args[i]);
   if (value == -1 && PyErr_Occurred()) {
@@ -131,9 +110,9 @@ PyObject* uniform_forward(const Primitive& op, PyObject* const* args, Tensor* ou
                    : real == DType::f16 ? 65504
                                         : 0x1.fep127;
   if (!(low >= -largest && low <= largest))
-    failf(PyExc_RuntimeError, "from is out of bounds for %s", cpp_name(real));
+    failf(PyExc_RuntimeError, "from is out of bounds for %s", dtype_cpp_name(real));
   if (!(high >= -largest && high <= largest))
-    failf(PyExc_RuntimeError, "to is out of bounds for %s", cpp_name(real));
+    failf(PyExc_RuntimeError, "to is out of bounds for %s", dtype_cpp_name(real));
   if (!(low <= high)) {
     failf(PyExc_RuntimeError, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", low,
           high);
@@ -192,7 +171,7 @@ PyObject* cauchy_forward(const Primitive& op, PyObject* const* args, Tensor* out
           "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
           "you "
           "specified %s",
-          cpp_name(t->dtype));
+          dtype_cpp_name(t->dtype));
   }
   return fill(std::move(t), g,
               [=](Generator& generator, const Span& span) { random_cauchy(generator, span, median, sigma); });
@@ -294,20 +273,20 @@ void check_bound(DType dtype, int64_t value, const char* name) {
   int64_t largest = largest_integer(dtype);
   if (is_floating(dtype)) {
     if (dtype == DType::f16 && (value > 65504 || value < -65504)) {
-      failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, cpp_name(dtype));
+      failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, dtype_cpp_name(dtype));
     }
     if (value >= -largest && value <= largest) return;
     int bits = 63 - __builtin_clzll(uint64_t(largest));
     std::string power = "2^" + std::to_string(bits);
     warn(std::string(name) + " is out of bounds [-(" + power + "), " + power +
-         "]. Due to precision limitations " + cpp_name(dtype) +
+         "]. Due to precision limitations " + dtype_cpp_name(dtype) +
          " can support discrete uniform distribution only within this range. This warning will become an "
          "error in version 1.7 release, please fix the code in advance");
     return;
   }
   int64_t smallest = dtype == DType::b1 || dtype == DType::u8 ? 0 : -largest - 1;
   if (value < smallest || value > largest) {
-    failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, cpp_name(dtype));
+    failf(PyExc_RuntimeError, "%s is out of bounds for %s", name, dtype_cpp_name(dtype));
   }
 }
 

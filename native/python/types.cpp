@@ -260,7 +260,13 @@ PyObject* set_size_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyObject* py_dtype_cpp_name(PyObject*, PyObject* dtype) {
+  return guarded([&] { return PyUnicode_FromString(dtype_cpp_name(dtype_from(dtype))); });
+}
+
+PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr},
+                           {"dtype_cpp_name", py_dtype_cpp_name, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -277,9 +283,9 @@ const char* dtype_cpp_name(DType dtype) {
     case DType::f64: return "double";
     case DType::c64: return "c10::complex<float>";
     case DType::c128: return "c10::complex<double>";
-    case DType::u16: return "unsigned short";
+    case DType::u16: return "short unsigned int";
     case DType::u32: return "unsigned int";
-    case DType::u64: return "unsigned long";
+    case DType::u64: return "long unsigned int";
     case DType::c32: return "c10::complex<c10::Half>";
     case DType::f8e4m3fn: return "c10::Float8_e4m3fn";
     case DType::f8e5m2: return "c10::Float8_e5m2";

@@ -283,14 +283,7 @@ RARE = frozenset(_TYPE_NAMES) - {
 
 
 # What a C++ compiler calls them.
-C_NAMES = {
-    _C.uint8: "unsigned char", _C.int8: "signed char", _C.int16: "short int", _C.int32: "int",
-    _C.int64: "long int", _C.float16: "c10::Half", _C.float32: "float", _C.float64: "double",
-    _C.complex64: "c10::complex<float>", _C.complex128: "c10::complex<double>", _C.bool: "bool",
-    _C.bfloat16: "c10::BFloat16", _C.uint16: "short unsigned int", _C.uint32: "unsigned int",
-    _C.uint64: "long unsigned int", _C.complex32: "c10::complex<c10::Half>",
-    **{getattr(_C, "float8_" + form): "c10::Float8_" + form for form in _FLOAT8},
-}  # fmt: skip
+C_NAMES = {dtype: _C.dtype_cpp_name(dtype) for dtype in _TYPE_NAMES}
 
 
 _OF_PYTHON = {float: _C.float64, int: _C.int64, bool: _C.bool, complex: _C.complex128}

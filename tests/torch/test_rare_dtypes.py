@@ -161,6 +161,8 @@ CALLS |= {
     "tril": lambda t, x, m: t.tril(m),
     "softmax": lambda t, x, m: m.softmax(1),
     "hash": lambda t, x, m: t.hash_tensor(x),
+    "mask of it": lambda t, x, m: t.zeros(4).masked_fill_(x, 1),
+    "gradient of it": lambda t, x, m: setattr(t.zeros(4, requires_grad=True), "grad", x),
     "info": lambda t, x, m: str((t.finfo if x.is_floating_point() or x.is_complex() else t.iinfo)(x.dtype)),
 }
 
@@ -173,6 +175,16 @@ def test_calls(name, dtype):
         values = [0, 1, 2.5 - 1j, -3] if dtype == "complex32" else [0, 1, 2, 40]
         x = t.tensor(values).to(getattr(t, dtype))
         return CALLS[name](t, x, x.reshape(2, 2))
+
+    agree(call)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn"])
+@pytest.mark.parametrize("text", ["x @ y", "y @ x", "torch.mm(x, y)"])
+def test_products_with_floats(dtype, text):
+    def call(t):
+        y = t.ones(2, 2)
+        return eval(text, {"torch": t, "x": y.to(getattr(t, dtype)), "y": y})
 
     agree(call)
 

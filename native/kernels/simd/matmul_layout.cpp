@@ -1,5 +1,6 @@
 // Copies that prepare operands and results of products: half precision to float and back, and transposition.
 #include "matmul_vectors.h"
+#include "squares.h"
 
 namespace rl {
 inline namespace RL_ISA {
@@ -11,40 +12,6 @@ void visit_reduced(DType dtype, F&& f) {
   else f(TypeTag<BFloat16>{});
 }
 
-#if defined(__AVX2__)
-inline void transpose_8x8(const float* from, int64_t ld, float* to, int64_t to_ld) {
-  __m256 r[8], s[8];
-  for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(from + i * ld);
-  for (int i = 0; i < 8; i += 2) {
-    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; i++) {
-    _mm256_storeu_ps(to + i * to_ld, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * to_ld, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
-}
-
-inline void transpose_4x4(const double* from, int64_t ld, double* to, int64_t to_ld) {
-  __m256d r[4], s[4];
-  for (int i = 0; i < 4; i++) r[i] = _mm256_loadu_pd(from + i * ld);
-  for (int i = 0; i < 4; i += 2) {
-    s[i] = _mm256_unpacklo_pd(r[i], r[i + 1]);
-    s[i + 1] = _mm256_unpackhi_pd(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 2; i++) {
-    _mm256_storeu_pd(to + i * to_ld, _mm256_permute2f128_pd(s[i], s[i + 2], 0x20));
-    _mm256_storeu_pd(to + (i + 2) * to_ld, _mm256_permute2f128_pd(s[i], s[i + 2], 0x31));
-  }
-}
-#endif
-
 template <class T>
 void transpose_typed(const T* from, int64_t ld, int64_t rows, int64_t cols, T* to) {
   int64_t whole_rows = 0, whole_cols = 0;
@@ -53,8 +20,8 @@ void transpose_typed(const T* from, int64_t ld, int64_t rows, int64_t cols, T* t
   whole_rows = rows / SIDE * SIDE, whole_cols = cols / SIDE * SIDE;
   for (int64_t j = 0; j < whole_cols; j += SIDE)
     for (int64_t i = 0; i < whole_rows; i += SIDE) {
-      if constexpr (SIDE == 8) transpose_8x8(from + i * ld + j, ld, to + j * rows + i, rows);
-      else transpose_4x4(from + i * ld + j, ld, to + j * rows + i, rows);
+      const char* corner = reinterpret_cast<const char*>(from + i * ld + j);
+      transpose_square(corner, ld * int64_t(sizeof(T)), to + j * rows + i, rows);
     }
 #endif
   for (int64_t j = 0; j < cols; j++)
