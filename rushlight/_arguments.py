@@ -64,7 +64,7 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
         return None
     wrapped = function.__wrapped__
     code = getattr(wrapped, "__code__", None)
-    if code is None or function.__name__ in ("tensor", "as_tensor", "asarray"):
+    if code is None or function.__name__ in ("tensor", "as_tensor", "asarray", "new_tensor"):
         return None
     if wrapped.__module__ == "rushlight.masked":
         return None  # written in Python in torch as well

@@ -57,6 +57,12 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     if any(type(arg).__module__ == "numpy" for arg in args):
         args = tuple(map(whole, args))
     if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
+        for at, size in enumerate(args, 1):
+            if not -(2**63) <= size < 2**63:
+                raise TypeError(
+                    f"new(): argument 'size' failed to unpack the object at pos {at} with error \"Overflow when "
+                    'unpacking long long\n"'
+                )
         return _empty(args, dtype, device)
     if len(args) > 1:
         at, wrong = next((i, arg) for i, arg in enumerate(args, 1) if not isinstance(arg, int))
@@ -86,11 +92,6 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         from rushlight._type_names import type_name  # only needed to complain
 
         raise TypeError(f"new(): data must be a sequence (got {type_name(data)})")
-    if dtype in (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64):
-        made = create.tensor(data, device=device)
-        if made.is_complex():
-            raise TypeError("'complex' object cannot be interpreted as an integer")
-        return made.to(dtype)  # numbers with a fraction are cut, not refused
     return create.tensor(data, dtype=dtype, device=device)
 
 
@@ -119,6 +120,9 @@ def type_of(name: Any) -> _C.dtype:
         return name
     if isinstance(name, tensortype):
         return name.dtype
+    if isinstance(name, type):
+        space = "numpy." if name.__module__ == "numpy" else ""
+        raise ValueError(f"invalid type: '{space}{name.__name__}'")
     if not isinstance(name, str):
         raise TypeError("dtype must be a type, str, or dtype object")
     short = name.removeprefix("torch.") if name.startswith("torch.") else ""

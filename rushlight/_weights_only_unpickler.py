@@ -126,7 +126,9 @@ class Unpickler:
         while True:
             code = read(1)
             if not code:
-                raise EOFError("the file ends in the middle of a pickle; corrupt file?")
+                error = EOFError()
+                error.add_note("The file ends in the middle of a pickle; is it damaged?")
+                raise error
             if code == b".":
                 if not self.stack:
                     raise UnpicklingError("the pickle ends before it describes an object")

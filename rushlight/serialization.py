@@ -613,8 +613,11 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
     if location == "cpu":
         return storage
     if location.startswith("cuda"):
+        _C.device(location)
         validate_cuda_device(location)
     try:
+        if location.startswith("cpu:"):
+            raise RuntimeError("the place is called cpu")
         return storage.to(device=location)
     except RuntimeError:
         raise RuntimeError(

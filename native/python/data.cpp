@@ -49,14 +49,15 @@ void infer_shape(PyObject* data, Inferred& found) {
   Ref<PyObject> at = share(data);
   for (;;) {
     if (is_tensor(at.get())) {
-      // A tensor of one element inside a sequence counts as a number.
-      if (found.shape.ndim > 0 && as_tensor(at.get())->numel == 1) return;
+      if (found.shape.ndim > 0) return;  // inside a sequence it counts as a number
       if (found.shape.ndim + as_tensor(at.get())->ndim > MAX_DIMS)
         fail(PyExc_ValueError, "too many dimensions 'Tensor'");
       for (int64_t s : as_tensor(at.get())->sizes()) found.shape.append(s);
       return;
     }
     Ref<PyObject> sequence = as_sequence(at.get());
+    // Text is a sequence of text, without end.
+    if (PyUnicode_Check(at.get()) && found.shape.ndim) fail(PyExc_ValueError, "too many dimensions 'str'");
     if (!sequence) return;
     if (found.shape.ndim == MAX_DIMS)
       fail(PyExc_ValueError, "too many dimensions '" + std::string(Py_TYPE(at.get())->tp_name) + "'");
@@ -75,6 +76,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   Ref<PyObject> sequence = as_sequence(data);
   if (sequence) {
     if (depth > MAX_DIMS) fail(PyExc_ValueError, "too many nested sequences");
+    if (PySequence_Fast_GET_SIZE(sequence.get()) == 0) join(found, default_dtype());
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++) {
       infer_dtype(item_of(sequence.get(), i).get(), found, depth + 1);
     }
@@ -105,6 +107,13 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   join(found, s.dtype());
 }
 
+// Whole numbers are what Python takes for an index, or a Python number; NumPy's others are not.
+bool is_taken(PyObject* o, DType dtype) {
+  if (!is_integral(dtype) && dtype != DType::b1) return true;
+  if (PyIndex_Check(o) || PyFloat_Check(o) || PyComplex_CheckExact(o)) return true;
+  return dtype == DType::b1 && std::string_view(Py_TYPE(o)->tp_name).starts_with("numpy.bool");
+}
+
 void store_element(PyObject* o, DType dtype, char* to) {
   if (is_integral(dtype) && dtype != DType::u64) check_range(o);
   if (PyFloat_CheckExact(o)) {
@@ -124,9 +133,10 @@ void store_element(PyObject* o, DType dtype, char* to) {
     fail(PyExc_TypeError, "an integer is required");
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
-    if (t->numel != 1) {
-      failf(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
-    }
+    bool whole = is_integral(dtype) || dtype == DType::b1;
+    if (whole && (t->numel != 1 || is_differentiable(t->dtype)))
+      fail(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    if (t->numel != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
     s = number_of(t);
   } else if (dtype == DType::u64 && PyLong_Check(o)) {
     scalar_from_python(o, s);
@@ -139,10 +149,15 @@ void store_element(PyObject* o, DType dtype, char* to) {
     s.kind = Scalar::floating;
     s.d = PyLong_AsDouble(o);
     if (s.d == -1 && PyErr_Occurred()) throw PythonError{};
-  } else if (PyUnicode_Check(o) || !scalar_from_python(o, s)) {
+  } else if (PyUnicode_Check(o) || !is_taken(o, dtype) || !scalar_from_python(o, s)) {
     if (is_list_like(o)) failf(PyExc_TypeError, "not a sequence");
-    failf(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
+    failf(PyExc_TypeError,
+          is_integral(dtype) || dtype == DType::b1 ? "'%s' object cannot be interpreted as an integer"
+                                                   : "must be real number, not %s",
+          Py_TYPE(o)->tp_name);
   }
+  if (s.kind == Scalar::complex_ && dtype == DType::b1)
+    s.d = s.d != 0 || s.imag != 0, s.kind = Scalar::floating;
   if (s.kind == Scalar::complex_ && !is_complex(dtype)) {
     fail(PyExc_TypeError, is_integral(dtype) ? "'complex' object cannot be interpreted as an integer"
                                              : "must be real number, not complex");
@@ -196,6 +211,13 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
 PyObject* py_from_data(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3) fail(PyExc_TypeError, "from_data(data, dtype, device) expected");
+    Device device = device_from(args[2]);
+    if (device.type > DeviceType::cuda) {
+      failf(PyExc_RuntimeError, "PyTorch is not linked with support for %s devices",
+            device_type_name(device.type));
+    }
+    if (PyUnicode_Check(args[0]) || PyBytes_Check(args[0]))
+      failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(args[0])->tp_name);
     Inferred found;
     infer_shape(args[0], found);
     DType dtype;
@@ -210,7 +232,6 @@ PyObject* py_from_data(PyObject*, PyObject* const* args, Py_ssize_t n) {
       char* to = t->data();
       store_nested(args[0], 0, found.shape, dtype, to);
     }
-    Device device = device_from(args[2]);
     if (device.type != DeviceType::cpu) t = new_tensor(found.shape, dtype, device);
     t->storage->written = keep(current_source());
     return t.release_object();

@@ -420,7 +420,6 @@ PyObject* index_copy_forward(const Primitive& op, PyObject* const* args, Tensor*
 // index_fill(x, index, value; dim)
 PyObject* index_fill_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *x = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1);
-  int dim = dim_argument(args[3], x);
   check_same_device(x, given);
   alignas(16) char value[16];
   Scalar number;
@@ -436,11 +435,12 @@ PyObject* index_fill_forward(const Primitive& op, PyObject* const* args, Tensor*
   } else {
     number = scalar_argument(args[2], "index_fill", "value");
   }
+  TensorRef index =
+      long_index(given, false, PyExc_IndexError, "index_fill_(): Expected dtype int64 for index.");
   if (number.kind == Scalar::complex_ && !is_complex(x->dtype)) {
     fail(PyExc_RuntimeError, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   }
-  TensorRef index =
-      long_index(given, false, PyExc_IndexError, "index_fill_(): Expected dtype int64 for index.");
+  int dim = dim_argument(args[3], x);
   if (given->ndim > 1) fail(PyExc_RuntimeError, "Index has to be a vector/scalar");
   if (is_tensor(args[2])) number.store(x->dtype, value);
   else store_checked(number, x->dtype, value);

@@ -535,6 +535,10 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   bool constant = records && op.no_derivative && !logical && is_comparison(op);
   if (logical || (constant && !(needs & 1) && !base_needs)) records = false;
   if (records && op.no_derivative && !constant) {
+    // What else is wrong with the call is said first.
+    TensorRef scratch = clone(self);
+    Py_XDECREF(op.forward(op, args, scratch.get()));
+    if (PyErr_Occurred()) throw PythonError{};
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
   }
   Ref<PyObject> tangent;

@@ -322,7 +322,11 @@ def _checked_pairs(owner, values):
         )
     if isinstance(values, (Mapping, ModuleDict, ParameterDict)):
         return list(values.items())
-    checked = []
+    return _checked_each(owner, values)
+
+
+def _checked_each(owner, values):
+    """One pair after the other, as they are taken over."""
     for i, pair in enumerate(values):
         if not isinstance(pair, Iterable):
             raise TypeError(
@@ -331,8 +335,7 @@ def _checked_pairs(owner, values):
         pair = tuple(pair)
         if len(pair) != 2:
             raise ValueError(f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required")
-        checked.append(pair)
-    return checked
+        yield pair
 
 
 def _describe(value, kind):

@@ -450,7 +450,7 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         self._check_dims(input, "input")
-        if hx is not None and isinstance(hx, (tuple, list)):
+        if hx is not None:
             for k, value in enumerate(hx):
                 self._check_dims(value, f"hx[{k}]")
         if hx is None:

@@ -192,6 +192,7 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
+                primitive(_C.detach(self), *args)  # which says what else is wrong
                 raise RuntimeError(OVERLAP)
     return _C.in_place(primitive, self, *args)
 

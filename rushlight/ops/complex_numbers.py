@@ -130,8 +130,16 @@ def angle(input, *, out=None):
     return result if out is None else write_out(out, result)
 
 
-attribute("real", lambda self: real(self), lambda self, value: real(self).__setitem__(..., value))
-attribute("imag", lambda self: imag(self), lambda self, value: imag(self).__setitem__(..., value))
+def _write(part, value):
+    """Tensors are broadcast as copy_() does, which insists on the part's shape; numbers are taken."""
+    if isinstance(value, _C.Tensor):
+        part.copy_(value)
+    else:
+        part[...] = value
+
+
+attribute("real", lambda self: real(self), lambda self, value: _write(real(self), value))
+attribute("imag", lambda self: imag(self), lambda self, value: _write(imag(self), value))
 
 
 @function

@@ -166,13 +166,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         )
         made = data.detach().to(dtype=dtype, device=device, copy=True)
     else:
+        place = _device(device)
         made = _from_foreign(data)
         if made is not None:
-            made = made.to(dtype=dtype, device=_device(device), copy=True)
+            made = made.to(dtype=dtype, device=place, copy=True)
         elif _is_storage(data):
             made = _on_storage(data, dtype)
         else:
-            made = _C.from_data(data, dtype, _device(device))
+            made = _C.from_data(data, dtype, place)
     return _finish(made, requires_grad)
 
 

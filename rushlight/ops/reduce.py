@@ -615,6 +615,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     elif p is None:
         p = 2
+    if not (dim is None or isinstance(dim, int)):
+        from rushlight._signatures import check_call
+
+        check_call("linalg_vector_norm", "o input,N ord,I1? dim", input, p, dim)
     return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
 
 

@@ -243,21 +243,17 @@ def ravel(input):
     return input.contiguous().view(-1)
 
 
-@public
+@function
 def unflatten(input, dim, sizes):
     """Splits one dimension into several.
 
     >>> rushlight.ones(2, 6).unflatten(1, (2, -1)).shape
     torch.Size([2, 2, 3])
     """
-    dim = wrap_dim(dim, input.dim())
-    if not isinstance(sizes, (tuple, list)):
-        raise TypeError(
-            f"unflatten(): argument 'sizes' (position 2) must be tuple of ints, not {type(sizes).__name__}"
-        )
-    sizes = tuple(sizes)
+    sizes = tuple(int(size) for size in sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    dim = wrap_dim(dim, input.dim())
     shape = tuple(input.shape)
     if not shape:
         raise RuntimeError(
@@ -282,6 +278,24 @@ def unflatten(input, dim, sizes):
         )
     sizes = tuple(shape[dim] // known if size == -1 else size for size in sizes)
     return ops.view(input, shape[:dim] + sizes + shape[dim + 1 :])
+
+
+_unflatten = unflatten
+
+
+@method(name="unflatten")
+def _method_unflatten(self, dim, sizes):
+    """Splits one dimension into several.
+
+    >>> rushlight.ones(6).unflatten(0, (2, 3)).shape
+    torch.Size([2, 3])
+    """
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    from rushlight._signatures import check_call
+
+    check_call("unflatten", "i dim,I sizes", dim, sizes)
+    return _unflatten(self, dim, sizes)
 
 
 @public
