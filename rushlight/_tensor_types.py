@@ -60,8 +60,8 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         for at, size in enumerate(args, 1):
             if not -(2**63) <= size < 2**63:
                 raise TypeError(
-                    f"new(): argument 'size' failed to unpack the object at pos {at} with error \"Overflow when "
-                    'unpacking long long\n"'
+                    f"new(): argument 'size' failed to unpack the object at pos {at} with error "
+                    '"Overflow when unpacking long long\n"'
                 )
         return _empty(args, dtype, device)
     if len(args) > 1:
