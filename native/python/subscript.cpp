@@ -98,10 +98,18 @@ TensorRef tensor_from_bool(bool on) {
 
 bool is_byte_or_bool(const Tensor* t) { return t->dtype == DType::b1 || t->dtype == DType::u8; }
 
-// x[[0, 1]] is one index, but x[[slice(0, 1), 0]] is read as x[0:1, 0]: torch's rule for short sequences.
+bool is_array(PyObject* o) {
+  for (PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base) {
+    if (std::string_view(type->tp_name) == "numpy.ndarray") return true;
+  }
+  return false;
+}
+
+// x[[0, 1]] is one index, but x[[slice(0, 1), 0]] is read as x[0:1, 0]: torch's rule for short sequences. An
+// array is one index, however many dimensions it has.
 bool stands_for_tuple(PyObject* o) {
   if (PyTuple_Check(o)) return true;
-  if (is_tensor(o) || !PySequence_Check(o)) return false;
+  if (is_tensor(o) || !PySequence_Check(o) || is_array(o)) return false;
   Py_ssize_t n = PySequence_Size(o);
   if (n < 0) {
     PyErr_Clear();

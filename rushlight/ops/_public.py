@@ -192,7 +192,8 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
-                primitive(_C.detach(self), *args)  # which says what else is wrong
+                if "dim" in primitive.args:
+                    wrap_dim(args[primitive.args.index("dim") - 1], self.dim())
                 raise RuntimeError(OVERLAP)
     return _C.in_place(primitive, self, *args)
 
