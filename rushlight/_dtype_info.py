@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, NoReturn
 
 import rushlight
+from rushlight._type_names import type_name
 
 
 class _Float(NamedTuple):
@@ -172,6 +173,6 @@ def _dtype_name(function: str, dtype: Any) -> str:
     if isinstance(dtype, type) and dtype in python_types:
         return python_types[dtype]
     if not isinstance(dtype, rushlight.dtype):
-        kind = type(dtype).__name__
+        kind = type_name(dtype)
         raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {kind}")
     return str(dtype).removeprefix("torch.")

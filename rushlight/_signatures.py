@@ -246,6 +246,7 @@ def _problem(
     if len(args) > len(positional):
         return _too_many(name, positional, len(args))
     taken = set()
+    late: list[Exception] = []  # what is wrong with elements and the size of numbers is told after all types
     for at, p in enumerate(parameters):
         if at < len(args):
             value, place = args[at], f" (position {at + 1})"
@@ -270,9 +271,9 @@ def _problem(
                 place = "" if p.place == "0" or p.by_keyword else f" (position {p.place or at + 1})"
             return f"{name}(): argument '{p.shown}'{place} must be {_WORDS[p.kind]}, {said}"
         if p.kind == "I" and isinstance(value, (tuple, list)):
-            _check_elements(name, p, value)
+            late += _wrong_elements(name, p, value)
         elif p.kind in "iI" and isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ValueError("Overflow when unpacking long long")
+            late.append(ValueError("Overflow when unpacking long long"))
         elif p.kind == "L":
             for i, one in enumerate(value):
                 if not isinstance(one, _C.Tensor):
@@ -284,11 +285,13 @@ def _problem(
             if any(known == p.name for p in parameters):
                 return f"{name}() got multiple values for argument '{known}'"
             return f"{name}() got an unexpected keyword argument '{known}'"
+    if late:
+        raise late[-1]  # as the arguments of a call are computed, from the last to the first
     return None
 
 
-def _check_elements(name: str, p: _Parameter, value: Any) -> None:
-    """The elements of a list of ints behind the first, which are looked at when they are read."""
+def _wrong_elements(name: str, p: _Parameter, value: Any) -> list[Exception]:
+    """The first of a list of ints that is none; those behind the first are looked at when they are read."""
     for i, one in enumerate(value):
         if isinstance(one, bool) or (_is_int(one) and -(2**63) <= int(one) < 2**63):
             continue
@@ -296,10 +299,10 @@ def _check_elements(name: str, p: _Parameter, value: Any) -> None:
             continue
         wrong = "Overflow when unpacking long long" if _is_int(one) else ""
         wrong = wrong or f"type must be tuple of ints,but got {type_name(one)}"
-        raise _refusal(
-            f"{name}(): argument '{p.shown}' failed to unpack the object at pos {i + 1} with error \"{wrong}"
-            + ('"' if not wrong.startswith("Overflow") else '\n"')
-        )
+        ending = '"' if not wrong.startswith("Overflow") else '\n"'
+        shown = f"{name}(): argument '{p.shown}' failed to unpack the object at pos {i + 1}"
+        return [_refusal(f'{shown} with error "{wrong}{ending}')]
+    return []
 
 
 def _is_int(value: Any) -> bool:

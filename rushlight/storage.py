@@ -26,6 +26,12 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 _objects: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (dict, _C.Tensor)) or getattr(value, "shape", None) == ():
+        return False
+    return hasattr(type(value), "__getitem__")
+
+
 class UntypedStorage:
     """The bytes behind a tensor.
 
@@ -49,10 +55,10 @@ class UntypedStorage:
             )
         size: Any = args[0] if args else 0
         count = whole(size)
-        if type(count) is int and type(size).__name__ != "ndarray":
+        if type(count) is int and type(size).__name__ != "ndarray" and getattr(size, "ndim", 0) == 0:
             _check_size(count)
             self._bytes = _C.empty((count,), _C.uint8, device)
-        elif not hasattr(type(size), "__getitem__") or isinstance(size, (dict, _C.Tensor)):
+        elif not _is_sequence(size):
             raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {_kind(size)}")
         else:
             for item in size:

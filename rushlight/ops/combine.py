@@ -282,8 +282,8 @@ def _common_shape(a, b):
     else:
         longer, shorter = list(a), b
     offset = len(longer) - len(shorter)
-    for i, n in enumerate(shorter):
-        m = longer[offset + i]
+    for i in reversed(range(len(shorter))):
+        m, n = longer[offset + i], shorter[i]
         if m != n and m != 1 and n != 1:
             first, second = (m, n) if len(a) >= len(b) else (n, m)
             raise RuntimeError(
@@ -654,6 +654,8 @@ def repeat_interleave(input=None, repeats=None, dim=None, *, output_size=None):
         repeats = whole(repeats)
     if isinstance(repeats, int) and repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
+    if isinstance(repeats, Tensor) and repeats.dim() > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if dim is None:
         input, dim = input.flatten(), 0
     dim = wrap_dim(dim, input.dim())
@@ -666,8 +668,6 @@ def repeat_interleave(input=None, repeats=None, dim=None, *, output_size=None):
             )
         wide = ops.expand(ops.unsqueeze(input, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
         return ops.view(ops.contiguous_copy(wide), (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
-    if repeats.dim() > 1:
-        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.numel() == 1:
         repeats = ops.expand(repeats.reshape(1), (input.size(dim),))
     elif repeats.numel() != input.size(dim):

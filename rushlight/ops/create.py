@@ -404,8 +404,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
                                   "Number end, Number step = 1")  # fmt: skip
     if isinstance(end, str):
         raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {type(end).__name__}")
-    if any(isinstance(x, complex) for x in (start, end, step)):
-        raise RuntimeError("value cannot be converted to type double without overflow")
+    start, end, step = map(real_number, (start, end, step))
     if dtype is not None and (dtype == _C.bool or dtype.is_complex):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
     start, end, step = (
@@ -419,8 +418,9 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    check_range(start, end)
+    if dtype == _C.int64 and any(not -(2**63) <= x < 2**63 for x in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
@@ -431,6 +431,8 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
             if step == 0:
                 raise ValueError("step must be nonzero")
         count = math.ceil((end - start) / step)
+        if count >= 2**63:
+            raise RuntimeError("invalid size, possible overflow?")
         if not dtype.is_floating_point:  # as many numbers as before their fractions were cut off
             start, step = int(start), int(step)
     if isinstance(out, Tensor) and out.numel() not in (0, count) and out.dtype == dtype:
@@ -440,6 +442,23 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
             f"of rounding error. The out tensor will be resized to a tensor of shape ({count},)."
         )
     return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
+
+
+def real_number(x):
+    """A bound of a range: a complex number without an imaginary part is a float, an integer must be one of
+    64 bits."""
+    if isinstance(x, complex):
+        if x.imag != 0:
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        return x.real
+    if isinstance(x, int) and not -(2**63) <= x < 2**64:
+        raise OverflowError("int too big to convert" if x > 0 else "can't convert negative int to unsigned")
+    return x
+
+
+def check_range(start, end):
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
 
 
 @function

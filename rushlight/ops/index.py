@@ -255,9 +255,9 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     tensor([[1, 1],
             [4, 3]])
     """
-    if sparse_grad:
-        raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
     result = ops.gather(input, index, dim)
+    if sparse_grad and result.requires_grad:
+        raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
     if out is None:
         return result
     # An index may be replaced by what was found there.

@@ -260,6 +260,11 @@ def normal(mean=None, std=1.0, size=None, *, generator=None, out=None, dtype=Non
     >>> rushlight.normal(rushlight.tensor([0., 100.]), rushlight.tensor([1., 10.]), generator=generator)
     tensor([ 1.5410, 97.0657])
     """
+    if size is not None:  # numbers, which tensors without dimensions may be
+        mean, std = (
+            x.item() if isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad else x
+            for x in (mean, std)
+        )
     tensors = isinstance(mean, Tensor), isinstance(std, Tensor)
     if mean is None and tensors[1]:
         raise TypeError('normal() missing 1 required positional arguments: "mean"')

@@ -18,6 +18,7 @@ from rushlight.ops._public import (
     write_apart,
     write_out,
 )
+from rushlight.ops.create import check_range, real_number
 
 ops = _C.ops
 
@@ -202,16 +203,14 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     )
     if end is None:
         start, end = 0, start
-    start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    given = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    start, end, step = map(real_number, given)
     kind = dtype or (out.dtype if out is not None else _C.get_default_dtype())
     if kind == _C.bool or kind.is_complex:
         raise NotImplementedError(f"\"range_cpu\" not implemented for '{type_name(kind)}'")
-    if any(isinstance(x, complex) for x in (start, end, step)):
-        raise RuntimeError("value cannot be converted to type double without overflow")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    check_range(start, end)
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1

@@ -23,11 +23,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {type_name(common)}"
         )
-    try:
-        x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
-    except RuntimeError:
-        x1 * x2  # told as of an elementwise operation
-        raise
+    x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 
