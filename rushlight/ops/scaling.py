@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rushlight import _C, return_types
 from rushlight.ops._public import (
     FUNCTIONS,
