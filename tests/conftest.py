@@ -1,6 +1,7 @@
 """What every test shares: the mark of the comparisons with torch, and how hypothesis explores."""
 
 import importlib.util
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ TORCH_TESTS = Path(__file__).parent / "torch"
 
 # Results of a size that tests reach are stored past the caches (Note [streaming stores]) on every machine.
 os.environ.setdefault("RUSHLIGHT_CACHE", str(1 << 21))
+
+# Datasets of tests live in modules that another process cannot import; Python 3.14 no longer forks by itself.
+multiprocessing.set_start_method("fork", force=True)
 
 # tests/ is on the path, where Python would take the directory tests/torch for an (empty) package torch.
 _torch = importlib.util.find_spec("torch")

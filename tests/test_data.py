@@ -262,3 +262,15 @@ def test_workers_of_libraries_find_their_share_and_their_parent():
     finally:
         worker._worker_info = None
     assert list(pipe) == [5, 11] and started == [1]
+
+
+def test_what_cannot_be_sent_to_a_worker_is_told():
+    loader = DataLoader(
+        Squares(), num_workers=1, multiprocessing_context="spawn", collate_fn=lambda batch: batch
+    )
+    with (
+        pytest.warns(UserWarning, match="Got pickle error") as told,
+        pytest.raises(Exception, match="pickle"),
+    ):
+        iter(loader)
+    assert told[0].filename == __file__

@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from rushlight import _C
 from rushlight._utils import ExceptionWrapper
+from rushlight._warn import warn
 from rushlight.utils.data import _utils, graph_settings
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.signal_handling import how_it_ended
@@ -375,6 +376,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers: list[Any] = []
         self._task_pipes: list[Any] = []
         self._results: list[Any] = []
+        self._pending: dict[int, int] = {}  # task -> worker
         self._shut_down = False
         self._creator = os.getpid()
         import rushlight.multiprocessing  # noqa: F401  (it says how tensors are sent)
@@ -390,7 +392,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                       loader.num_workers, self._shared_seed),
             )  # fmt: skip
             worker.daemon = True
-            worker.start()
+            try:
+                worker.start()
+            except (TypeError, AttributeError, pickle.PicklingError):
+                warn(
+                    "Got pickle error when attempting to start a worker Process. The dataset, collate_fn and "
+                    "worker_init_fn are sent to it unless it is forked, and Python 3.14+ does not fork by "
+                    "default: define them at the top of a module, or use "
+                    "multiprocessing.set_start_method('fork')."
+                )
+                raise
             tasks.close()
             self._workers.append(worker)
             self._task_pipes.append(ours)
@@ -400,7 +411,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _start_epoch(self) -> None:
         self._sent = 0  # tasks given out
         self._wanted = 0  # the task whose result comes next
-        self._pending: dict[int, int] = {}  # task -> worker
+        self._pending = {}
         self._arrived: dict[int, Any] = {}
         self._streaming = [True] * len(self._workers)  # false once a worker's stream is over
         self._turns = itertools.cycle(range(len(self._workers)))
