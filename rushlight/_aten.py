@@ -139,6 +139,26 @@ def _elu_(self, alpha=1, scale=1, input_scale=1):
     return _C.in_place(_C.ops.elu, self, alpha * scale, scale, input_scale)
 
 
+def _elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    if not is_result:
+        return _C.ops.elu_backward(grad_output, self_or_result, alpha * scale, scale, input_scale)
+    if alpha < 0:
+        raise RuntimeError(
+            "In-place elu backward calculation is triggered with a negative slope which is not supported."
+        )
+    below = grad_output * input_scale * (self_or_result + alpha * scale)
+    return rushlight.where(self_or_result <= 0, below, grad_output * scale)
+
+
+def _leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
+    if self_is_result and negative_slope < 0:
+        raise RuntimeError(
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+            "supported."
+        )
+    return _C.ops.leaky_relu_backward(grad_output, self, negative_slope)
+
+
 def _unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
     """The values, where each element is among them, and how often each came; empty if not asked for."""
     values, inverse, counts = rushlight.unique_consecutive(self, True, True, dim)
@@ -221,7 +241,10 @@ FUNCTIONS = {
     "threshold_backward": lambda grad_output, self, threshold: _C.ops.threshold_backward(
         grad_output, self, threshold
     ),
+    "leaky_relu_backward": _leaky_relu_backward,
+    "elu_backward": _elu_backward,
     "nll_loss_forward": _nll_loss_forward,
+    "nll_loss2d_forward": _nll_loss_forward,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
     "_new_zeros_with_same_feature_meta": _new_zeros_alike,

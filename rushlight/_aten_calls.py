@@ -9,6 +9,7 @@ torch composes of others are in `COMPOSED`: they are taken apart before anybody 
 from __future__ import annotations
 
 import ast
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -294,8 +295,14 @@ def _spread(name: str) -> Callable:
 
 
 def _where(condition, a, b):
-    kind = rushlight.result_type(a, b)
-    a, b = (x if isinstance(x, Tensor) else rushlight.scalar_tensor(x, dtype=kind) for x in (a, b))
+    from rushlight._dispatching import stack
+
+    options: dict[str, Any] = {"dtype": rushlight.result_type(a, b)}
+    made = rushlight.scalar_tensor
+    if stack.modes and _C.rule_of() is not None:  # in a derivative torch makes it otherwise
+        options |= {"layout": rushlight.strided, "device": condition.device}
+        made = functools.partial(named, "scalar_tensor.default")
+    a, b = (x if isinstance(x, Tensor) else made(x, **options) for x in (a, b))
     return "where.self", (condition, a, b), {}
 
 
@@ -322,13 +329,13 @@ def _transpose(x, dim0, dim1):
     return "transpose.int", (x, dim0, dim1), {}
 
 
-def named(overload: str, *args: Any) -> Any:
+def named(overload: str, *args: Any, **kwargs: Any) -> Any:
     """Asks about an operation that is made of others here."""
     from rushlight._dispatching import _C_no_grad, ask
     from rushlight._ops import handle_named
 
     with _C_no_grad():
-        return ask(handle_named(overload), args, {})
+        return ask(handle_named(overload), args, kwargs)
 
 
 SHOWN: dict[str, Callable] = {
@@ -352,6 +359,8 @@ SHOWN: dict[str, Callable] = {
     "view": lambda x, size: ("view.default", (x, _known(x, size)), {}),
     "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
     "mse_loss": _mse_loss, "elu": _elu,
+    "elu_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, False, b), {}),
+    "leaky_relu_backward": lambda a, b, s: ("leaky_relu_backward.default", (a, b, s, False), {}),
     "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
     "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,
     **{name: _spread(name) for name in ("std", "var", "std_mean", "var_mean")}, "where": _where,
@@ -373,7 +382,7 @@ SHOWN_IN_PLACE: dict[str, Callable] = {
 
 def _mh(x: Tensor) -> Tensor:
     x = x.conj() if x.is_complex() else x
-    return x.t() if x.dim() == 2 else x.transpose(-2, -1)
+    return x.t() if x.dim() == 2 else x.transpose(1, 2) if x.dim() == 3 else x.transpose(-2, -1)
 
 
 def _linear(bias, x, weight):
@@ -419,6 +428,12 @@ def _restore(g, size, dim, keepdim):
     return g.expand(size)
 
 
+def _nll_loss(x, target, weight, reduction, ignore_index):
+    number = reduction if isinstance(reduction, int) else ("none", "mean", "sum").index(reduction)
+    overload = "nll_loss_forward.default" if x.dim() < 3 else "nll_loss2d_forward.default"
+    return named(overload, x, target, weight, number, ignore_index)[0]
+
+
 def _isfinite(x):
     bounded = x.abs() != math.inf
     return (x == x) * bounded
@@ -447,6 +462,8 @@ COMPOSED: dict[str, Callable] = {
     "max_pool2d": lambda *args: ops.max_pool2d_with_indices(*args)[0],
     "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
     "isfinite": _isfinite,
+    "nll_loss": _nll_loss,
+    "nll_loss2d": _nll_loss,
     "cumsum": _from_the_end("cumsum"),
     "cumprod": _from_the_end("cumprod"),
 }

@@ -267,7 +267,9 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
   Timing timing(node_name(node));
   try {
     apply_node(node, grads, results, wanted);
-    if (anomaly && anomaly_check_nan) check_for_nan(node, results);
+    for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
+      if (results[i]) check_for_nan(node, i, results[i].get());
+    }
   } catch (...) {
     if (!anomaly) throw;
     set_python_error();

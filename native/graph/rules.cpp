@@ -607,18 +607,17 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   return grad;
 }
 
-void check_for_nan(Node* node, const std::vector<TensorRef>& results) {
-  for (size_t i = 0; i < results.size(); i++) {
-    if (!results[i] || !is_floating(results[i]->dtype) || results[i]->is_meta()) continue;
-    TensorRef wide = contiguous(cast(results[i].get(), DType::f64).get());
-    const double* values = wide->data_as<double>();
-    for (int64_t k = 0; k < wide->numel; k++) {
-      if (values[k] == values[k]) continue;
-      fail_at(
-          PyExc_RuntimeError,
-          "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(i) + "th output.",
-          {{"The forward operation ran", node->source}}, "");
-    }
+void check_for_nan(Node* node, size_t nr, Tensor* result) {
+  if (!is_differentiable(result->dtype) || result->is_meta()) return;
+  bool parts = is_complex(result->dtype);
+  TensorRef wide = contiguous(cast(resolved(result).get(), parts ? DType::c128 : DType::f64).get());
+  auto* values = reinterpret_cast<const double*>(wide->data());
+  for (int64_t k = 0; k < wide->numel << parts; k++) {
+    if (values[k] == values[k]) continue;
+    fail_at(
+        PyExc_RuntimeError,
+        "Function '" + node_name(node) + "' returned nan values in its " + std::to_string(nr) + "th output.",
+        {{"The forward operation ran", node->source}}, "");
   }
 }
 

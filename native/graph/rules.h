@@ -23,7 +23,7 @@ std::string type_text(const Tensor* t);
 
 [[noreturn]] void fail_freed(Node* node);  // torch's error for saved values that are gone
 
-void check_for_nan(Node* node, const std::vector<TensorRef>& results);
+void check_for_nan(Node* node, size_t nr, Tensor* result);
 
 // hooks.cpp
 void run_prehooks(Node* node, Tensor** grads);

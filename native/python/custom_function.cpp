@@ -734,6 +734,8 @@ void apply_function(Node* base, Tensor* const* grads, std::vector<TensorRef>& re
     if (!tensor) continue;
     if (edge >= results.size()) break;
     if (grad != Py_None && node->edges[edge].node) results[edge] = share(as_tensor(grad));
+    // Also a gradient that nobody asked for tells of a mistake.
+    else if (grad != Py_None && anomaly && anomaly_check_nan) check_for_nan(node, edge, as_tensor(grad));
     edge++;
   }
 }

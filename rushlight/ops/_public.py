@@ -117,7 +117,10 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "",
         unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
         raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
     check_recorded(out, result, writer)
-    if _C.tangent(result) is not None or _C.tangent(out) is not None:
+    duals = (result, out)
+    if not (result.is_floating_point() or result.is_complex()):  # no tangent says that the inputs had some
+        duals = (*duals, *(t for t in sys._getframe(1).f_locals.values() if isinstance(t, Tensor)))
+    if any(_C.tangent(t) is not None for t in duals):
         raise NotImplementedError(
             f"Trying to use forward AD with {writer or _writer()}_out that does not support it because it is "
             "an out= function"

@@ -89,6 +89,37 @@ def cases(torch):
             (g2 * 0).sum().backward()
             return x.grad
 
+    @case("complex")
+    def _():
+        with AN():
+            x = torch.zeros(2, dtype=torch.complex64, requires_grad=True)
+            (x.sqrt() * 0).abs().sum().backward()
+
+    class Spoilt(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * float("nan"), grad
+
+    @case("of an input that needs no gradient")
+    def _():
+        with AN():
+            Spoilt.apply(torch.ones(2), L(2)).sum().backward()
+
+    @case("a conjugate that is not computed yet")
+    def _():
+        class Conjugated(Spoilt):
+            @staticmethod
+            def backward(ctx, grad):
+                return (grad * complex("nan")).conj(), None
+
+        with AN():
+            x = torch.ones(2, dtype=torch.complex128, requires_grad=True)
+            Conjugated.apply(x, torch.ones(2)).real.sum().backward()
+
     @case("other threads")
     def _():
         seen = []

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+import torch.utils._python_dispatch
 
 import rushlight
+import rushlight.utils._python_dispatch
 
 pytestmark = pytest.mark.torch
 
@@ -27,12 +29,15 @@ x.add_(1); x.mul_(2); x.zero_(); x.fill_(1.0); x.copy_(x); x.relu_(); x.clamp_(0
 x @ x.t(); x.mm(x.t()); x.mv(x[0]); x[0].dot(x[0]); T.nn.functional.linear(x, x); T.addmm(x, x @ x.t(), x)
 T.addmm(x, x @ x.t(), x, beta=2); T.abs(x, out=x); x.sum().item(); x.gather(0, T.zeros(1, 3, dtype=T.long))
 T.nn.functional.conv1d(x[None], x[None]); T.nn.functional.layer_norm(x, (3,))
-x.index_select(0, T.tensor([1]))
+x.index_select(0, T.tensor([1])); T.nn.functional.nll_loss(x, T.tensor([0, 2]))
 """
 GRADIENTS = """
 (x * x).sum(); x.exp().sum(); x.sigmoid().sum(); (x * 2).sum(); (x.relu() + x).sum(); x.view(6).sum()
 x.sum(0).sum()
-(x - 1).tanh().sum(); (-x).sum(); x.t().sum(); (x + x[0]).sum()
+(x - 1).tanh().sum(); (-x).sum(); x.t().sum(); (x + x[0]).sum(); (x / x).sum(); (2 / x).sum()
+x.clamp(min=3).sum(); T.nn.functional.elu(x).sum(); T.nn.functional.selu(x).sum()
+T.nn.functional.leaky_relu(x).sum()
+T.bmm(x[None], x.t()[None]).sum()
 """
 
 
@@ -102,3 +107,22 @@ def test_calls_are_shown_as_torch_shows_them(expression):
 @pytest.mark.parametrize("expression", listed(GRADIENTS))
 def test_the_backward_is_shown_too(expression):
     assert seen(rushlight, expression, True) == seen(torch, expression, True)
+
+
+def test_numbers_in_a_derivative_are_shown_to_a_mode():
+    logs = []
+    for lib in (rushlight, torch):
+        log = []
+
+        class Log(lib.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None, log=log):
+                log.append(f"{func} {kwargs or {}}".replace("rushlight", "torch"))
+                return func(*args, **(kwargs or {}))
+
+        x = lib.ones(2, 3, requires_grad=True)
+        result = x.where(x > 0, 0.5)
+        grad = lib.ones(2, 3)
+        with Log():
+            result.backward(grad)
+        logs.append(log)
+    assert logs[0] == logs[1] and "layout" in logs[0][0]

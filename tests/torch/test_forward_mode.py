@@ -440,6 +440,19 @@ def cases(torch):
             calls = (lambda: dual.set_(), lambda: dual.set_(torch.ones(3)), lambda: torch.ones(2).set_(dual))
             return [err(call) for call in calls]
 
+    @case
+    def outputs_without_tangents():
+        with fwAD.dual_level():
+            dual, flags = fwAD.make_dual(torch.ones(2), torch.ones(2)), torch.zeros(2, dtype=torch.bool)
+            calls = (
+                lambda: torch.eq(dual, 1, out=flags),
+                lambda: torch.gt(torch.ones(2), dual, out=flags),
+                lambda: torch.logical_not(dual, out=flags),
+                lambda: torch.argmax(dual, out=torch.zeros((), dtype=torch.int64)),
+                lambda: torch.eq(torch.ones(2), 1, out=flags),
+            )
+            return [err(call) for call in calls]
+
     return found
 
 
