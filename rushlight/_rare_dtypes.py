@@ -422,6 +422,10 @@ def forward(op, args, out):
     wanted = args[op.args.index("dtype")] if "dtype" in op.args else None
     if wanted in _WIDE:
         return refuse(op, wanted, args)
+    index = args[op.args.index("index")] if "index" in op.args else None
+    if isinstance(index, _C.Tensor) and index.dtype in _WIDE:  # refused as other indices that are none
+        like, text = (_C.int16, "Short") if index.dtype in _UNSIGNED else (_C.float16, "Half")
+        _run_as(op, args, index.dtype, like, text)
     if wanted is not None:  # torch converts the elements first
         return _run(op, [_each(a, lambda t: _cast(t, wanted)) for a in args], out)
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):

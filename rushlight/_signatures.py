@@ -284,6 +284,10 @@ def _problem(
         if known not in taken:
             if any(known == p.name for p in parameters):
                 return f"{name}() got multiple values for argument '{known}'"
+            if name in ("_unique2", "unique_consecutive"):  # whose switches choose a function first
+                switches = [one for one in ("inverse", "counts") if kwargs.get(f"return_{one}")]
+                prefix = "" if name == "_unique2" else "_consecutive"
+                name = f"{prefix}_return_{'_and_'.join(switches) or 'output'}"
             return f"{name}() got an unexpected keyword argument '{known}'"
     if late:
         raise late[-1]  # as the arguments of a call are computed, from the last to the first
@@ -380,6 +384,8 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         fine = isinstance(value, (tuple, list))
         if fine and kind == "D" and len(value):
             fine = isinstance(value[0], (int, float)) or _numpy_kind(value[0]) in "biuf"
+        elif fine and kind == "S" and len(value):
+            fine = _is_number(value[0])
     elif kind == "u":
         fine = any(kind.__name__.endswith("Storage") for kind in type(value).__mro__)
     elif kind == "c":

@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, _signatures
 from rushlight._type_names import type_name as _type_name
-from rushlight.ops._public import public, wrap_dim
+from rushlight.ops._public import RARE, public
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -88,7 +88,7 @@ def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
 def _identity(name: str, dtype: _C.dtype) -> Any:
     """The value that never changes a maximum (amax) or a minimum (amin)."""
     low = name in ("amax", "argmax", "logsumexp")
-    if dtype == _C.bool:
+    if dtype == _C.bool or (dtype in RARE and not dtype.is_floating_point and not dtype.is_complex):
         raise NotImplementedError(f"identity of {name} on {dtype} input")
     if dtype.is_floating_point or (dtype.is_complex and name == "logsumexp"):
         return -math.inf if low else math.inf
@@ -102,15 +102,18 @@ def _cast(input: Tensor, dtype: _C.dtype | None) -> Tensor:
 
 def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
     """The reduced dimensions; no dimension means all of them."""
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+    if dim is None or (isinstance(dim, tuple) and not dim):
         return tuple(builtins.range(ndim))
-    wanted = dim if isinstance(dim, (tuple, list)) else (dim,)
+    ndim = max(ndim, 1)
     found: list[int] = []
-    for each in wanted:
-        d = wrap_dim(each, ndim)
+    for d in (dim,) if isinstance(dim, int) else dim:
         if d in found:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-        found.append(d)
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        if d >= ndim or d < -ndim:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})"
+            )
+        found.append(d % ndim)
     return tuple(found)
 
 
@@ -162,7 +165,8 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(4.)
     """
     input = _cast(input, dtype)
-    return _filled(input, mask, 0).sum(_dims(dim, input.dim()), bool(keepdim), dtype=dtype)
+    dims = _dims(dim, input.dim())
+    return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=dtype)
 
 
 @_function
@@ -174,8 +178,8 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(3.)
     """
     input = _cast(input, dtype)
-    result = _filled(input, mask, 1)
     dims = _dims(dim, input.dim())
+    result = _filled(input, mask, 1)
     if not dims:
         # Nothing to multiply: the tensor itself, or its integers as 64 bits.
         whole = not (result.is_floating_point() or result.is_complex())
@@ -186,7 +190,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
-    input = _cast(input, dtype)
+    input, mask = _cast(input, dtype), _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
     return getattr(input, name)(_dims(dim, input.dim()), bool(keepdim))
@@ -215,10 +219,9 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def _place(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
-    if isinstance(dim, (tuple, list)):
-        kind = type(dim).__name__
-        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {kind}")
-    input = _cast(input, dtype)
+    if dim is not None:
+        _signatures.check_call(name, "T input,i dim", input, dim)
+    input, mask = _cast(input, dtype), _mask_of(input, mask)
     kept = input.dtype
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
@@ -269,8 +272,8 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
             "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex "
             f"dtype. Got: {kind}"
         )
-    input = _cast(input, dtype)
-    dims = _dims(dim, input.dim())
+    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    dims = _dims(dim, input.dim()) or _dims(None, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim)) / _count(input, dims, keepdim, mask)
 
 
@@ -303,10 +306,10 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(0.6931)
     """
     input = _cast(input, dtype)
-    kind = input.dtype
+    kind, dims = input.dtype, _dims(dim, input.dim())
     if mask is not None:
         input = _filled(input, mask, _identity("logsumexp", kind))
-    return rushlight.logsumexp(input, _dims(dim, input.dim()), keepdim).to(kind)
+    return rushlight.logsumexp(input, dims, keepdim=keepdim).to(kind)
 
 
 @_function
@@ -323,8 +326,10 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
             )
+        if mask is not None and each.dtype in RARE and not each.is_floating_point():
+            raise NotImplementedError(f"identity of logaddexp on {each.dtype} input")
     sum = rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
-    return sum.to(input.dtype) if input.is_floating_point() else sum
+    return sum.to(input.dtype)
 
 
 @_function
@@ -351,23 +356,24 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 
 def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, identity: int) -> Tensor:
     input = _cast(input, dtype)
+    dim = _first(dim, input)
+    filled = _filled(input, mask, identity)
     if input.dtype == _C.bool:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    return getattr(_filled(input, mask, identity), name)(_first(dim, input), dtype=input.dtype)
+    return getattr(filled, name)(dim, dtype=input.dtype)
 
 
 def _first(dim: Any, input: Tensor) -> Any:
     """The one dimension of a function that takes one: of several the first counts, as in torch."""
-    several = isinstance(dim, (tuple, list)) and input.dim()
-    counted = isinstance(dim, int) and -input.dim() <= dim < input.dim()
-    return _dims(dim, input.dim())[0] if several or counted else dim
+    return _canonical_dim(dim, input.dim())[0]
 
 
 def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:
     input = _cast(input, dtype)
+    dim, mask = _first(dim, input), _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(extreme, input.dtype))
-    return function(input, 0 if dim is None else _first(dim, input))
+    return function(input, dim)
 
 
 @_function
@@ -412,8 +418,9 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(5.)
     """
     input = _cast(input, dtype)
-    filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
-    return rushlight.linalg.vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim))
+    lowest = not isinstance(ord, Tensor) and ord == -math.inf
+    filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
+    return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim))
 
 
 @_function
@@ -436,8 +443,8 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
         correction = 0 if unbiased is False else 1
     if not input.is_floating_point() and not input.is_complex() and input.dtype != _C.bool:
         input = input.to(dtype or _C.get_default_dtype())
-    input = _cast(input, dtype)
-    dims = _dims(dim, input.dim())
+    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    dims = _dims(dim, input.dim()) or _dims(None, input.dim())
     centre = _filled(input, mask, 0).sum(dims, True) / _count(input, dims, True, mask)
     off = input - centre
     total = _filled(off * off.conj(), mask, 0).sum(dims, bool(keepdim))

@@ -550,9 +550,11 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
       for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(t->stride(d)));
       return tuple.release();
     }
-    if (!PyIndex_Check(args[0]) || PyBool_Check(args[0])) {
-      failf(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not %s",
-            strides ? "stride" : "size", Py_TYPE(args[0])->tp_name);
+    bool number = is_tensor(args[0]) ? as_tensor(args[0])->ndim == 0 && is_integral(as_tensor(args[0])->dtype)
+                                     : PyIndex_Check(args[0]) && !PyBool_Check(args[0]);
+    if (!number) {
+      failf(PyExc_TypeError, "%s(): argument 'dim'%s must be int, not %s", strides ? "stride" : "size",
+            n ? " (position 1)" : "", is_tensor(args[0]) ? "Tensor" : Py_TYPE(args[0])->tp_name);
     }
     int64_t dim = read_int(args[0]);
     if (t->ndim == 0) {

@@ -210,7 +210,7 @@ bool rounds_scalars(std::string_view name) {
 bool checks_scalars(std::string_view name) {
   constexpr std::string_view others[] = {"leaky_relu", "elu",     "softplus",
                                          "addcmul",    "addcdiv", "lerp_scalar"};
-  return rounds_scalars(name) || std::ranges::find(others, name) != std::end(others);
+  return rounds_scalars(name) || name == "pow_scalar" || std::ranges::find(others, name) != std::end(others);
 }
 // And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.
 constexpr uint16_t CONTIGUOUS_RESULT = 512;
@@ -486,7 +486,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     if (unreal || (op.options & CHECKS_SCALARS)) {
       alignas(16) char element[16];
       bool half = compute == DType::f16 || compute == DType::bf16;
-      store_checked(scalars[k], half && !rounds_scalars(entry.name) ? DType::f32 : compute, element);
+      bool power = std::string_view(entry.name) == "pow_scalar";  // whose exponents may be infinite
+      bool rounds = power || rounds_scalars(entry.name);
+      if (unreal || !power || half || is_integral(compute))
+        store_checked(scalars[k], half && !rounds ? DType::f32 : compute, element);
     }
     params[k] = param_of(scalars[k], entry, compute);
   }

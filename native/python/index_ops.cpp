@@ -550,16 +550,23 @@ PyObject* put_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
 
 // ---- rows of a table
 
+// What torch calls a kind of tensor here: its older dtypes have types of their own in Python.
+std::string legacy_name(DType dtype) {
+  bool older = !is_rare(dtype) && !is_complex(dtype) && dtype != DType::b1 && dtype != DType::bf16;
+  return older ? "torch." + std::string(dtype_class_name(dtype)) + "Tensor"
+               : "CPU" + std::string(dtype_class_name(dtype)) + "Type";
+}
+
 // embedding(weight, index; padding_idx, scale): the last two only matter to the derivative.
 PyObject* embedding_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *weight = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1);
   if (weight->ndim != 2) fail(PyExc_RuntimeError, "'weight' must be 2-D");
   check_same_device(weight, given);
-  TensorRef index = long_index(given, true, PyExc_RuntimeError,
-                               "Expected tensor for argument #1 'indices' to have one of the following "
-                               "scalar types: Long, Int; but got torch." +
-                                   std::string(dtype_class_name(given->dtype)) +
-                                   "Tensor instead (while checking arguments for embedding)");
+  TensorRef index =
+      long_index(given, true, PyExc_RuntimeError,
+                 "Expected tensor for argument #1 'indices' to have one of the following "
+                 "scalar types: Long, Int; but got " +
+                     legacy_name(given->dtype) + " instead (while checking arguments for embedding)");
   index = contiguous(index.get());
   Shape shape;
   shape.assign(index->sizes());

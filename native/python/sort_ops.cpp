@@ -78,7 +78,8 @@ PyObject* kthvalue_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   bool keepdim = bool_argument(entry.name, "keepdim", args[3]);
   int64_t length = x->ndim ? x->size(dim) : 1;
   if (length == 0) {
-    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, dim);
+    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.",
+          entry.op == SortOp::nanmedian ? "median" : entry.name, dim);
   }
   if (params.k < 1 || params.k > length) {
     failf(PyExc_RuntimeError, "kthvalue(): selected number k out of range for dimension %d", dim);
@@ -95,7 +96,8 @@ PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   int dim = dim_argument(entry.name, args[1], x);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
   if (x->ndim && x->size(dim) == 0) {
-    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, dim);
+    failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.",
+          entry.op == SortOp::nanmedian ? "median" : entry.name, dim);
   }
   check_real(entry, x);
   if (x->dtype == DType::b1 && entry.op != SortOp::mode) {

@@ -5,6 +5,7 @@ from rushlight.ops import (
     attributes,
     blend,
     calculus,
+    clamp,
     combine,
     complex_numbers,
     compose,

@@ -304,6 +304,12 @@ def type_name(dtype: _C.dtype) -> str:
     return _TYPE_NAMES[dtype]
 
 
+def legacy_name(tensor: Tensor) -> str:
+    """What torch calls a kind of tensor in some sentences: its older dtypes have types of their own."""
+    name, newer = type_name(tensor.dtype), tensor.dtype.is_complex or tensor.dtype in (_C.bool, _C.bfloat16)
+    return f"CPU{name}Type" if newer or tensor.dtype in RARE else f"torch.{name}Tensor"
+
+
 def invalid_combination(name: str, args: Sequence[Any], *signatures: str) -> TypeError:
     """What torch raises when no signature of a function takes arguments of these types."""
     given = ", ".join(_type_names.type_name(arg) for arg in args)

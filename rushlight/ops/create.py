@@ -18,6 +18,7 @@ from rushlight.ops._public import (
     type_name,
     write_out,
 )
+from rushlight.ops._public import whole as as_whole
 from rushlight.ops.layout import empty_arranged, preserve_format
 
 _default_device: _C.device | None = None
@@ -570,6 +571,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
             [0., 1.]])
     """
     _checked(layout, pin_memory)
+    n, m = as_whole(n), as_whole(m)
     m = n if m is None else m
     for which, value in (("n", n), ("m", m)):
         if isinstance(value, float):

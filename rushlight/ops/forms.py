@@ -250,11 +250,26 @@ def norm_except_dim(v, pow=2, dim=0):
     """
     from rushlight.ops.reduce import vector_norm
 
+    _check_norm_dtype(v)
     if dim == -1:
         return vector_norm(v, pow)
     dim = wrap_dim(dim, v.dim())
+    if dim in (0, v.dim() - 1) and not v.shape[dim]:
+        shape = f"[{v.shape[0]}, -1]" if dim == 0 else f"[-1, {v.shape[dim]}]"
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {shape} because the unspecified dimension size "
+            "-1 can be any value and is ambiguous"
+        )
     others = [d for d in range(v.dim()) if d != dim]
     return vector_norm(v, pow, others, keepdim=True) if others else v.abs()
+
+
+def _check_norm_dtype(x):
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{type_name(x.dtype)} instead."
+        )
 
 
 @function
@@ -266,11 +281,9 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     """
     from rushlight.ops.reduce import vector_norm
 
-    if not (input.is_floating_point() or input.is_complex()):
-        kind = type_name(input.dtype)
-        raise RuntimeError(
-            f"norm(): input dtype should be either floating point or complex. Got {kind} instead."
-        )
+    if isinstance(dim, (tuple, list)) and len(dim) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
+    _check_norm_dtype(input)
     result = vector_norm(input, 2, dim, keepdim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 

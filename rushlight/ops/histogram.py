@@ -6,6 +6,7 @@ import math
 
 from rushlight import _C, return_types
 from rushlight.ops._public import (
+    C_NAMES,
     FUNCTIONS,
     Tensor,
     function,
@@ -54,7 +55,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if x.is_complex():
-        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{type_name(x.dtype)}'")
+        kernel = "aminmax_cpu" if x.numel() and min == max else "histogram_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
     if x.dtype == _C.bool:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if not x.is_floating_point():
@@ -104,11 +106,6 @@ def _edges(x, count, limits, dim):
     return FUNCTIONS["linspace"](low, high, count + 1, dtype=x.dtype, device=x.device)
 
 
-def _cpp_name(dtype):
-    return {_C.float32: "float", _C.float64: "double", _C.int64: "long int", _C.int32: "int",
-            _C.float16: "c10::Half", _C.bfloat16: "c10::BFloat16"}.get(dtype, str(dtype))  # fmt: skip
-
-
 def _histogram(input, bins, limits, weight, density):
     """The counts and the edges of a histogram of the rows of `input`."""
     size = input.size(-1)
@@ -127,8 +124,8 @@ def _histogram(input, bins, limits, weight, density):
         if weight.dtype != input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have "
-                f"the same dtype, but got input({_cpp_name(input.dtype)}), and "
-                f"weight({_cpp_name(weight.dtype)})"
+                f"the same dtype, but got input({C_NAMES[input.dtype]}), and "
+                f"weight({C_NAMES[weight.dtype]})"
             )
         if weight.shape != input.shape[:-1]:
             raise RuntimeError(
@@ -169,7 +166,7 @@ def _checked_edges(edge, input, dim):
     if edge.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
-            f"dtype {_cpp_name(input.dtype)} and bins for dimension {dim} with dtype {_cpp_name(edge.dtype)}"
+            f"dtype {C_NAMES[input.dtype]} and bins for dimension {dim} with dtype {C_NAMES[edge.dtype]}"
         )
     if edge.dim() != 1:
         raise RuntimeError(

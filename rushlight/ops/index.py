@@ -379,10 +379,6 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     >>> rushlight.take_along_dim(rushlight.tensor([[3, 1]]), rushlight.tensor([[1, 0]]), 1)
     tensor([[1, 3]])
     """
-    if indices.dtype != _C.int64 and (dim is not None or indices.dtype != _C.int32):
-        raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
-        )
     if dim is None:
         result = ops.gather(input.reshape(-1), indices.reshape(-1), 0)  # counted from the front only
     else:
@@ -391,6 +387,10 @@ def take_along_dim(input, indices, dim=None, *, out=None):
                 "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
                 "got "
                 f"{input.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
+            )
+        if indices.dtype != _C.int64:
+            raise RuntimeError(
+                f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}"
             )
         dim = wrap_dim(dim, input.dim())
         sizes, index_sizes = list(input.shape), list(indices.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -514,6 +513,9 @@ def _check_power(name, input, exponent):
 @method
 def pow_(self, exponent):
     """In-place version of pow."""
+    whole = not (self.is_floating_point() or self.is_complex() or self.dtype == _C.bool)
+    if whole and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     return _C.in_place(ops.pow if isinstance(exponent, Tensor) else ops.pow_scalar, self, exponent)
 
 
@@ -610,121 +612,6 @@ def round_(self, *, decimals=None):
     if decimals:
         return _C.in_place(ops.round_decimals, self, *_decimals(decimals))
     return _whole(self, decimals, _C.in_place)
-
-
-@public(aliases=("clip",))
-def clamp(input, min=None, max=None, *, out=None):
-    """Every element moved into the range [min, max]; either bound may be missing or a tensor.
-
-    >>> rushlight.clamp(rushlight.tensor([-1., 0.5, 2.]), 0, 1)
-    tensor([0.0000, 0.5000, 1.0000])
-    """
-    op, args = _clamp_call(input, min, max)
-    result = op(*args)
-    if out is None:
-        return result
-    return write_out(
-        out, result, exact="" if isinstance(min, Tensor) or isinstance(max, Tensor) else FOUND_DTYPE
-    )
-
-
-def _is_number(x):
-    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad and not x.is_complex()
-
-
-def _clamp_call(input, low, high):
-    """The primitive and its arguments."""
-    if low is None and high is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if isinstance(low, Tensor) or isinstance(high, Tensor):
-        # Of a tensor and a number, the tensor counts as a number if it can.
-        if isinstance(low, (int, float)) and _is_number(high):
-            high = high.item()
-            return _clamp_call(input, low, high)
-        if isinstance(high, (int, float)) and _is_number(low):
-            return _clamp_call(input, low.item(), high)
-        if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
-            raise invalid_combination(
-                "clamp", (input, low, high), "Tensor input, Tensor min = None, Tensor max = None",
-                "Tensor input, Number min = None, Number max = None",
-            )  # fmt: skip
-        if low is None:
-            return ops.minimum if not _differentiated(input, high) else _at_most, (input, high)
-        if high is None:
-            return ops.maximum if not _differentiated(input, low) else _at_least, (input, low)
-        return ops.clamp, (input, low, high)
-    if low is None:
-        return ops.clamp_max_scalar, (input, high)
-    if high is None:
-        return ops.clamp_min_scalar, (input, low)
-    return ops.clamp_scalar, (input, low, high)
-
-
-@method(aliases=("clip_",))
-def clamp_(self, min=None, max=None):
-    """In-place version of clamp."""
-    op, args = _clamp_call(self, min, max)
-    if op in (_at_most, _at_least):
-        _C.check_inplace(self)
-        return _C.become(self, op(_C.before_write(self), args[1]))
-    return _C.in_place(op, *args)
-
-
-def _differentiated(*tensors):
-    if _C.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        return True
-    return any(_C.tangent(t) is not None for t in tensors)
-
-
-# minimum and maximum share the gradient of a tie; here it is all the input's, and nobody's of a NaN.
-def _at_most(input, bound):
-    return ops.where(ops.gt(input, bound), bound, ops.where(ops.le(input, bound), input, math.nan))
-
-
-def _at_least(input, bound):
-    return ops.where(ops.lt(input, bound), bound, ops.where(ops.ge(input, bound), input, math.nan))
-
-
-def _check_bound(name, input, bound, value):
-    if not isinstance(input, Tensor):
-        raise invalid_combination(
-            name, (input, value), f"Tensor input, Tensor {bound}, *, Tensor out = None",
-            f"Tensor input, Number {bound}, *, Tensor out = None",
-        )  # fmt: skip
-
-
-@public
-def clamp_min(input, min, *, out=None):
-    """Elements below `min` become `min`.
-
-    >>> rushlight.clamp_min(rushlight.tensor([1, 5]), 3)
-    tensor([3, 5])
-    """
-    _check_bound("clamp_min", input, "min", min)
-    return clamp(input, min, None, out=out)
-
-
-@public
-def clamp_max(input, max, *, out=None):
-    """Elements above `max` become `max`.
-
-    >>> rushlight.clamp_max(rushlight.tensor([1, 5]), 3)
-    tensor([1, 3])
-    """
-    _check_bound("clamp_max", input, "max", max)
-    return clamp(input, None, max, out=out)
-
-
-@method
-def clamp_min_(self, min):
-    """In-place version of clamp_min."""
-    return clamp_(self, min)
-
-
-@method
-def clamp_max_(self, max):
-    """In-place version of clamp_max."""
-    return clamp_(self, None, max)
 
 
 @public

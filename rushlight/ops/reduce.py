@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight import _C, return_types
+from rushlight import _C, _signatures, return_types
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
@@ -606,7 +606,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     tensor(5.)
     """
     if isinstance(p, str):
-        if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) < 3):
+        if p == "fro" and (not isinstance(dim, (tuple, list)) or len(dim) < 3):
             p = 2
         else:
             from rushlight.ops.linalg_spectral import matrix_norm
@@ -615,11 +615,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     elif p is None:
         p = 2
-    if not (dim is None or isinstance(dim, int)):
-        from rushlight._signatures import check_call
-
-        check_call("linalg_vector_norm", "o input,N ord,I1? dim", input, p, dim)
-    return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    try:
+        return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+    except TypeError:
+        dims = [dim] if isinstance(dim, int) else dim
+        _signatures.check_call("linalg_vector_norm", "T input,N ord,I1? dim,b keepdim", input, p, dims, keepdim)
+        raise
 
 
 @public

@@ -11,6 +11,7 @@ from rushlight.ops._public import (
     Tensor,
     check_tensor,
     invalid_combination,
+    legacy_name,
     public,
     type_name,
     whole,
@@ -29,12 +30,6 @@ def _given(value):
     return "None" if value is None else str(int(value))
 
 
-def _kind(tensor):
-    """The type as torch writes it here."""
-    name = type_name(tensor.dtype)
-    return f"CPU{name}Type" if tensor.dtype.is_complex else f"torch.{name}Tensor"
-
-
 # What torch hands its native stft.
 _NATIVE = (
     "T input,i n_fft,i? hop_length,i? win_length,T? window,b normalized,b? onesided,b? return_complex,"
@@ -46,12 +41,14 @@ def _check_arguments(*given):
     """torch's error for arguments of other types, of which the overloads of its stft take none."""
     from rushlight import _signatures
 
-    if _signatures._problem("stft", _signatures._parse(_NATIVE), given, {}, False) is not None:
-        raise invalid_combination("stft", given, _signatures._shown(_NATIVE))
+    try:
+        _signatures.check_call("stft", _NATIVE, *given)
+    except TypeError:
+        raise invalid_combination("stft", given, _signatures._shown(_NATIVE)) from None
 
 
 def _window_text(window):
-    return "None" if window is None else f"{_kind(window)}{{{list(window.shape)}}}"
+    return "None" if window is None else f"{legacy_name(window)}{{{list(window.shape)}}}"
 
 
 def _window(window, n_fft, win_length, dtype, device):
@@ -115,7 +112,7 @@ def stft(
     def require(holds, message):
         if not holds:
             raise RuntimeError(
-                f"stft({_kind(input)}{list(input.shape)}, n_fft={n_fft}, "
+                f"stft({legacy_name(input)}{list(input.shape)}, n_fft={n_fft}, "
                 f"hop_length={hop_length}, win_length={win_length}, window={_window_text(window)}, "
                 f"normalized={int(normalized)}, onesided={_given(onesided)}, "
                 f"return_complex={_given(return_complex)}, align_to_window={_given(align_to_window)}) : "

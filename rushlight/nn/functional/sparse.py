@@ -6,7 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
-from rushlight.ops._public import type_name
+from rushlight.ops._public import legacy_name, type_name
 from rushlight.ops.index import one_hot
 
 one_hot = functional(one_hot)
@@ -160,12 +160,12 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
     if input.dtype not in (rushlight.int64, rushlight.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-            f"but got {input.type()} instead (while checking arguments for embedding_bag)"
+            f"but got {legacy_name(input)} instead (while checking arguments for embedding_bag)"
         )
     if not weight.is_floating_point():
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
-            f"BFloat16, Float, Double; but got {weight.type()} instead (while checking arguments for "
+            f"BFloat16, Float, Double; but got {legacy_name(weight)} instead (while checking arguments for "
             "embedding_bag)"
         )
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
@@ -185,7 +185,7 @@ def _starts(input, offsets, include_last_offset):
     if offsets.dtype.is_floating_point or offsets.dtype.is_complex:  # what the indices would be promoted to
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-            f"but got {offsets.type()} instead (while checking arguments for embedding_bag)"
+            f"but got {legacy_name(offsets)} instead (while checking arguments for embedding_bag)"
         )
     starts = offsets.long()
     if starts.numel() and int(starts[0]) != 0:
