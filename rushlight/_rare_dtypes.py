@@ -174,7 +174,8 @@ def refuse(op, dtype, args):
         try:
             _run_as(op, args, dtype, like, text)
         except (RuntimeError, TypeError, IndexError) as error:
-            late = isinstance(error, _C._LinAlgError) or str(error) == "ZeroDivisionError"
+            late = isinstance(error, _C._LinAlgError) or "is zero" in str(error)
+            late |= str(error) == "ZeroDivisionError"
             kinds = (_CLASS[dtype], "complex", "floating point")
             if not late and (
                 not isinstance(error, NotImplementedError) or any(kind in str(error) for kind in kinds)
@@ -229,11 +230,15 @@ def _run_as(op, args, dtype, like, text):
         given = [_each(a, lambda t: _cast(t, like) if t.dtype == dtype else t) for a in args]
         return _run(op, [like if a is dtype else a for a in given])
     except (RuntimeError, TypeError, IndexError) as error:
-        raise type(error)(_reworded(error, like, dtype).split("\n")[0].replace(text, _CLASS[dtype])) from None
+        raise _reworded(error, args, dtype, like, text) from None
 
 
-def _reworded(error, like, dtype):
-    return str(error).replace(_C.dtype_cpp_name(like), _C.dtype_cpp_name(dtype))
+def _reworded(error, args, dtype, like, text):
+    """An error that names the dtype in place of the one that it was computed in."""
+    said = str(error).split("\n")[0]
+    if not any(t.dtype == like for a in args for t in _tensors_in(a)):
+        said = said.replace(_C.dtype_cpp_name(like), _C.dtype_cpp_name(dtype))
+    return type(error)(said.replace(text, _CLASS[dtype]))
 
 
 def _run(op, args, out=None):
@@ -298,7 +303,7 @@ def widened(op, args, dtype, out):
     try:
         result = _run(op, given, fresh)
     except RuntimeError as error:
-        raise type(error)(_reworded(error, wide, dtype)) from None
+        raise _reworded(error, args, dtype, wide, _WIDE_CLASS[wide]) from None
     return _finish(result, out, back)
 
 
@@ -373,6 +378,14 @@ def _float8(op, name, args, dtype, out):
     scale = dtype == _C.float8_e8m0fnu
     if name == "index_put":
         values = args[2] if isinstance(args[2], _C.Tensor) else _number(args[2], dtype)
+        if values.dtype != args[0].dtype and values.ndim:
+            from rushlight.ops._public import type_name
+
+            names = type_name(args[0].dtype), type_name(values.dtype)
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{names[0]} for the destination and {names[1]} for the source."
+            )
         args = [args[0], args[1], _cast(values, dtype), args[3]]
     if name == "count_nonzero" and scale and args[1] not in (None, ()):  # 0 is the smallest number there is
         return _run(op, (_run(_C.ops.ne, (_C.relabel(args[0], _C.uint8), 0)), *args[1:]))

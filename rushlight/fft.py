@@ -346,6 +346,8 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 
 def _shift(input, dim, half):
+    if isinstance(dim, _Tensor):
+        dim = int(dim)
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(_core.check_dim(input, d) for d in dims)
     return _FUNCTIONS["roll"](input, tuple(half(input.shape[d]) for d in dims), dims)

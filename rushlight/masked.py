@@ -45,7 +45,7 @@ def _mask_of(input: Tensor, mask: Tensor | None) -> Tensor | None:
     """The mask with the size of the input."""
     if mask is None:
         return None
-    if mask.dim() > input.dim():
+    if len(mask.shape) > input.dim():
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
         )
@@ -97,7 +97,8 @@ def _identity(name: str, dtype: _C.dtype) -> Any:
 
 
 def _cast(input: Tensor, dtype: _C.dtype | None) -> Tensor:
-    return input if dtype is None else input.to(dtype)
+    kept = input.dtype  # what torch asks a tensor for first
+    return input if dtype in (None, kept) else input.to(dtype)
 
 
 def _dims(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -205,11 +205,18 @@ def _differentiable(library, value):
     return value.detach().requires_grad_() if fits else value
 
 
+def _is_finite(tensor):
+    tensor = tensor.detach()
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex) or tensor.dtype.itemsize < 2:
+        return True
+    return bool((tensor.cfloat() if tensor.dtype.is_complex else tensor.double()).isfinite().all())
+
+
 def described(value):
     """An argument in the words that are the same for both libraries."""
     if hasattr(value, "stride"):
         more = f" by {tuple(value.stride())}" if value.numel() else ""
-        more += " meta" if value.is_meta else ""
+        more += " meta" if value.is_meta else "" if _is_finite(value) else " not finite"
         if value.dim() == 0 and not value.is_meta:
             more = f" {value.item()}"
         return f"{str(value.dtype).rpartition('.')[2]}{tuple(value.shape)}{more}"

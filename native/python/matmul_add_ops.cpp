@@ -144,7 +144,14 @@ PyObject* addr_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
   return Py_NewRef(out->object());
 }
 
-// torch first expands the input to the sizes that batches of the usual dimensions would give.
+// torch first expands the input to the size of the result; asked when something else is wrong as well.
+void check_expands(Tensor* input, Sizes sizes) {
+  Ref<PyObject> size = checked(size_object(sizes));
+  PyObject* args[] = {input->object(), size.get()};
+  Primitive& expand = primitive("expand");
+  Ref<PyObject> expanded = checked(expand.forward(expand, args, nullptr));
+}
+
 void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bool summed, bool in_place) {
   if (batch1->ndim == 3 && batch2->ndim == 3) return;
   int needed[] = {summed ? 1 : 0, 1, 2};
@@ -158,10 +165,7 @@ void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bo
   }
   if (!in_place) {
     int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)};
-    Ref<PyObject> size = checked(size_object(Sizes(sizes, 3).subspan(summed ? 1 : 0)));
-    PyObject* args[] = {input->object(), size.get()};
-    Primitive& expand = primitive("expand");
-    Ref<PyObject> expanded = checked(expand.forward(expand, args, nullptr));
+    check_expands(input, Sizes(sizes, 3).subspan(summed ? 1 : 0));
   }
   fail(PyExc_RuntimeError, batch1->ndim != 3 ? "batch1 must be a 3D tensor" : "batch2 must be a 3D tensor");
 }
@@ -173,7 +177,9 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)}, k = batch1->size(2);
-  if (batch2->size(0) != sizes[0] || batch2->size(1) != k) {
+  bool fits = batch2->size(0) == sizes[0] && batch2->size(1) == k;
+  if (!fits || input->dtype != batch1->dtype || batch1->dtype != batch2->dtype) check_expands(input, sizes);
+  if (!fits && input->dtype == batch1->dtype) {
     failf(
         PyExc_RuntimeError,
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
@@ -202,6 +208,8 @@ PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t batch = batch1->size(0), k = batch1->size(2);
+  int64_t sizes[] = {batch1->size(1), batch2->size(2)};
+  if (batch2->size(0) != batch || batch2->size(1) != k) check_expands(input, sizes);
   if (batch2->size(0) != batch) {
     failf(PyExc_RuntimeError, "batch1 and batch2 must have same number of batches, got %lld and %lld",
           (long long)batch, (long long)batch2->size(0));
@@ -211,7 +219,6 @@ PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out
           (long long)batch1->size(1), (long long)k, (long long)batch2->size(1), (long long)batch2->size(2));
   }
   check_add_dtypes(input, batch1, batch2);
-  int64_t sizes[] = {batch1->size(1), batch2->size(2)};
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str()), more(input->dtype, 1);
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("addmm_impl_cpu_", result.get(), batch * k);

@@ -170,7 +170,7 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
     failf(PyExc_TypeError, "device(): argument 'index'%s must be int, not %s",
           positional > 1 ? " (position 2)" : "", type_label(index).c_str());
   }
-  if (positional + named == 2 && known == named && type && index) {
+  if (positional + named == 2 && type && (!is_type || (known == named && index))) {
     failf(PyExc_TypeError, "device(): argument 'type'%s must be str, not %s",
           positional > 0 ? " (position 1)" : "", type_label(type).c_str());
   }

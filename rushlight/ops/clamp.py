@@ -34,8 +34,8 @@ def _clamped(name, input, low, high, out):
     op, args = _clamp_call(input, low, high)
     try:
         result = op(*args)
-    except RuntimeError:
-        _refuse_complex_bounds(name, input, low, high)
+    except RuntimeError as error:
+        _refuse_complex_bounds(name, input, low, high, error)
         raise
     if out is None:
         return result
@@ -44,14 +44,15 @@ def _clamped(name, input, low, high, out):
     )
 
 
-def _refuse_complex_bounds(name, input, low, high):
-    """What torch says of complex operands, before it looks at shapes."""
+def _refuse_complex_bounds(name, input, low, high, error):
+    """What torch says of complex operands: of a complex input before it looks at shapes."""
     tensors = [bound for bound in (low, high) if isinstance(bound, Tensor)]
     if name == "clamp" and input.is_complex() and tensors:
         raise NotImplementedError("clamp is not supported for complex types")
     if name == "clamp" and not tensors and any(isinstance(bound, complex) for bound in (low, high)):
         raise RuntimeError("value cannot be converted to type double without overflow")
-    if any(t.is_complex() for t in (input, *tensors)) and tensors:
+    sizes = "must match the size" in str(error)
+    if not sizes and tensors and any(t.is_complex() for t in (input, *tensors)):
         kernel = "clamp" if len(tensors) == 2 else "maximum" if high is None else "minimum"
         common = functools.reduce(_C.promote_types, (t.dtype for t in (input, *tensors)))
         raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for '{type_name(common)}'")
@@ -99,7 +100,7 @@ def clamp_(self, min=None, max=None):
             return _C.become(self, op(_C.before_write(self), args[1]))
         return _C.in_place(op, *args)
     except RuntimeError as error:
-        _refuse_complex_bounds("clamp", self, min, max)
+        _refuse_complex_bounds("clamp", self, min, max, error)
         said, own = str(error).partition("\n")[0], type_name(self.dtype)
         numbers = not any(isinstance(bound, Tensor) for bound in (min, max))
         if numbers and said.endswith(f"desired output type {own}"):

@@ -6,7 +6,9 @@ Derivatives first: what was put together is taken apart again.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from typing import Any
 
 from rushlight import _C
@@ -94,13 +96,16 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     >>> rushlight.cat([rushlight.tensor([1, 2]), rushlight.tensor([3])])
     tensor([1, 2, 3])
     """
-    result = ops.cat(_tensors(tensors, "cat"), dim if axis is None else axis)
+    tensors = _tensors(tensors, "cat")
+    if out is not None and tensors:
+        common = functools.reduce(_C.promote_types, (t.dtype for t in tensors))
+        if not _C.can_cast(common, out.dtype):
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
+            )
+    result = ops.cat(tensors, dim if axis is None else axis)
     if out is None:
         return result
-    if not _C.can_cast(result.dtype, out.dtype):
-        raise TypeError(
-            f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
-        )
     if any(t is out for t in tensors):  # also if it has no elements yet
         raise RuntimeError(OVERLAP)
     return write_apart(out, result, *tensors, exact="")
@@ -400,6 +405,8 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input.new_empty((0,))
+    if input.numel() > 1 and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
+        raise RuntimeError("numel: integer multiplication overflow")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.numel()), r))
     index = _C.from_data(rows, _C.int64, None) if rows else _C.empty((0, r), _C.int64, None)

@@ -29,7 +29,7 @@ def inner(input, other, *, out=None):
     """
     if input.ndim == 0 or other.ndim == 0:
         result = input * other
-        return result if out is None else write_out(out, result)
+        return result if out is None else write_out(out, result, writer="mul")
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "

@@ -103,7 +103,7 @@ def resized(x, sizes):
 def check_length(n):
     """torch's error for a length that is not positive."""
     if n < 1:
-        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+        raise RuntimeError(f"Invalid number of data points ({int(n)}) specified")
     return n
 
 

@@ -218,9 +218,19 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     if isinstance(bins, int):
         bins = [bins] * input.size(-1)
     if len(bins) != input.size(-1):
+        size = input.size(-1)
         raise RuntimeError(
-            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+            f"torch.histogramdd: expected {size} sequences of bin edges for a {size}-dimensional histogram "
+            f"but got {len(bins)}"
+            if len(bins) and isinstance(bins[0], Tensor)
+            else "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
+    for d, count in enumerate(bins):
+        if not isinstance(count, Tensor) and count < 0:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
+                f"bins tensor for dimension {d}"
+            )
     hist, edges = _histogram(input, bins, range, weight, density)
     names = ("_histogramdd_from_bin_cts", *["_histogramdd_bin_edges"] * len(edges))
     hist, *edges = _undifferentiable(names, (hist, *edges), input, weight)

@@ -224,8 +224,10 @@ def unpack_lu(LU, pivots, unpack_data=True, unpack_pivots=True):
         order = ops.lu_permutation(pivots, m)
         P = LU.new_zeros((*order.shape, m))
         P.scatter_(-2, order.unsqueeze(-2), 1)
-    if unpack_data:
-        k = min(m, n)
+    k = min(m, n)
+    if unpack_data and not LU.numel():
+        L, U = LU.narrow(-1, 0, k), LU.narrow(-2, 0, k)
+    elif unpack_data:
         L = linalg_rules._unit_lower(LU).contiguous()
         U = ops.triu(LU.narrow(-2, 0, k), 0).contiguous()
     return P, L, U

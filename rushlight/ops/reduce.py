@@ -619,7 +619,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
     except TypeError:
         dims = [dim] if isinstance(dim, int) else dim
-        _signatures.check_call("linalg_vector_norm", "T input,N ord,I1? dim,b keepdim", input, p, dims, keepdim)
+        _signatures.check_call(
+            "linalg_vector_norm", "T input,N ord,I1? dim,b keepdim", input, p, dims, keepdim
+        )
         raise
 
 

@@ -147,7 +147,7 @@ def sum_to_size(self, *size):
     """
     if not size:
         raise TypeError('sum_to_size() missing 1 required positional arguments: "size"')
-    wanted = tuple(map(whole, dims(size)))
+    wanted = tuple(int(n) if isinstance(n, bool) else whole(n) for n in dims(size))
     if not wanted:
         return self.sum()
     extra = self.dim() - len(wanted)

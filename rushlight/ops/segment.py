@@ -36,6 +36,7 @@ def segment_reduce(
     if data.numel() == 0:
         raise RuntimeError("Expected data.numel() > 0 to be true, but got false.")
     axis = wrap_dim(axis, data.dim())
+    kind = "offsets" if lengths is None else "lengths"
     if lengths is None:
         lengths = offsets.narrow(-1, 1, offsets.size(-1) - 1) - offsets.narrow(-1, 0, offsets.size(-1) - 1)
     if lengths.dim() - 1 != axis:
@@ -46,7 +47,7 @@ def segment_reduce(
         return data.new_empty((*lengths.shape, *data.shape[axis + 1 :]))
     if lengths.dtype not in (_C.int64, _C.int32):
         raise NotImplementedError(
-            f"\"_segment_reduce_lengths_cpu_kernel1\" not implemented for '{type_name(lengths.dtype)}'"
+            f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(lengths.dtype)}'"
         )
     if bool(ops.lt(lengths, 0).any()):
         raise RuntimeError("lengths contains negative value!")

@@ -94,7 +94,7 @@ def stft(
         shape = (1,) * (3 - input.ndim) + tuple(input.shape)
         half = int(n_fft // 2)
         padded = pad(input.reshape(shape), (half, half), pad_mode)
-        input = padded.reshape(padded.shape[-input.ndim :] if input.ndim else padded.shape[-1:])
+        input = padded.reshape(padded.shape[-input.ndim :])
     _check_arguments(
         input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
     )
@@ -157,6 +157,8 @@ def stft(
     frames = ops.unfold(input, 1, n_fft, hop_length)
     if window is not None or win_length < n_fft:
         frames = frames * _window(window, n_fft, win_length, input.dtype, input.device)
+    if frames.dtype in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {type_name(frames.dtype)}")
     norm = "ortho" if normalized else None
     last = (frames.ndim - 1,)
     if onesided is None:
