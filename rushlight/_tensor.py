@@ -10,6 +10,7 @@ from rushlight._errors import explain_operands
 from rushlight._size import Size
 from rushlight._warn import warn
 from rushlight.ops import create
+from rushlight.ops._lacking import tell_lacks
 from rushlight.ops._node_names import name_composed
 from rushlight.ops._public import as_dtype, attribute, method, public
 from rushlight.ops.layout import (
@@ -746,6 +747,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 
 
 name_composed(Tensor.__dict__)
+tell_lacks(Tensor.__dict__)
 
 
 # ---- pickles of functions name where a program finds them, not the file that defines them

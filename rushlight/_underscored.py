@@ -6,8 +6,9 @@ from typing import Any
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight.ops._lacking import lacking
 from rushlight.ops._node_names import one_node
-from rushlight.ops._public import FUNCTIONS, wrap_dim
+from rushlight.ops._public import FUNCTIONS, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 
@@ -56,6 +57,7 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
     return 1 if any(n > 1 and stride == 0 for n, stride in zip(input.shape, strides, strict=True)) else 2
 
 
+@lacking(None, "aten::_chunk_cat")
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
     """Each tensor in `num_chunks` equal pieces along dim (the last ones filled up with zeros), flattened from
     there on and joined: all first pieces, all second ones, ...
@@ -89,7 +91,8 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = 
         filling = tensor.new_zeros((*tensor.shape[:dim], length * num_chunks - size, *rest))
         whole = rushlight.cat([tensor, filling], dim)
         pieces.append(whole.reshape(*tensor.shape[:dim], num_chunks, -1))
-    return rushlight.cat(pieces, dim + 1, out=out)
+    joined = rushlight.cat(pieces, dim + 1, out=out)
+    return undifferentiable("_chunk_cat", joined.detach(), *tensors) if out is None else joined
 
 
 def _addmm_activation(

@@ -13,4 +13,21 @@ for family in FAMILIES.split():
     importlib.import_module(f"samples_{family}")
     FAMILY_OF |= {name: family for name in OPS if name not in FAMILY_OF}
 
-__all__ = ["FAMILY_OF", "OPS"]
+# Derivatives that torch, and so Rushlight, refuses of some of the samples: the second, and forward mode.
+LACKS = {
+    **dict.fromkeys(
+        ("cdist", "pdist", "segment_reduce", "nn.functional.embedding_bag", "nn.functional.multi_margin_loss",
+         "nn.functional.multilabel_margin_loss", "nn.functional.pdist",
+         "nn.functional.scaled_dot_product_attention"),
+        "second, forward",
+    ),
+    "nn.functional.hardsigmoid": "second",
+    **dict.fromkeys(
+        ("cholesky", "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "igamma", "igammac",
+         "index_reduce", "native_dropout_backward", "nn.functional.conv_tbc", "nn.functional.grid_sample",
+         "ormqr", "special.zeta"),
+        "forward",
+    ),
+}  # fmt: skip
+
+__all__ = ["FAMILY_OF", "LACKS", "OPS"]

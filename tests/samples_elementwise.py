@@ -353,7 +353,7 @@ for _name in ("truediv", "floordiv", "mod"):
     )
     op(
         f"Tensor.__r{_name}__",
-        [call(x(4, low=0.7, high=3.0), 2), call(x(4, low=0.7, high=3.0), x(4))],
+        [call(x(4, low=0.7, high=3.0), 2, nograd=_name == "mod"), call(x(4, low=0.7, high=3.0), x(4))],
         dtypes=_kinds,
         grad={"truediv": "fc", "floordiv": "", "mod": "f"}[_name],
     )

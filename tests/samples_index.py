@@ -197,8 +197,8 @@ op(
     **KEEP,
 )
 op("masked_scatter", [call(x(3), mask(1, 0, 1), x(2)), call(x(2, 3), mask(1, 0, 1), x(5))], **KEEP)
-op("select_scatter", [call(x(3, 4), x(4), 0, 1), call(x(3, 4), x(3), 1, -1)])
-op("slice_scatter", [call(x(3, 4), x(2, 4), 0, 1), call(x(3, 4), x(3, 2), 1, 0, None, 2)])
+op("select_scatter", [call(x(3, 4), x(4), 0, 1), call(x(3, 4), x(3), 1, -1)], grad="f")
+op("slice_scatter", [call(x(3, 4), x(2, 4), 0, 1), call(x(3, 4), x(3, 2), 1, 0, None, 2)], grad="f")
 op("diagonal_scatter", [call(x(3, 3), x(3)), call(x(3, 4), x(3), 1)])
 mutating("Tensor.put_", [call(x(3), index(0, 2), x(2)), call(x(2, 2), index(0, 0), x(2), accumulate=True)])
 op(
@@ -329,12 +329,14 @@ op(
         call(x(4, 3), index(shape=(0,))),
     ],
     method=False,
+    grad="f",
     covers=("embedding_backward",),
 )
 op(
     "nn.functional.embedding",
     [call(index(1, 0, 1), x(4, 3)), call(index(1, 0, 1), x(4, 3), padding_idx=-3, nograd=True)],
     method=False,
+    grad="f",
 )
 op(
     "nn.functional.one_hot",

@@ -64,7 +64,7 @@ plain(
     dtypes="s",
     strict=False,
     grad="f",
-    covers=("cdist_backward",),
+    covers=("cdist_backward", "once"),
     tolerance=100.0,
     same_strides=False,
 )
@@ -74,7 +74,6 @@ plain(
     dtypes="s",
     strict=False,
     grad="f",
-    second=False,
     tolerance=10.0,
 )
 op(
@@ -90,9 +89,7 @@ op(
     tolerance=10.0,
 )
 
-plain(
-    "nn.functional.pdist", [call(x(4, 3)), call(x(4, 3), 1)], dtypes="s", strict=False, second=False, grad="f"
-)
+plain("nn.functional.pdist", [call(x(4, 3)), call(x(4, 3), 1)], dtypes="s", strict=False, grad="f")
 
 # Bags of rows, and a loss over a linear layer
 _BAGS = index(0, 2, 5, 2, 1, 4, shape=(3, 2))
@@ -145,7 +142,6 @@ plain(
     ],
     dtypes="f",
     grad="f",
-    second=False,
     strict=False,
     tolerance=4.0,
 )  # fmt: skip
@@ -243,7 +239,7 @@ plain(
 # Other forms
 plain("alias_copy", [call(x(3, 4)), call(x())])
 plain("detach_copy", [call(x(3, 4)), call(x())], grad="")
-plain("slice_copy", [call(x(3, 4)), call(x(3, 4), 1, 1, 3), call(x(5), 0, -4, None, 2)])
+plain("slice_copy", [call(x(3, 4)), call(x(3, 4), 1, 1, 3), call(x(5), 0, -4, None, 2)], grad="f")
 op("Tensor.narrow_copy", [call(x(3, 4), 1, 1, 2)])
 for _name in ("unsafe_chunk", "unsafe_split"):
     op(_name, [call(x(5, 2), 2), call(x(3, 4), 3, 1)], same_strides=False)

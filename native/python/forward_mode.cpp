@@ -233,6 +233,7 @@ PyObject* py_set_forward(PyObject*, PyObject* on) {
   modes.forward = level && PyObject_IsTrue(on) == 1;
   return PyBool_FromLong(before);
 }
+PyObject* py_carries(PyObject*, PyObject*) { return PyBool_FromLong(modes.forward); }
 PyObject* py_set_wanted(PyObject*, PyObject* on) {
   bool before = wanted;
   wanted = PyObject_IsTrue(on) == 1;
@@ -252,6 +253,7 @@ PyMethodDef functions[] = {
     {"enter_dual_level", py_enter_level, METH_NOARGS, nullptr},
     {"exit_dual_level", py_exit_level, METH_NOARGS, nullptr},
     {"set_forward_mode", py_set_forward, METH_O, "Switches tangents on or off; returns what it was."},
+    {"carries_tangents", py_carries, METH_NOARGS, "Whether operations compute tangents now."},
     {"_set_fwd_grad_enabled", py_set_wanted, METH_O, "Whether tangents are carried; returns what it was."},
     {"_is_fwd_grad_enabled", py_wanted, METH_NOARGS, nullptr},
     {"set_tangent_formulas", py_set_formulas, METH_O, nullptr},

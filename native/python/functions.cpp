@@ -8,6 +8,7 @@
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "forward_mode.h"
 #include "forwards.h"
 #include "primitive.h"
 #include "profiler.h"
@@ -22,6 +23,7 @@ struct Function {
   PyObject* wrapped;
   PyObject* dict;
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
+  PyObject* lacks;      // (of complex results, in forward mode) see rushlight/ops/_lacking.py, or null
   const Signatures* signatures;  // Note [signatures]: null if it has none or was not called yet
   bool looked_up;                // whether they have been asked for
   bool takes_self;               // a method: the first argument is not in its signatures
@@ -399,6 +401,74 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
   });
 }
 
+bool is_dual(PyObject* o) {
+  if (is_tensor(o)) return bool(tangent_of(as_tensor(o)));
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+    if (is_dual(PySequence_Fast_GET_ITEM(o, i))) return true;
+  }
+  return false;
+}
+
+// "cdist": torch has a node for it, without a forward formula; "aten::gcd": it has not even that.
+void refuse_forward_mode(PyObject* name) {
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text) return;
+  failf(PyExc_NotImplementedError, "Trying to use forward AD with %s that does not support it%s.", text,
+        strncmp(text, "aten::", 6) ? " because it has not been implemented yet" : "");
+}
+
+void refuse_complex_gradient(PyObject* name, PyObject* result) {
+  PyObject* first = PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? PyTuple_GET_ITEM(result, 0) : result;
+  if (!PyUnicode_Check(name) || !is_tensor(first)) return;
+  if (!as_tensor(first)->requires_grad() || !is_complex(as_tensor(first)->dtype)) return;
+  failf(PyExc_RuntimeError, "%s does not support automatic differentiation for outputs with complex dtype.",
+        PyUnicode_AsUTF8(name));
+}
+
+// A function that torch cannot differentiate in every way: refuses what torch refuses.
+PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Function* f = self_function(self);
+  Ref<PyObject> lacks = share(f->lacks);
+  Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+  return guarded([&]() -> PyObject* {
+    PyObject* forward = PyTuple_GET_ITEM(lacks.get(), 1);
+    if (modes.forward && forward != Py_None) {
+      Py_ssize_t n = positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+      bool dual = false;
+      for (Py_ssize_t i = 0; i < n && !dual; i++) dual = is_dual(args[i]);
+      Ref<PyObject> name = share(forward);
+      if (dual && !PyUnicode_Check(forward))
+        name = checked(PyObject_Vectorcall(forward, args, size_t(positional), kwnames));
+      if (dual) refuse_forward_mode(name.get());
+    }
+    auto call = f->node_name ? named_vectorcall : function_vectorcall;
+    Ref<PyObject> result = checked(call(self, args, nargsf, kwnames));
+    // What was written in place torch lets pass.
+    if (!positional || result.get() != args[0])
+      refuse_complex_gradient(PyTuple_GET_ITEM(lacks.get(), 0), result.get());
+    return result.release();
+  });
+}
+
+void choose_vectorcall(Function* f) {
+  f->vectorcall = f->lacks ? lacking_vectorcall : f->node_name ? named_vectorcall : function_vectorcall;
+}
+
+PyObject* get_lacks(PyObject* self, void*) {
+  PyObject* lacks = self_function(self)->lacks;
+  return Py_NewRef(lacks ? lacks : Py_None);
+}
+int set_lacks(PyObject* self, PyObject* lacks, void*) {
+  if (!lacks || !PyTuple_CheckExact(lacks) || PyTuple_GET_SIZE(lacks) != 2) {
+    PyErr_SetString(PyExc_TypeError, "lacks must be a pair");
+    return -1;
+  }
+  Py_XSETREF(self_function(self)->lacks, Py_NewRef(lacks));
+  choose_vectorcall(self_function(self));
+  return 0;
+}
+
 PyObject* get_node_name(PyObject* self, void*) {
   PyObject* name = self_function(self)->node_name;
   return Py_NewRef(name ? name : Py_None);
@@ -406,7 +476,7 @@ PyObject* get_node_name(PyObject* self, void*) {
 int set_node_name(PyObject* self, PyObject* name, void*) {
   Function* f = self_function(self);
   Py_XSETREF(f->node_name, name && name != Py_None ? Py_NewRef(name) : nullptr);
-  f->vectorcall = f->node_name ? named_vectorcall : function_vectorcall;
+  choose_vectorcall(f);
   return 0;
 }
 
@@ -432,12 +502,14 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(self_function(self)->wrapped);
   Py_VISIT(self_function(self)->dict);
   Py_VISIT(self_function(self)->node_name);
+  Py_VISIT(self_function(self)->lacks);
   return 0;
 }
 int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->wrapped);
   Py_CLEAR(self_function(self)->dict);
   Py_CLEAR(self_function(self)->node_name);
+  Py_CLEAR(self_function(self)->lacks);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -478,6 +550,7 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {{"node_name", get_node_name, set_node_name,
                          "What the node that the function ends with is called.", nullptr},
+                        {"lacks", get_lacks, set_lacks, "What torch cannot differentiate.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

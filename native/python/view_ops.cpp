@@ -729,6 +729,7 @@ ModuleInit init([](PyObject* module) {
   define("as_strided(x; size, stride, offset, layout, start)", as_strided_forward, VIEW);
   define("alias(x)", alias_forward, VIEW);
   define("straight(x)", alias_forward, VIEW);
+  define("once(x; by, name)", alias_forward, VIEW);
   define("view_as_real(x)", view_as_real_forward, VIEW);
   define("view_as_complex(x)", view_as_complex_forward, VIEW);
   define("split_with_sizes(x; sizes, dim) -> outs[]", split_forward, VIEW);

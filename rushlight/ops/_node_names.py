@@ -17,11 +17,8 @@ from rushlight import _C
 # primitive: (by a tensor, of a number, in place, in place by a tensor); empty: the usual name
 VARIANTS = {
     "fmod": ("FmodBackward1", "", "", ""),
-    "remainder": ("RemainderBackward1", "", "", ""),
+    "remainder": ("RemainderBackward1", "torch::autograd::NotImplemented", "", ""),
     "fill": ("FillBackward1", "", "FillBackward2", "FillBackward3"),
-    "acosh": ("", "", "AcoshBackward1", ""),
-    "asinh": ("", "", "AsinhBackward1", ""),
-    "atanh": ("", "", "AtanhBackward1", ""),
     "polygamma": ("", "", "PolygammaBackward1", ""),
     "conj": ("", "", "ConjPhysicalBackward1", ""),
     "elu": ("", "", "EluBackward1", ""),
@@ -191,6 +188,14 @@ def _embedding_bag(
     return "EmbeddingBagBackward0", kept, (weight, per_sample_weights)
 
 
+def _cdist(x1, x2, p=2.0, compute_mode=None):
+    from rushlight.ops.distance import is_product
+
+    if is_product(x1, x2, p, compute_mode):
+        return "=ViewBackward0"
+    return "CdistBackward0", _kept(x1=x1, x2=x2, p=p), (x1, x2)
+
+
 def _select_scatter(input, src, dim, index):
     return "SelectScatterBackward0", {"dim": dim, "index": index}
 
@@ -278,7 +283,7 @@ COMPOSED: dict[str, Any] = {
         "self target weight pos_weight reduction", "self target",
         weight=None, pos_weight=None, reduction="mean",
     ),
-    "cdist": _saving("CdistBackward0", "x1 x2 p", "x1 x2 p", "x1 x2", p=2.0),
+    "cdist": _cdist,
     "celu": _in_one_of("Celu", "alpha", alpha=1.0),
     "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight.ops._lacking import finally_
 
 # primitive -> {input index, or -1 for a joint rule: (rule, what its parameters are)}; forward mode reads it
 RULES: dict[str, dict[int, tuple[Callable, list[tuple[int, int]]]]] = {}
@@ -84,6 +85,7 @@ def derivative(
     undefined: bool = False,
     shows: str = "",
     constant: str = "",
+    final: str = "",
     **rules: Callable,
 ) -> None:
     """Sets the derivative of the primitive `name`: one rule per input, or one joint rule for all of them.
@@ -91,7 +93,7 @@ def derivative(
     node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`);
     undefined=True passes None for gradients that did not arrive, instead of zeros. shows names arguments,
     shapes and outputs that no rule needs but torch's node has as `_saved_*`; constant the inputs that are no
-    variables to torch.
+    variables to torch; final the operation that computes the gradient in torch and has no derivative itself.
     """
     primitive = getattr(_C.ops, name)
     table = RULES[name] = {}
@@ -99,7 +101,7 @@ def derivative(
         rules = {"": joint, **rules}
     for input_name, rule in rules.items():
         index = primitive.args.index(input_name) if input_name else -1
-        table[index] = rule, _parameters(primitive, rule)
+        table[index] = finally_(rule, final) if final else rule, _parameters(primitive, rule)
         primitive.set_rule(index, *table[index], undefined, form_of(*table[index]))
     if node is not None:
         primitive.set_node_name(node)

@@ -13,6 +13,7 @@ For an operation with Jacobian J the table holds g -> J^T g. What forward mode n
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -37,6 +38,8 @@ MULTILINEAR = {
 }  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}
+# Inputs that are no variables to torch: it leaves their tangents out of account.
+CONSTANT = {"nll_loss": "weight", "nll_loss2d": "weight"}
 # Draw anew whatever was there: the old value has no influence.
 RANDOM = {
     "uniform", "normal", "log_normal", "cauchy", "exponential", "geometric", "random", "random_to",
@@ -104,12 +107,7 @@ def _elementwise(op: _C.Primitive, args: tuple, tangents: tuple, out: Tensor) ->
             continue
         rule, params = RULES[op.__name__].get(i) or _refuse(op)
         given = _arguments(params, args, (out,), [tangent.to(out.dtype).expand(out.shape)], ())
-        try:
-            term = rule(*given)
-        except RuntimeError as error:
-            if not str(error).startswith("derivative for aten::"):
-                raise
-            _refuse(op)
+        term = rule(*given)
         if term is not None:
             total = term if total is None else total + term
     return total if total is None or total.dtype == out.dtype else total.to(out.dtype)
@@ -120,6 +118,15 @@ def _refuse(op: _C.Primitive) -> Any:
         f"Trying to use forward AD with {op.__name__} that does not support it because it has not been "
         "implemented yet."
     )
+
+
+def _refuse_if_lacking(error: RuntimeError) -> None:
+    """Where reverse mode refuses an operation as one that has no derivative at all, so does forward mode."""
+    lacking = re.match(r"derivative for (aten::\w+) is not implemented", str(error))
+    if lacking:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {lacking[1]} that does not support it."
+        ) from None
 
 
 def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> tuple:
@@ -140,7 +147,8 @@ def _transposed(op: _C.Primitive, args: tuple, tangents: tuple, outs: tuple) -> 
             pulled = rule(*_arguments(params, args, outs, grads, tuple(given)))
         else:
             pulled = [None] * len(tangents)
-            if any(asked and i not in rules for i, asked in enumerate(given)):
+            constant = CONSTANT.get(op.__name__)
+            if any(asked and i not in rules and op.args[i] != constant for i, asked in enumerate(given)):
                 _refuse(op)
             for i, (rule, params) in rules.items():
                 if given[i]:
@@ -240,6 +248,9 @@ def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tup
     except NotImplementedError as error:
         if str(error).startswith("the derivative for"):  # a rule that only says that there is none
             _refuse(op)
+        raise
+    except RuntimeError as error:
+        _refuse_if_lacking(error)
         raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops._lacking import final, once
 from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
@@ -15,39 +16,20 @@ from rushlight.ops._public import (
     wrap_dim,
     write_out,
 )
-from rushlight.ops._rules import derivative
+from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.reduce import vector_norm
 
 ops = _C.ops
 
 
-def _no_derivative(g_out):
-    raise NotImplementedError("the derivative for '_cdist_backward' is not implemented.")
-
-
 derivative(
     "cdist",
-    a=lambda g, a, b, out, p: _cdist_gradient(g, a, b, out, p),
-    b=lambda g, a, b, out, p: _cdist_gradient(g.mT, b, a, out.mT, p),
+    a=lambda g, a, b, out, p: ops.cdist_backward(g, a, b, out, p),
+    b=lambda g, a, b, out, p: ops.cdist_backward(g.mT, b, a, out.mT, p),
+    final="_cdist_backward",
 )
-# Only run where no derivative of it is asked for, see below.
-derivative("cdist_backward", g=_no_derivative, a=_no_derivative, b=_no_derivative, distances=_no_derivative)
-
-
-def _cdist_gradient(g, a, b, distances, p):
-    """The gradient of a: by one kernel, or where it is differentiated itself, composed."""
-    if not _C.is_grad_enabled():
-        return ops.cdist_backward(g, a, b, distances, p)
-    t = a.unsqueeze(-2) - b.unsqueeze(-3)
-    g, far = g.unsqueeze(-1), distances.unsqueeze(-1)
-    if p in (0, 1):
-        return (g * ops.sign(t) * p).sum(-2)
-    if p == math.inf:
-        return ops.where(ops.eq(ops.abs(t), far), g * ops.sign(t), 0).sum(-2)
-    same = ops.eq(t, 0)
-    t, far = ops.where(same, 1, t), ops.where(ops.eq(far, 0), 1, far)
-    slope = t / far if p == 2 else ops.sign(t) * (ops.abs(t) / far) ** (p - 1)
-    return ops.where(same, 0, g * slope).sum(-2)
+no_derivative("cdist_backward")
+derivative("once", x=lambda g, by, name: final(name, g, g, *by))
 
 
 _MODES = {
@@ -101,6 +83,15 @@ def _check_p(name, p):
     return p
 
 
+def is_product(x1, x2, p, compute_mode):
+    """Whether cdist takes the distances from a matrix product."""
+    if not x1.numel() or not x2.numel():
+        return False
+    mode = _MODES[compute_mode]
+    many = x1.size(-2) > _MANY_ROWS or x2.size(-2) > _MANY_ROWS
+    return p == 2 and (mode == 1 or (mode == 0 and many))
+
+
 @function
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance of every row of x1 to every row of x2, batch by batch.
@@ -123,13 +114,12 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     p = _check_p("cdist", p)
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
-    mode = _MODES[compute_mode]
-    many = x1.size(-2) > _MANY_ROWS or x2.size(-2) > _MANY_ROWS
-    if p == 2 and (mode == 1 or (mode == 0 and many)):
+    if is_product(x1, x2, p, compute_mode):
         return _euclid(x1, x2)
     batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
     rows, others = x1.size(-2), x2.size(-2)
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
+        x1, x2 = (once(x, "_cdist_backward", x) for x in (x1, x2))
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)
     if x1.dtype not in (_C.float32, _C.float64):
         raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
@@ -149,6 +139,7 @@ def pdist(input, p=2.0):
     if not input.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
     p = _check_p("pdist", p)
+    input = once(input, "_pdist_backward", input)
     n = input.size(0)
     if n < 2 or input.size(1) == 0:
         return input.new_zeros(max(n * (n - 1) // 2, 0)) + 0 * input.sum()

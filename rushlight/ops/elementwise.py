@@ -43,7 +43,7 @@ derivative("rsqrt", x=lambda g, out: -0.5 * g * _conj(out * out * out))
 derivative("abs", x=lambda g, x: g * ops.sgn(x))
 derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
-derivative("remainder", a=lambda g: g, b=lambda g, a, b: -g * _floor_quotient(a, b))
+derivative("remainder", a=lambda g: g, b=lambda g, a, b: _remainder_by(g, a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
 derivative("div_floor", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
 derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
@@ -230,8 +230,8 @@ derivative("log_sigmoid", x=lambda g, x: g * ops.sigmoid(-x), node="LogSigmoidBa
 derivative("silu", x=lambda g, x: ops.silu_backward(g, x))
 derivative(
     "silu_backward",
-    a=lambda g, b: ops.silu_backward(g, b),
-    b=lambda g, a, b: g * a * _silu_second(b),
+    a=lambda g, b: ops.silu_backward(g, _conj(b)),
+    b=lambda g, a, b: _conj(g) * a * _conj(_silu_second(b)),
     node="MulBackward0",
 )
 derivative("gelu", x=lambda g, x: ops.gelu_backward(g, x))
@@ -244,7 +244,11 @@ derivative(
     node="GeluBackwardBackward0",
 )
 derivative("mish", x=lambda g, x: g * _mish_slope(x))
-derivative("hardsigmoid", x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))))
+derivative(
+    "hardsigmoid",
+    x=lambda g, x: _masked(g / 6, ops.logical_and(ops.gt(x, -3), ops.lt(x, 3))),
+    final="aten::hardsigmoid_backward",
+)
 derivative("hardswish", x=lambda g, x: ops.hardswish_backward(g, x))
 derivative(
     "hardswish_backward",
@@ -293,6 +297,10 @@ def _over_square(part, a, b):
 
 def _lacks(name):
     raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+
+def _remainder_by(g, a, b):
+    return -g * _floor_quotient(a, b) if isinstance(a, Tensor) else _lacks("remainder")
 
 
 def _floor_quotient(a, b):

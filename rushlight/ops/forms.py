@@ -14,6 +14,7 @@ from rushlight.ops._public import (
     named,
     public,
     type_name,
+    undifferentiable,
     wrap_dim,
     write_out,
 )
@@ -96,12 +97,12 @@ def alias_copy(input, *, out=None):
 
 @function
 def detach_copy(input, *, out=None):
-    """A copy of the tensor without history.
+    """A copy of the tensor, whose gradient nobody may ask for.
 
-    >>> rushlight.detach_copy(rushlight.ones(2, requires_grad=True)).requires_grad
-    False
+    >>> rushlight.detach_copy(rushlight.tensor([1, 2]))
+    tensor([1, 2])
     """
-    result = ops.contiguous_copy(_C.detach(input))
+    result = undifferentiable("detach_copy", ops.contiguous_copy(_C.detach(input)), input)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)
 
 

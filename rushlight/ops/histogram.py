@@ -232,6 +232,9 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
                 f"bins tensor for dimension {d}"
             )
     hist, edges = _histogram(input, bins, range, weight, density)
+    if all(isinstance(count, Tensor) for count in bins):
+        hist = undifferentiable("_histogramdd_from_bin_tensors", hist, input, weight, *bins)
+        return return_types.histogramdd((hist, tuple(edges)))
     names = ("_histogramdd_from_bin_cts", *["_histogramdd_bin_edges"] * len(edges))
     hist, *edges = _undifferentiable(names, (hist, *edges), input, weight)
     return return_types.histogramdd((hist, tuple(edges)))

@@ -128,6 +128,7 @@ derivative(
         _rows_of_bags(g, starts, mean, length), index, weight_shape[0], -1, scale
     ),
     node="EmbeddingBagBackward0",
+    final="_embedding_bag_backward",
 )
 no_derivative("nonzero")
 

@@ -10,7 +10,16 @@ from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, whole, wrap_dim
-from rushlight.ops.linalg import check_square, eigh, finish, records, require_tensor, several, svdvals
+from rushlight.ops.linalg import (
+    check_square,
+    eigh,
+    eigvalsh,
+    finish,
+    records,
+    require_tensor,
+    several,
+    svdvals,
+)
 from rushlight.ops.reduce import vector_norm
 
 ops = _C.ops
@@ -235,7 +244,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
         if not input.numel():
             result, writer = input.new_zeros(input.shape[:-2], dtype=_C.int64), "linalg_matrix_rank"
         else:
-            values = ops.linalg_eigh(input, False, False)[0].abs() if hermitian else svdvals(input)
+            values = eigvalsh(input).abs() if hermitian else svdvals(input)
             bound = _bound(values.amax(-1, True), atol, rtol)
             result, writer = (values > bound).sum(-1), "sum"
     return finish(result, out, writer=writer)

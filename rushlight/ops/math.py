@@ -17,6 +17,7 @@ from rushlight.ops._public import (
     method,
     public,
     type_name,
+    undifferentiable,
     write_out,
 )
 
@@ -35,9 +36,10 @@ def _name(function, name):
     function.__name__ = function.__qualname__ = name
 
 
-def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
+def _unary(name, doc, given, shown, *aliases, inplace=True, exact="", lacks=False):
     """Makes `name(input, *, out=None)`, its aliases, and the in-place methods; `exact` refuses an out= of
-    another dtype. `given` and `shown` are the elements of an example."""
+    another dtype; `lacks`: torch cannot differentiate these methods. `given` and `shown` are the elements of
+    an example."""
     op = getattr(ops, name)
 
     def function(input, *, out=None):
@@ -57,6 +59,24 @@ def _unary(name, doc, given, shown, *aliases, inplace=True, exact=""):
     if inplace:
         for each in (name, *aliases):
             in_place(each, op)
+            if lacks:
+                _without_derivative(each, name, op)
+
+
+def _without_derivative(method_name, name, op):
+    """An in-place method that is computed apart where it is recorded: its derivative raises."""
+    written = Tensor.__dict__[f"{method_name}_"].__wrapped__
+    what, node = f"inplace version of {name}", f"{name.capitalize()}Backward1"
+
+    def method(self):
+        if not (self.requires_grad and _C.is_grad_enabled()):
+            return written(self)
+        _C.check_inplace(self)
+        before = _C.before_write(self)
+        return _C.become(self, undifferentiable(what, op(_C.detach(before)), before, node=node))
+
+    method.__name__, method.__qualname__, method.__doc__ = written.__name__, written.__name__, written.__doc__
+    setattr(Tensor, method.__name__, _C.Function(method))
 
 
 _unary("neg", "The negative of every element.", "[1, -2]", "[-1,  2]", "negative", exact=FOUND_DTYPE)
@@ -107,9 +127,9 @@ _unary("atan", "The inverse tangent.", "[0.0, 1.0]", "[0.0000, 0.7854]", "arctan
 _unary("sinh", "The hyperbolic sine.", "[0.0, 1.0]", "[0.0000, 1.1752]")
 _unary("cosh", "The hyperbolic cosine.", "[0.0, 1.0]", "[1.0000, 1.5431]")
 _unary("tanh", "The hyperbolic tangent.", "[0.0, 1.0]", "[0.0000, 0.7616]")
-_unary("asinh", "The inverse hyperbolic sine.", "[0.0, 1.0]", "[0.0000, 0.8814]", "arcsinh")
-_unary("acosh", "The inverse hyperbolic cosine.", "[1.0, 2.0]", "[0.0000, 1.3170]", "arccosh")
-_unary("atanh", "The inverse hyperbolic tangent.", "[0.0, 0.5]", "[0.0000, 0.5493]", "arctanh")
+_unary("asinh", "The inverse hyperbolic sine.", "[0.0, 1.0]", "[0.0000, 0.8814]", "arcsinh", lacks=True)
+_unary("acosh", "The inverse hyperbolic cosine.", "[1.0, 2.0]", "[0.0000, 1.3170]", "arccosh", lacks=True)
+_unary("atanh", "The inverse hyperbolic tangent.", "[0.0, 0.5]", "[0.0000, 0.5493]", "arctanh", lacks=True)
 _unary("sigmoid", "1 / (1 + exp(-x)).", "[0.0, 1.0]", "[0.5000, 0.7311]")
 _unary("erf", "The error function.", "[0.0, 1.0]", "[0.0000, 0.8427]")
 _unary("erfc", "1 - erf(x).", "[0.0, 1.0]", "[1.0000, 0.1573]")
@@ -649,7 +669,7 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     )
 
 
-in_place_of(nan_to_num, "nan_to_num")
+in_place_of(nan_to_num.__wrapped__, "nan_to_num")
 
 
 # ---- activations of the main namespace

@@ -39,8 +39,8 @@ def _cumprod_gradient_by_definition(g, x, dim, reverse):
     dim %= x.dim()
     slices = []
     for k in range(x.size(dim)):
-        one = FUNCTIONS["ones_like"](x.select(dim, k))
-        others = ops.cumprod(FUNCTIONS["select_scatter"](x, one, dim, k), dim, None, reverse)
+        without = x.index_fill(dim, _C.from_data([k], _C.int64, x.device), 1)
+        others = ops.cumprod(without, dim, None, reverse)
         part = g * _conj(others)
         length = k + 1 if reverse else x.size(dim) - k
         slices.append(ops.sum_dim(part.narrow(dim, 0 if reverse else k, length), dim, True, None))

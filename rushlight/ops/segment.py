@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops._lacking import once
 from rushlight.ops._public import function, type_name, wrap_dim
 
 ops = _C.ops
@@ -66,6 +67,7 @@ def segment_reduce(
             place += [batch * segments + segment] * length
             kept += range(at, at + length)
             at += length
+    data = once(data, "aten::_segment_reduce_backward", data)
     rest = data.shape[axis + 1 :]
     flat = data.reshape(-1, math.prod(rest))
     index = _C.from_data(place, _C.int64, None)

@@ -71,11 +71,6 @@ def _(call, theirs, ours):
     return " meta" in call
 
 
-@rule("gradients of complex results")
-def _(call, theirs, ours):
-    return theirs.says("automatic differentiation for outputs with complex dtype")
-
-
 @rule("a copy where torch wants a view")
 def _(call, theirs, ours):
     return theirs.says("view size is not compatible with input tensor's size and stride")

@@ -20,19 +20,10 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 EVERYTHING = os.environ.get("RUSHLIGHT_OPDB") == "all"
 SAMPLES = 10
 
-MISSING = "torch has no second derivative"
 CHAIN = "ours goes by the general formula, torch takes a shorter way and records nothing"
 EMPTY = "torch's empty results are constants"
 # Ours, torch's, and why.
 DIFFERS = {
-    "cdist": ({"zeros", "values", "constant"}, "refused", MISSING),
-    "nn.functional.pdist": ({"zeros", "constant"}, "refused", MISSING),
-    "nn.functional.multi_margin_loss": ({"zeros"}, "refused", MISSING),
-    "nn.functional.multilabel_margin_loss": ({"constant"}, "refused", MISSING),
-    "nn.functional.hardsigmoid": ({"constant"}, "refused", MISSING),
-    "nn.functional.scaled_dot_product_attention": ({"values", "none"}, "refused", MISSING),
-    "_segment_reduce.lengths": ({"constant", "values"}, "refused", MISSING),
-    "_segment_reduce.offsets": ({"constant", "values"}, "refused", MISSING),
     "cumprod": ({"zeros"}, "constant", CHAIN),
     "logcumsumexp": ({"zeros"}, "constant", CHAIN),
     "prod": ({"zeros"}, "constant", CHAIN),

@@ -233,3 +233,22 @@ def test_words_of_python():
 def test_every_claim_has_a_proof():
     claimed = {entry for (entry, _), gap in GAPS.items() if gap.kind == "T"}
     assert claimed == set(PROOFS)
+
+
+def test_complex_silu():
+    """In place, and in forward mode, torch leaves out the conjugation that a gradient needs and a tangent
+    does not. f(z) = z sigmoid(z) is holomorphic: f'(z) by central differences."""
+    z, step, direction = 0.3 + 0.7j, 1e-6, 1 + 0.5j
+    f = lambda z: z / (1 + np.exp(-z))
+    slope = (f(z + step) - f(z - step)) / (2 * step)
+    found = []
+    for lib in (rushlight, torch):
+        x = lib.tensor(z, dtype=lib.complex128, requires_grad=True)
+        silu, forward_ad = lib.nn.functional.silu, lib.autograd.forward_ad
+        written = silu(x * 1, inplace=True)
+        (gradient,) = lib.autograd.grad(written, x, lib.ones_like(written))
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x.detach(), lib.tensor(direction, dtype=lib.complex128))
+            found.append((gradient.item(), forward_ad.unpack_dual(silu(dual)).tangent.item()))
+    mine, theirs = errors(np.array([slope.conjugate(), slope * direction]), *found)
+    assert mine < 1e-8 and theirs > 0.1

@@ -53,8 +53,9 @@ inline X tanh_backward(X g, X y) {
 }
 template <class X>
 inline X silu_backward(X g, X x) {
-  X s = sigmoid(x);
-  return g * s * (x * (constant<X>(1) - s) + 1);
+  X s = sigmoid(x), one = constant<X>(1);
+  if constexpr (is_complex_number_v<X>) return g * conj(s * (x * (one - s) + one));
+  else return g * s * (x * (one - s) + 1);
 }
 template <class X>
 inline X gelu_backward(X g, X x) {
@@ -109,7 +110,7 @@ constexpr FamilyEntry entries[] = {
     BINARY_WITH(1, leaky_relu_backward, FLOATING, none, same, y > 0 ? x : x * a),
     BINARY(sigmoid_backward, FLOATING | COMPLEX, none, same, sigmoid_backward(x, y)),
     BINARY(tanh_backward, FLOATING | COMPLEX, none, same, tanh_backward(x, y)),
-    BINARY(silu_backward, FLOATING, none, same, silu_backward(x, y)),
+    BINARY(silu_backward, FLOATING | COMPLEX, none, same, silu_backward(x, y)),
     BINARY(gelu_backward, FLOATING, none, same, gelu_backward(x, y)),
     BINARY(gelu_tanh_backward, FLOATING, none, same, gelu_tanh_backward(x, y)),
     BINARY(hardswish_backward, FLOATING, none, same,

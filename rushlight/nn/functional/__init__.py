@@ -152,9 +152,11 @@ from rushlight.nn.functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+from rushlight.ops._lacking import tell_lacks as _tell_lacks
 from rushlight.ops._node_names import name_composed as _name_composed
 
 _name_composed(globals())
+_tell_lacks(globals())
 
 __all__ = [
     "adaptive_avg_pool1d",

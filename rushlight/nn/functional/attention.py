@@ -8,6 +8,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
 from rushlight.nn.functional.linear import linear
+from rushlight.ops._lacking import once
 from rushlight.ops._public import C_NAMES, type_name
 
 
@@ -105,6 +106,9 @@ def scaled_dot_product_attention(
         key, value = _share_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
+    if _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
+        given = query, key, value
+        query, key, value = (once(x, f"aten::{FLASH}_backward", *given) for x in given)
     half = query.dtype in (rushlight.float16, rushlight.bfloat16)
     if half:  # scores and weights would lose digits
         query, key, value = query.float(), key.float(), value.float()
@@ -116,6 +120,28 @@ def scaled_dot_product_attention(
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
     return result.to(dtype) if half else result
 
+
+FLASH = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+def _takes_flash(query, key, value, attn_mask=None, dropout_p=0.0, enable_gqa=False):
+    """Whether torch would take its fused kernel, which it can differentiate once, and not in forward mode."""
+    if "flash" in _restricted:
+        return False
+    return _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa) is None
+
+
+def _lacks_forward_mode(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_gqa=False, **kwargs):
+    return FLASH if _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa) else None
+
+
+def _node_name(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_gqa=False, **kwargs):
+    flash = _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
+    return "ScaledDotProductFlashAttentionForCpuBackward0" if flash else None
+
+
+scaled_dot_product_attention.lacks = None, _lacks_forward_mode
+scaled_dot_product_attention.node_name = _node_name
 
 # Not empty while nn.attention.sdpa_kernel or the switches of backends.cuda forbid one of torch's kernels.
 _restricted: set[str] = set()

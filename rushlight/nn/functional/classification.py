@@ -4,6 +4,7 @@ import rushlight
 from rushlight import _C
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
+from rushlight.ops._lacking import once
 from rushlight.ops._public import refuse_gradient, type_name
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -225,7 +226,7 @@ def multi_margin_loss(
     index = target.reshape(batch, 1)
     if not target.is_meta and ((index < 0) | (index >= classes)).any():
         raise RuntimeError("target out of range")
-    scores = input.reshape(batch, classes)
+    scores = once(input, "aten::multi_margin_loss_backward", input).reshape(batch, classes)
     excess = margin - scores.gather(1, index) + scores
     cost = rushlight.where(excess > 0, excess, 0.0) ** p
     if weight is not None:
@@ -264,7 +265,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     _require_full_precision("multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame", input)
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
-    scores, labels = input.reshape(-1, classes), target.reshape(-1, classes)
+    scores = once(input, "aten::multilabel_margin_loss_backward", input).reshape(-1, classes)
+    labels = target.reshape(-1, classes)
     named = (labels < 0).to(rushlight.int64).cumsum(1) == 0
     class_ids = rushlight.arange(classes, device=input.device)
     # (N, label, class): does this label name this class?

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 import rushlight
 from rushlight.nn.functional._checks import functional
+from rushlight.ops._lacking import lacking
 from rushlight.ops._public import C_NAMES
 from rushlight.ops.matmul import linear
 
@@ -47,10 +48,15 @@ def bilinear(input1, input2, weight, bias=None):
         f"bias size does not match weight size: got {bias is not None and bias.shape[0]} but expected "
         f"{weight.shape[0]}",
     )
+    with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_enabled("cpu") else nullcontext():
+        result = _product(input1, weight, input2)
+    return result if bias is None else result + bias
+
+
+@lacking("_trilinear", None)
+def _product(input1, weight, input2):
+    """(N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too."""
     batch = input1.shape[:-1]
     n, (k, i, j) = math.prod(batch), weight.shape
-    # (N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too.
-    with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_enabled("cpu") else nullcontext():
-        rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
-        result = rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)
-    return result if bias is None else result + bias
+    rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
+    return rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)

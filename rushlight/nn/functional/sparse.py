@@ -6,6 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
+from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, type_name
 from rushlight.ops.index import one_hot
 
@@ -95,7 +96,9 @@ def embedding_bag(
         )
     if max_norm is not None:
         _shorten_rows(weight, flat, max_norm, norm_type, sparse)
-    factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    factors = once(per_sample_weights, "aten::_embedding_bag_per_sample_weights_backward", weight)
+    factors = None if factors is None else factors.reshape(-1)
+    weight = once(weight, "_embedding_bag_backward", per_sample_weights)
     one_size = input.dim() == 2 and mode != "max" and padding_idx is None
     if not one_size:
         bag, count = _bags(starts)

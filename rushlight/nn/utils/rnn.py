@@ -7,6 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable
 
 import rushlight
+from rushlight.ops._lacking import lacking
 from rushlight.ops._public import type_name
 
 __all__ = [
@@ -214,8 +215,13 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if sizes[0] > input.size(0):
         raise RuntimeError(f"Expected lengths of at most {input.size(0)}, but got {sizes[0]}")
     alive = [sum(size > step for size in sizes) for step in range(sizes[0])]
-    data = rushlight.cat([input[step, :count] for step, count in enumerate(alive)])
-    return PackedSequence(data, rushlight.tensor(alive), sorted_indices)
+    return PackedSequence(_joined(input, alive), rushlight.tensor(alive), sorted_indices)
+
+
+@lacking("_pack_padded_sequence", "_pack_padded_sequence", "PackPaddedSequenceBackward0")
+def _joined(input, alive):
+    """The first elements of every step, as many as are alive there."""
+    return rushlight.cat([input[step, :count] for step, count in enumerate(alive)])
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
