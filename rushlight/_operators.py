@@ -233,14 +233,6 @@ class _Overload(OpOverload):
         """What it was tagged with when it was defined."""
         return list(self._operator.tags)
 
-    @property
-    def is_view(self) -> bool:
-        """Whether a result is a view of an argument that is not written."""
-        aliases = [a.alias_info for a in self._schema.arguments if a.alias_info is not None]
-        return any(r.alias_info is not None for r in self._schema.returns) and not any(
-            a.is_write for a in aliases
-        )
-
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not _dispatching.calls:
             return self._operator(*args, **kwargs)

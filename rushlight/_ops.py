@@ -53,13 +53,6 @@ class _Dispatching(threading.local):
 _dispatching = _Dispatching()
 
 
-_VIEWS = {
-    "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "slice_inverse",
-    "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
-    "view_as_complex", "view_as_real",
-}  # fmt: skip
-
-
 class _Schema:
     """The name of an overload of which nothing else is known."""
 
@@ -92,10 +85,35 @@ class OpOverload:
     def _schema(self) -> Any:
         return self._declared or _Schema(self._overloadpacket._qualified_op_name, self._overloadname)
 
-    @property
+    @functools.cached_property
     def is_view(self) -> bool:
-        """Whether the result is a view of the first argument."""
-        return self._overloadpacket.__name__ in _VIEWS
+        """Whether a result is a view of an argument that is not written."""
+        schema = self._schema
+        if isinstance(schema, _Schema):
+            return False
+        aliases = [a.alias_info for a in schema.arguments if a.alias_info is not None]
+        returned = any(r.alias_info is not None for r in schema.returns)
+        return returned and not any(a.is_write for a in aliases)
+
+    @property
+    def tags(self) -> list:
+        """What torch says of the operation: that it is elementwise, writes in place, is random ..."""
+        from rushlight._schema import tags_of
+
+        return tags_of(self.name())
+
+    def _can_decompose(self) -> bool:
+        from rushlight._schema import is_said
+
+        if is_said("scripted", self.name()):
+            raise RuntimeError(f"operator {self.name()} does not exist")
+        return is_said("decomposes", self.name())
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """The operation as those that torch composes it of; NotImplemented if it is one of its own."""
+        if not self._can_decompose():
+            return NotImplemented
+        return self._overloadpacket.run(args, kwargs)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:

@@ -439,6 +439,27 @@ def schema_of(name: str) -> FunctionSchema | None:
     return FunctionSchema(f"aten::{_lines()[rest]}") if space == "aten" and rest in _lines() else None
 
 
+@functools.cache
+def _said() -> dict[str, frozenset[str]]:
+    """What is said of torch's own operations: a word per line of a compressed file, and of which it is true.
+    Besides tags: "decomposes", "scripted" (known to TorchScript alone), "untagged"."""
+    packed = Path(__file__).with_name("_tags.bin").read_bytes()
+    lines = (line.split(" ") for line in zlib.decompress(packed).decode().split("\n"))
+    return {word: frozenset(names) for word, *names in lines}
+
+
+def is_said(word: str, name: str) -> bool:
+    """Whether the word is true of `aten::add.Tensor`."""
+    space, _, rest = name.partition("::")
+    return space == "aten" and rest in _said()[word]
+
+
+def tags_of(name: str) -> list[Tag]:
+    """The tags of `aten::add.Tensor`."""
+    tags = [tag for tag in Tag if tag.name in _said() and is_said(tag.name, name)]
+    return tags if is_said("untagged", name) else sorted([*tags, Tag.pt2_compliant_tag])
+
+
 def parse(text: str) -> FunctionSchema:
     """Reads a schema.
 

@@ -327,8 +327,11 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
             )
-        if mask is not None and each.dtype in RARE and not each.is_floating_point():
+        odd = each.dtype == rushlight.bool or (each.dtype in RARE and not each.is_floating_point())
+        if mask is not None and odd:
             raise NotImplementedError(f"identity of logaddexp on {each.dtype} input")
+    if not (input.is_floating_point() or input.is_complex() or other.is_floating_point()):
+        return rushlight.logaddexp(input, other)  # which refuses integers
     sum = rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
     return sum.to(input.dtype)
 

@@ -580,8 +580,11 @@ def _copy_of(name, args, shown, view_name=None):
     def copy(input, *args, out=None, **kwargs):
         if name == "view" and "size" in kwargs:
             kwargs["shape"] = kwargs.pop("size")
+        by_dtype = name == "view" and isinstance(args[0] if args else kwargs.get("dtype"), _C.dtype)
         # A copy of the pairs of a conjugate view can be had, a view of them cannot.
-        seen = view(input.resolve_conj() if name == "view_as_real" else input, *args, **kwargs)
+        seen = (Tensor.view if by_dtype else view)(
+            input.resolve_conj() if name == "view_as_real" else input, *args, **kwargs
+        )
         if isinstance(seen, tuple):
             copies = tuple(ops.contiguous_copy(t) for t in seen)
             if out is None:

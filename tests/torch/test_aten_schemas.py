@@ -37,3 +37,30 @@ def test_all_the_same():
         if ours != theirs:
             different.append((ours, theirs))
     assert len(_lines()) > 2000 and different == []
+
+
+def said(overload):
+    try:
+        decomposes = overload._can_decompose()
+    except RuntimeError as error:
+        decomposes = str(error)
+    return [str(tag) for tag in overload.tags], overload.is_view, decomposes
+
+
+def test_what_is_said_of_the_operations():
+    different = []
+    for line in _lines():
+        name, _, overload = line.partition(".")
+        ours, theirs = (
+            said(getattr(getattr(lib.ops.aten, name), overload or "default")) for lib in (rushlight, torch)
+        )
+        if ours != theirs:
+            different.append((line, ours, theirs))
+    assert different == []
+
+
+def test_decompose():
+    for lib in (rushlight, torch):
+        x = lib.ones(2, 2)
+        assert lib.ops.aten.mm.default.decompose(x, x) is NotImplemented
+        assert lib.ops.aten.linear.default.decompose(x, x).tolist() == [[2.0, 2.0], [2.0, 2.0]]

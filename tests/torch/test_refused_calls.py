@@ -343,6 +343,10 @@ slopes(lambda x: torch.var_mean(x, 0, correction=2)[0], A(2))
 slopes(lambda x: torch.scatter_reduce(o(2).double(), 0, L([0, 0, 1]), x, 'prod'), A(3) * 0)
 slopes(lambda x: torch.index_reduce(o(2).double(), 0, L([0, 0, 1]), x, 'prod'), A(3) * 0)
 slopes(lambda x: torch.scatter_reduce(o(2).double(), 0, L([0, 0, 1]), x, 'prod'), L([0, 2, 3]).double())
+torch.masked.logaddexp(I(3), I(3), input_mask=L([True, False, True]))
+torch.masked.logaddexp(o(3) > 0, o(3), input_mask=L([True, False, True]))
+torch.linalg.matrix_rank(o(2, 2), hermitian=True)
+torch.view_copy(o(2, 2), torch.int32)
 """
 
 
