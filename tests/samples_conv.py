@@ -343,7 +343,7 @@ op("grid_sampler_3d", [call(VOLUME, POINTS_3D, 0, 2, True)], **GRID)
 op("affine_grid_generator", [call(x(2, 2, 3), (2, 1, 3, 4), False, only="s")], **(GRID | {"dtypes": "s"}))
 functional(
     "affine_grid",
-    [call(x(1, 2, 3), (1, 1, 3, 1), align_corners=align) for align in (True, False)]
+    [call(x(1, 2, 3), (1, 1, 3, 1 + align), align_corners=align) for align in (True, False)]
     + [call(x(1, 3, 4), (1, 2, 2, 3, 2), align_corners=False)],
     dtypes="s",
 )
