@@ -2,9 +2,13 @@
 
 import gc
 import os
-import warnings
+import random
+import subprocess
+import sys
+import threading
 import weakref
 
+import loops
 import pytest
 
 import rushlight as torch
@@ -127,54 +131,141 @@ def test_a_pack_hook_may_free_what_it_packs():
             y.sum().backward()
 
 
-def test_constants_that_refer_to_their_graph_are_freed():
-    x = torch.ones(2, requires_grad=True)
-
-    def written():
-        c = torch.ones(2)
-        y = x * c
-        c.mul_(y)
-        return weakref.ref(c)
-
-    def attribute():
-        c = torch.ones(2)
-        c.result = x * c
-        return weakref.ref(c)
-
-    def through_a_view():
-        c = torch.ones(2)
-        y = x * c
-        c[0].mul_(y[0])
-        return weakref.ref(c)
-
-    for make in (written, attribute, through_a_view):
-        gone = make()
-        gc.collect()
-        assert gone() is None, make.__name__
+@pytest.mark.parametrize("name", loops.MAKERS)
+def test_loop_is_freed(name):
+    assert loops.frees(loops.MAKERS[name])
 
 
-def test_gradients_with_a_graph_and_metadata_of_nodes_are_freed():
-    def accumulated():
-        x = torch.ones(3, requires_grad=True)
-        for _ in range(2):
-            (x * x * x).backward(torch.ones(3), create_graph=True)
-        return weakref.ref(x)
+def test_every_loop_is_expected_on_its_own():
+    ran = subprocess.run([sys.executable, loops.__file__], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("\n", "")
 
-    def metadata():
-        x = torch.ones(3, requires_grad=True)
-        y = x * x
-        y.grad_fn.metadata["own"] = y.grad_fn
-        return weakref.ref(x)
 
-    def metadata_of_a_step():
-        x = torch.ones(2, 2, 3, requires_grad=True)
-        y = torch.nn.functional.linear(x, torch.ones(3, 3), torch.ones(3))
-        y.grad_fn.next_functions[0][0].metadata["of"] = y.grad_fn
-        return weakref.ref(x)
+def test_loops_are_freed_without_being_asked():
+    def step(tokens):
+        x, token = torch.ones(3, requires_grad=True), loops.Token()
+        box = [token]
+        x.register_hook(lambda g: (box, None)[1])
+        for _ in range(20):
+            x = x.sin()
+        box.append(x)
+        tokens.add(token)
 
-    for make in (accumulated, metadata, metadata_of_a_step):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of backward with create_graph
-            gone = make()
-        gc.collect()
-        assert gone() is None, make.__name__
+    alive, most = weakref.WeakSet(), 0
+    for _ in range(3000):
+        step(alive)
+        most = max(most, len(alive))
+    assert most < 1000
+
+
+class Kept(Function):
+    @staticmethod
+    def forward(ctx, x, collect):
+        y = x.sin()
+        ctx.save_for_backward(x, y)
+        ctx.collect, ctx.y = collect, y
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.collect()
+        x, _ = ctx.saved_tensors
+        return grad * x.cos(), None
+
+
+def program(seed, collect):
+    """Gradients of a random graph. Much of it is held by nodes only while `collect` is called."""
+    rng = random.Random(seed)
+    leaves = [torch.full((3,), 0.1 * (i + 1), requires_grad=True) for i in range(3)]
+    held = [leaf * 1 for leaf in leaves]
+
+    def hook(grad):
+        collect()
+        return grad * 1
+
+    def pack(value):
+        collect()
+        return [value]
+
+    def unpack(packed):
+        collect()
+        return packed[0]
+
+    for _ in range(rng.randrange(5, 25)):
+        a, b = rng.choice(held), rng.choice(held)
+        kind = rng.randrange(9)
+        if kind == 0:
+            y = a * b + a.exp()
+        elif kind == 1:
+            y = Kept.apply(a, collect)
+        elif kind == 2:
+            with graph.saved_tensors_hooks(pack, unpack):
+                y = (a * b).tanh()
+        elif kind == 3:
+            y = checkpoint(lambda a: (collect(), a.sin().exp())[1], a, use_reentrant=False)
+        elif kind == 4:
+            y = a.clone()
+            y[:2].mul_(b[:2])
+        elif kind == 5:
+            y = a.sin()
+            y.register_hook(hook)
+            y.grad_fn.register_prehook(lambda grads: (collect(), None)[1])
+        elif kind == 6:
+            y = a.cos()
+            y.itself = [y, a]
+        elif kind == 7:
+            y = torch.ones(3)
+            y.mul_(a + y)
+        else:
+            y = a.as_subclass(loops.Sub) * 2
+            y.other = b
+        held[rng.randrange(len(held))] = y.as_subclass(torch.Tensor) if type(y) is loops.Sub else y
+        collect()
+    loss = sum(h.sigmoid().sum() for h in held)
+    del held, a, b, y
+    collect()
+    first = torch.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+    collect()
+    loss = loss + sum(g.sin().sum() for g in first if g is not None)
+    del first
+    loss.backward(create_graph=rng.random() < 0.3)
+    return [leaf.grad.tolist() for leaf in leaves if leaf.grad is not None]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_what_only_nodes_hold_survives_collections():
+    thresholds = gc.get_threshold()
+    for seed in range(16):
+        rng = random.Random(seed)
+        expected = program(seed, lambda: None)
+        try:
+            if seed % 4 == 0:
+                gc.set_threshold(1, 1, 1)
+            got = program(
+                seed, lambda rng=rng: gc.collect(rng.choice([0, 1, 2])) if rng.random() < 0.3 else 0
+            )
+        finally:
+            gc.set_threshold(*thresholds)
+        assert got == expected, seed
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_collection_in_one_thread_leaves_backward_in_another_alone():
+    expected, failed, done = [program(seed, lambda: None) for seed in range(10)], [], threading.Event()
+
+    def work():
+        for _ in range(3):
+            failed.extend(s for s in range(10) if program(s, lambda: None) != expected[s])
+
+    def collect():
+        while not done.wait(0.0005):
+            gc.collect()
+
+    collector, workers = threading.Thread(target=collect), [threading.Thread(target=work) for _ in range(2)]
+    for thread in [collector, *workers]:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    done.set()
+    collector.join()
+    assert not failed

@@ -44,7 +44,6 @@ struct FunctionNode : Node {
   Bits tensor_arguments, tensor_outputs, differentiable_outputs;
   bool keep_undefined;            // set_materialize_grads(False)
   bool keep_undefined_constants;  // the same for outputs marked as not differentiable
-  bool has_objects;  // an attribute may refer to anything: the collector must see the outputs' graph
   bool accessed;     // saved_tensors was read (clear_saved_tensors_on_access)
 };
 
@@ -62,7 +61,6 @@ int node_traverse(PyObject* self, visitproc visit, void* arg);
 int node_clear(PyObject* self);
 PyTypeObject* node_class(const std::string& name);  // borrowed
 uint64_t next_node_number();                        // of the next node that is recorded
-void track_node(Node* node);                        // shows it and everything below it to the collector
 
 // hooks.cpp: Node.register_prehook's hooks. run_prehooks runs those of the tensors, which see a gradient also
 // if it is only captured.
@@ -131,8 +129,6 @@ inline Saved save_itself(Tensor* t) {
 extern thread_local bool hooks_active __attribute__((tls_model("initial-exec")));
 inline bool saved_hooks_active() { return hooks_active; }
 bool is_packed(PyObject* o);
-PyObject* packed_value(PyObject* packed);  // what the pack hook returned, borrowed
-Node* packed_history(PyObject* packed);    // borrowed
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 // `out` >= 0: the value is that output of `node`.
 Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "../python/collector.h"
 #include "../python/forward_mode.h"
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
@@ -610,6 +611,7 @@ void warn_of_layout(const Tensor* grad, const Tensor* leaf, const char* about) {
 
 void set_gradient(Tensor* t, TensorRef grad) {
   Extra* extra = extra_of(t);
+  grad->flags |= Tensor::HELD;
   Py_XSETREF(extra->grad, grad.release());
 }
 
@@ -623,15 +625,14 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
       bool fits = !enforces_layout || obeys_layout(grad.get(), leaf);
       bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
       set_gradient(leaf, steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf));
-      track_graph(leaf);  // what a class hangs on its tensors may lead anywhere
     } else if (create_graph) {
       TensorRef own = own_gradient(grad.get(), leaf, true);
       bool recorded = own->grad_fn;
       set_gradient(leaf, std::move(own));
-      if (recorded) track_graph(leaf);  // leads back to the leaf: only the collector can free it
+      if (recorded) expect_loop(leaf->object());
     } else if (becomes_grad(grad.get(), leaf, create_graph)) {
       if (modes.forward) drop_tangent(grad.get());  // it is detached
-      extra->grad = grad.release();
+      set_gradient(leaf, std::move(grad));
     } else {
       set_gradient(leaf, own_gradient(grad.get(), leaf, false));
     }
@@ -660,7 +661,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   check_layout(sum.get());
   bool recorded = sum->grad_fn;
   set_gradient(leaf, std::move(sum));
-  if (recorded) track_graph(leaf);
+  if (recorded) expect_loop(leaf->object());
 }
 
 }  // namespace rl

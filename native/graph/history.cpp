@@ -10,6 +10,7 @@
 // storage, so offset and strides of the view within the storage say all that is needed.
 #include <algorithm>
 
+#include "../python/collector.h"
 #include "../python/lazy_views.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
@@ -218,9 +219,9 @@ namespace {
 
 // What its new history saved may be the tensor itself: Note [what is saved itself], primitive.cpp.
 void tell_collector(Tensor* t) {
-  if (!(t->flags & Tensor::SAVED)) return;
+  if (!(t->flags & (Tensor::SAVED | Tensor::HELD))) return;
   t->flags &= uint16_t(~Tensor::SAVED);
-  track_graph(t);
+  expect_loop(t->object());
 }
 
 }  // namespace
@@ -235,8 +236,6 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
     join_node(t);
     move_retained(t, before.get());
     t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
-    // Somebody may hold it whom the new history leads to: a saved-tensor hook was given it (saved_hooks.cpp).
-    if (PyObject_GC_IsTracked(t->object())) track_node(t->grad_fn);
     tell_collector(t);
     return;
   }

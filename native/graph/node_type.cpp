@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "../python/collector.h"
 #include "../python/primitive.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
@@ -146,7 +147,7 @@ PyObject* node_metadata(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     NodeExtra* extra = extra_of(self_node(self));
     if (!extra->dict) extra->dict = checked(PyDict_New()).release();
-    track_node(self_node(self));  // it may come to refer to anything
+    expect_loops();
     return Py_NewRef(extra->dict);
   });
 }
@@ -172,7 +173,7 @@ PyObject* node_hooks(PyObject* self, PyObject* which) {
                       : kind == "post" ? &extra->posthooks
                                        : &extra->tensor_hooks;
     if (!*slot) *slot = slot == &extra->tensor_hooks ? checked(PyList_New(0)).release() : new_hook_dict();
-    track_node(self_node(self));  // a hook may refer to anything
+    expect_loops();
     return Py_NewRef(*slot);
   });
 }

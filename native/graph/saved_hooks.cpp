@@ -4,6 +4,7 @@
 // node saves is given to the pack hook; the node keeps what that returned as a Packed object, together with
 // the history of the value, and the unpack hook turns it into a tensor again. SavedTensor, what
 // `grad_fn._raw_saved_self` gives, sets hooks on one value after the fact.
+#include "../python/collector.h"
 #include "../python/primitive.h"
 #include "custom.h"
 #include "dispatching.h"
@@ -100,19 +101,14 @@ Ref<PyObject> handle_value(const SavedTensor* handle) {
 }
 
 // Note [what hooks are shown]
-// Hooks that are active when a value is saved get the very tensor: an input, or a result of the node `by`
+// Hooks that are active when a value is saved get the very tensor: an input, or a result of the node
 // with its history. Hooks that are set on a saved value later get its values only. A tensor that is returned
 // as it is, the most frequent answer, is kept as its values (`own`) and given its history when it is
-// unpacked. If a result is held otherwise, what was returned may lead to the node again: the collector is
-// told.
-Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, Node* by, PyObject* pack_hook,
-                   PyObject* unpack_hook) {
+// unpacked. If a result is held otherwise, what was returned may lead to the node again (Note [loops]).
+Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, PyObject* pack_hook, PyObject* unpack_hook) {
   Ref<Node> history(edge.node);
   bool subclass = Py_TYPE(t) != TensorType && Py_TYPE(t) != ParameterType;
   TensorRef shown = itself || subclass ? share(t) : new_alias(t);
-  // An input may come to lead back to this node when it is written to (rewrite_history).
-  if (shown.get() == t && !by && !PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-  Py_ssize_t holders = Py_REFCNT(t);
   uint32_t version = counter_of(t)->version;
   Ref<PyObject> value;
   {
@@ -127,12 +123,8 @@ Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, Node* by, PyObject*
          "issue if you need to perform in-place operations on the input to a pack hook.");
   }
   bool own = value.get() == t->object() && t->grad_fn && !subclass;
-  if (by && !own && Py_REFCNT(t) > holders) {  // it is held, by what was returned or elsewhere
-    if (is_tensor(value.get()) && !PyObject_GC_IsTracked(value.get())) PyObject_GC_Track(value.get());
-    if (!PyObject_GC_IsTracked(t->object())) PyObject_GC_Track(t->object());
-    track_node(by);
-  }
   if (own) value = Ref<PyObject>(new_alias(t).release_object());
+  expect_loops();
   auto* packed = as_packed(PackedType->tp_alloc(PackedType, 0));
   if (!packed) throw PythonError{};
   packed->value = value.release();
@@ -202,7 +194,7 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
     // Whether it can still be read; a value changed since is not to be packed as if it were the saved one.
     unpack(handle->node, handle->at, handle->out);
     Edge edge = handle->out < 0 ? gradient_edge(as_tensor(value.get())) : Edge{nullptr, 0};
-    Ref<PyObject> packed = pack(as_tensor(value.get()), edge, false, nullptr, pack_hook, unpack_hook);
+    Ref<PyObject> packed = pack(as_tensor(value.get()), edge, false, pack_hook, unpack_hook);
     // The pack hook may have run the backward that frees it, or have set hooks itself.
     if (handle_value(handle).get() != value.get()) fail_freed();
     Saved& saved = handle->node->saved[handle->at];
@@ -293,7 +285,6 @@ PyObject* py_make_saved(PyObject*, PyObject* o) {
     static Primitive& alias = primitive("alias");
     Ref<Node> node = new_node(Node::operation, &alias, 0, 1);
     node->saved[0] = saved_hooks_active() ? save_tensor(t, true) : save_itself(t);
-    track_node(node.get());
     return new_handle(node.get(), 0, -1, -1, nullptr);
   });
 }
@@ -310,7 +301,6 @@ PyObject* py_raw_saved(PyObject*, PyObject* args) {
     if (!parsed) return nullptr;
     auto* node = reinterpret_cast<Node*>(o);
     if (saved && (at < 0 || at >= node->saved_count)) fail(PyExc_IndexError, "no such saved value");
-    track_node(node);  // whoever has a handle can reach it
     auto handle = [&](int sub) { return new_handle(node, at, out, sub, unsaved); };
     if (!saved) return handle(-1);
     PyObject* value = node->saved[at].object;
@@ -420,15 +410,13 @@ void announce_write(Tensor* t) {
 }
 
 bool is_packed(PyObject* o) { return Py_TYPE(o) == PackedType; }
-PyObject* packed_value(PyObject* packed) { return as_packed(packed)->value; }
-Node* packed_history(PyObject* packed) { return as_packed(packed)->history; }
 
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by) {
   // Held for the call: a hook may leave its own context.
   Ref<PyObject> pack_hook = share(hooks.pairs.back().first), unpack_hook = share(hooks.pairs.back().second);
   Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
   bool itself = keep_history || t->grad_fn == by;
-  return pack(t, edge, itself, keep_history ? nullptr : by, pack_hook.get(), unpack_hook.get());
+  return pack(t, edge, itself, pack_hook.get(), unpack_hook.get());
 }
 
 Ref<PyObject> unpack_packed(Node* node, PyObject* o, int out) {

@@ -7,6 +7,7 @@
 #include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../graph/shown.h"
+#include "collector.h"
 #include "explain.h"
 #include "forward_mode.h"
 #include "functions.h"
@@ -169,16 +170,8 @@ PyObject* py_leaf_hooks(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Extra* extra = extra_of(t);
     PyObject*& slot = args[1] == Py_True ? extra->post_hooks : extra->hooks;
     if (!slot) slot = new_hook_dict();
-    track_graph(t);
+    expect_loops();
     return Py_NewRef(slot);
-  });
-}
-
-// track(tensor): a hook on it may refer back to it, so the collector must see its graph.
-PyObject* py_track(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    track_graph(tensor_argument(o, "register_hook"));
-    Py_RETURN_NONE;
   });
 }
 
@@ -216,7 +209,6 @@ PyObject* py_gradient_edge(PyObject*, PyObject* o) {
     Edge edge = gradient_edge(tensor_argument(o, "get_gradient_edge"));
     if (!edge.node) fail(PyExc_AssertionError, "Expected gradient function to be set");
     expose(edge.node);
-    track_node(edge.node);  // hooks on the tensor may refer to it
     return Py_BuildValue("(NI)", edge.node, edge.nr);
   });
 }
@@ -279,7 +271,6 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     join_node(result.get());
     std::swap(result->extra, view->extra);
     result->flags = view->flags;
-    if (!PyObject_GC_IsTracked(result->object())) PyObject_GC_Track(result->object());
     return result.release_object();
   });
 }
@@ -461,8 +452,8 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     }
     join_node(a);
     join_node(b);
-    track_graph(a);
-    track_graph(b);
+    expect_loop(a->object());  // whoever held one of them holds the other's history now
+    expect_loop(b->object());
     Py_RETURN_NONE;
   });
 }
@@ -503,7 +494,6 @@ PyMethodDef functions[] = {
     {"requires_grad_", FAST(py_requires_grad), nullptr},
     {"retain_grad", py_retain_grad, METH_O, nullptr},
     {"leaf_hooks", FAST(py_leaf_hooks), nullptr},
-    {"track", py_track, METH_O, nullptr},
     {"origin", py_origin, METH_O, nullptr},
     {"stamp", py_stamp, METH_O, nullptr},
     {"current_source", py_source, METH_NOARGS, nullptr},

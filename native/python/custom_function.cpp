@@ -13,6 +13,7 @@
 #include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../graph/rules.h"
+#include "collector.h"
 #include "custom_tangents.h"
 #include "forward_mode.h"
 #include "primitive.h"
@@ -36,19 +37,6 @@ bool is_view(const Tensor* t) { return t->extra && t->extra->base && t->extra->d
 // Also a view made under no_grad requires grad if its base does (see wants_grad in primitive.cpp).
 bool requires_grad(const Tensor* t) {
   return t->requires_grad() || (is_view(t) && t->extra->base->requires_grad() && is_differentiable(t->dtype));
-}
-
-// What cannot refer back to the graph.
-bool is_atom(PyObject* o) {
-  if (o == Py_None || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_CheckExact(o) ||
-      PyBytes_CheckExact(o) || is_dtype(o)) {
-    return true;
-  }
-  if (!PyTuple_Check(o)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
-    if (!is_atom(PyTuple_GET_ITEM(o, i))) return false;
-  }
-  return true;
 }
 
 // ---- outputs
@@ -193,7 +181,7 @@ void save_values(FunctionNode* node, PyObject* values) {
     Tensor* t = as_tensor(o);
     bool own = t->grad_fn == node;
     // The history of a view that was written here leads back to this node.
-    if (t->grad_fn && !own && is_view(t) && contains(node->dirty, o)) node->has_objects = true;
+    if (t->grad_fn && !own && is_view(t) && contains(node->dirty, o)) expect_loop(node->object());
     if (own) {
       if (!node->saved_output) {
         node->saved_output = new int32_t[size_t(n)];
@@ -207,7 +195,7 @@ void save_values(FunctionNode* node, PyObject* values) {
                   (!t->grad_fn || t->dict || Py_TYPE(t) != TensorType);
     if (itself) {
       node->saved[i] = save_itself(t);
-      if (t->grad_fn) node->has_objects = true;
+      if (t->grad_fn) expect_loop(node->object());
     } else {
       node->saved[i] = save_tensor(t, !own, node);
     }
@@ -272,13 +260,6 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
   Py_CLEAR(node->to_save);
   Py_CLEAR(node->dirty);
   Py_CLEAR(node->non_differentiable);
-  if (node->has_objects) {
-    track_node(node);
-    for (Py_ssize_t i = 0; i < n; i++) {
-      PyObject* o = PyTuple_GET_ITEM(results.get(), i);
-      if (is_tensor(o) && as_tensor(o)->grad_fn) track_graph(as_tensor(o));
-    }
-  }
   return several ? results : share(PyTuple_GET_ITEM(results.get(), 0));
 }
 
@@ -332,7 +313,8 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     Ref<PyObject> inputs = positional(forward.get(), args, n, kwnames, separate_context);
     n = PyTuple_GET_SIZE(inputs.get());
     Ref<PyObject> ctx = checked(type->tp_alloc(type, 0));
-    PyObject_GC_UnTrack(ctx.get());  // until an attribute could close a loop
+    PyObject_GC_UnTrack(ctx.get());
+    expect_loops();  // through its attributes, or its class
     FunctionNode* node = self_function(ctx.get());
     node->kind = Node::custom;  // freed as such also if something fails before it is set up
     uint32_t tensors = 0;
@@ -365,15 +347,10 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     }
     GradMode off(false);
     WithoutTangents no_tangents;
-    try {
-      Ref<PyObject> raw = call_forward(forward.get(), separate_context ? nullptr : ctx.get(), inputs.get());
-      if (separate_context)
-        checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
-      return finish(call, raw.get()).release();
-    } catch (...) {
-      track_node(node);  // it still has what it was to save, and somebody may have it
-      throw;
-    }
+    Ref<PyObject> raw = call_forward(forward.get(), separate_context ? nullptr : ctx.get(), inputs.get());
+    if (separate_context)
+      checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), inputs.get(), raw.get(), nullptr));
+    return finish(call, raw.get()).release();
   });
 }
 
@@ -585,26 +562,6 @@ PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-int function_setattro(PyObject* self, PyObject* name, PyObject* value) {
-  int result = PyObject_GenericSetAttr(self, name, value);
-  FunctionNode* node = self_function(self);
-  if (result < 0 || !value || is_atom(value) || !node->attributes) return result;
-  // An attribute can close a reference cycle: from now on the collector must see this node.
-  node->has_objects = true;
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  return guarded([&]() -> int {
-    track_value(value);
-    if (node->edge_count) track_node(node);
-    return 0;
-  });
-}
-
-PyObject* get_dict(PyObject* self, void*) {
-  self_function(self)->has_objects = true;
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  return PyObject_GenericGetDict(self, nullptr);
-}
-
 PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     Ref<PyObject> made = checked(type->tp_alloc(type, 0));
@@ -653,7 +610,7 @@ PyGetSetDef getset[] = {
     TUPLE(needs_input_grad),
     {"dirty_tensors", get_object<&FunctionNode::dirty>, set_object<&FunctionNode::dirty>, nullptr,
      const_cast<char*>("dirty_tensors")},
-    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef members[] = {
     // The first field after the base, which ends with a pointer; offsetof is for structs without a base.
@@ -675,7 +632,6 @@ ModuleInit init([](PyObject* module) {
                          {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
                          {Py_tp_new, reinterpret_cast<void*>(function_new)},
-                         {Py_tp_setattro, reinterpret_cast<void*>(function_setattro)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, getset},
                          {Py_tp_members, members},

@@ -88,7 +88,6 @@ void make_view(Tensor* of, Tensor* t) {
   extra->differentiable_view = true;
   count_together(base, t);
   extra->view_version = counter_of(t)->version;
-  if (!PyObject_GC_IsTracked(t->object()) && dispatches(t)) PyObject_GC_Track(t->object());
 }
 
 // A result must be a tensor of its own: the caller gives it a history.

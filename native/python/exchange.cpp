@@ -10,6 +10,7 @@
 
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"
+#include "collector.h"
 #include "primitive.h"
 
 namespace rl {
@@ -98,6 +99,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
       }
       size_t nbytes = empty ? 0 : size_t(last + 1) * size_t(view->itemsize);
       storage = new_external_storage(view->buf, nbytes, view, release_buffer);
+      if (PyType_HasFeature(Py_TYPE(view->obj), Py_TPFLAGS_HAVE_GC)) expect_loops();
       view = nullptr;  // the storage's now
       TensorRef t(allocate_tensor());
       t->dtype = DType(dtype);
@@ -379,4 +381,10 @@ ModuleInit init([](PyObject* module) {
 });
 
 }  // namespace
+
+PyObject* lender(const Storage* storage) {
+  void* view = storage_owner(storage, release_buffer);
+  return view ? static_cast<Py_buffer*>(view)->obj : nullptr;
+}
+
 }  // namespace rl

@@ -8,6 +8,7 @@
 #include "forward_mode.h"
 
 #include "../graph/modes.h"
+#include "collector.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -136,7 +137,7 @@ void share_tangent(Tensor* from, Tensor* to, bool copy) {
   }
   set_tangent(to, tangent);
   // The tangent of a result is computed from it, so it may lead back to the node that saved it.
-  if (tangent->grad_fn) track_graph(to);
+  if (tangent->grad_fn) expect_loop(to->object());
 }
 
 void drop_tangent(Tensor* t) {

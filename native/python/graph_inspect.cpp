@@ -34,6 +34,7 @@
 #include "../graph/living.h"
 #include "../graph/rules.h"
 #include "../graph/shown.h"
+#include "collector.h"
 #include "primitive.h"
 #include "tensor_type.h"
 
@@ -296,7 +297,7 @@ Ref<PyObject> facades_behind(Node* node) {
   PyObject*& place = extra_of(node)->kept;
   if (!place) place = checked(PyDict_New()).release();
   if (PyDict_SetItemString(place, "next", next.get()) < 0) throw PythonError{};
-  track_node(node);  // what is hung on a facade may refer back to it
+  expect_loop(node->object());  // what is hung on a facade may refer back to it
   return next;
 }
 

@@ -15,6 +15,7 @@
 #include "../graph/modes.h"
 #include "../tensor/free_lists.h"
 #include "../tensor/twins.h"
+#include "collector.h"
 #include "explain.h"
 #include "functions.h"
 #include "primitive.h"
@@ -76,6 +77,9 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(t->dict);
   Py_VISIT(t->grad_fn);
+  // Nobody else holds that storage, so its reference to the lender is ours.
+  if (t->storage && t->storage->refs == 1 && t->storage->kind == Storage::external)
+    Py_VISIT(lender(t->storage));
   if (t->extra) {
     Py_VISIT(t->extra->base);
     Py_VISIT(t->extra->grad);
@@ -111,11 +115,10 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
   int result = PyObject_GenericSetAttr(self, name, value);
-  // An attribute can close a reference cycle: from now on the collector must see this tensor.
-  if (result == 0 && self_tensor(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  if (result < 0 || !value) return result;
+  if (result < 0 || !value || (!self_tensor(self)->dict && is_plain_tensor(self)) || is_atom(value))
+    return result;
   return guarded([&]() -> int {
-    track_value(value);  // it may lead back here
+    expect_loops();
     return 0;
   });
 }
@@ -306,9 +309,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     }
     Py_INCREF(value);
     Extra* extra = extra_of(t);
+    grad->flags |= Tensor::HELD;
     Py_XSETREF(extra->grad, grad);
     // x.grad with a history leads back to x: only the collector can free such a pair.
-    if (grad->grad_fn) track_graph(t);
+    if (grad->grad_fn) expect_loop(self);
     return 0;
   });
 }
@@ -329,7 +333,7 @@ int set_hooks(PyObject* self, PyObject* value, void* name) {
     }
     Extra* extra = extra_of(self_tensor(self));
     Py_XSETREF(extra->*field, value == Py_None ? nullptr : Py_NewRef(value));
-    if (value != Py_None) track_graph(self_tensor(self));  // a hook may refer to anything
+    if (value != Py_None) expect_loops();
     return 0;
   });
 }
@@ -406,8 +410,10 @@ PyObject* get_transposed(PyObject* self, void* last_two) {
 }
 
 PyObject* get_dict(PyObject* self, void*) {
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-  return PyObject_GenericGetDict(self, nullptr);
+  return guarded([&]() -> PyObject* {
+    expect_loops();
+    return PyObject_GenericGetDict(self, nullptr);
+  });
 }
 
 int last_two_marker;
@@ -495,6 +501,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
          "your class inherits from Tensor.");
   }
   if (!dispatching_classes && class_dispatches(type)) start_dispatching();
+  if (type != ParameterType) expect_loops();  // through its class
   PyObject* shell = type->tp_alloc(type, 0);
   if (!shell) throw PythonError{};
   TensorRef result(as_tensor(shell));
@@ -527,106 +534,10 @@ void set_requires_grad(Tensor* t, bool on) {
                      t, "Take a clone() of it, or make it under no_grad() instead of inference_mode().");
   }
   if (t->grad_fn) return;
+  if (t->base()) t->base()->flags |= Tensor::HELD;  // by this leaf, and so by every graph made from it
   // From here on writes to it matter to autograd, also if it came from `.data`.
   if (on) t->flags = uint16_t((t->flags | Tensor::REQUIRES_GRAD) & ~Tensor::DATA_ALIAS);
   else t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
-}
-
-namespace {
-
-// Shows to the collector what it would not find its way through: tensors and nodes, as far as they lead.
-class Tracking {
- public:
-  // `depth`: of containers within each other that are looked into.
-  void add(PyObject* o, int depth = 3) {
-    if (!o) return;
-    if (is_tensor(o)) return add(as_tensor(o));
-    if (PyObject_TypeCheck(o, NodeType)) return add(reinterpret_cast<Node*>(o));
-    if (is_packed(o)) {
-      add(packed_history(o));
-      return add(packed_value(o), depth);
-    }
-    if (!depth) return;
-    if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
-        add(PySequence_Fast_GET_ITEM(o, i), depth - 1);
-    } else if (PyDict_CheckExact(o)) {
-      PyObject *key, *value;
-      for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) add(value, depth - 1);
-    }
-  }
-  void add(Tensor* t) {
-    // One of a subclass has always been tracked, but not what it leads to.
-    if (t && (track(t->object()) || leads_on(t))) tensors.push_back(t);
-  }
-  void add(Node* node) {
-    if (node && track(node->object())) nodes.push_back(node);
-  }
-  // Also if it is tracked already: what it leads to may be new.
-  void add_again(Node* node) {
-    track(node->object());
-    nodes.push_back(node);
-  }
-
-  void run() {
-    while (!nodes.empty() || !tensors.empty()) {
-      if (!tensors.empty()) {
-        Tensor* t = tensors.back();
-        tensors.pop_back();
-        add(t->grad_fn);
-        if (!t->extra) continue;
-        for (Tensor* other : {t->extra->base, t->extra->grad, t->extra->tangent}) add(other);
-        continue;
-      }
-      Node* node = nodes.back();
-      nodes.pop_back();
-      for (uint32_t i = 0; i < node->edge_count; i++) add(node->edges[i].node);
-      for (uint16_t i = 0; i < node->saved_count; i++) add(node->saved[i].object);
-      for (uint32_t i = 0; i < node->output_count; i++) add(living_output(node, i));
-      if (!node->extra) continue;
-      add(node->extra->inner);
-      for (PyObject* held : {node->extra->dict, node->extra->kept, node->extra->moved}) add(held);
-    }
-  }
-
- private:
-  // True if it was not tracked before.
-  static bool track(PyObject* o) {
-    if (PyObject_GC_IsTracked(o)) return false;
-    PyObject_GC_Track(o);
-    return true;
-  }
-  static bool untracked(const void* o) {
-    return o && !PyObject_GC_IsTracked(static_cast<PyObject*>(const_cast<void*>(o)));
-  }
-  static bool leads_on(const Tensor* t) {
-    const Extra* extra = t->extra;
-    return untracked(t->grad_fn) ||
-           (extra && (untracked(extra->base) || untracked(extra->grad) || untracked(extra->tangent)));
-  }
-
-  std::vector<Node*> nodes;
-  std::vector<Tensor*> tensors;
-};
-
-}  // namespace
-
-void track_graph(Tensor* t) {
-  Tracking tracking;
-  tracking.add(t);
-  tracking.run();
-}
-
-void track_node(Node* node) {
-  Tracking tracking;
-  tracking.add_again(node);
-  tracking.run();
-}
-
-void track_value(PyObject* value) {
-  Tracking tracking;
-  tracking.add(value);
-  tracking.run();
 }
 
 namespace {

@@ -9,10 +9,6 @@ namespace rl {
 void set_requires_grad(Tensor* t, bool on);  // with torch's checks
 // A tensor of a Python subclass on t's storage, without history.
 TensorRef as_subclass(Tensor* t, PyTypeObject* type);
-// Shows t, its gradient and everything they lead to, to the cycle collector.
-void track_graph(Tensor* t);
-// The same for a tensor, a node, or a tuple, list or dict of such.
-void track_value(PyObject* value);
 
 void add_operator_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
 

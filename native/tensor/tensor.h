@@ -55,6 +55,7 @@ struct Tensor {
     NEG = 512,                  // reads as the negative of what its memory holds
     SAVED = 1024,               // a node keeps the object itself, Note [what is saved itself], primitive.cpp
     LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
+    HELD = 4096,                // is another tensor's gradient or base, Note [loops], python/collector.cpp
     LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
   };
 

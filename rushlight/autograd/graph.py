@@ -189,7 +189,6 @@ def register_tensor_hook(tensor: Tensor, hook: Callable) -> Any:
         handle = RemovableHandle(hooks)
         hooks[handle.id] = hook
         return handle
-    _C.track(tensor)
     # Hooks stay with the node that made the tensor then; after an in-place write there is another.
     entries, hooks = node._hooks("tensor"), tensor._backward_hooks
     if hooks is None or not any(entry[1] is hooks for entry in entries):
