@@ -7,6 +7,7 @@
 #include "../graph/living.h"
 #include "../graph/modes.h"
 #include "../graph/shown.h"
+#include "../tensor/unlocked.h"
 #include "collector.h"
 #include "explain.h"
 #include "forward_mode.h"
@@ -405,6 +406,7 @@ PyObject* py_swap(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *x, *y, *poison;
     if (!PyArg_ParseTuple(args, "OOO", &x, &y, &poison)) return nullptr;
+    wait_for_kernels();
     Tensor *a = tensor_argument(x, "swap_tensors"), *b = tensor_argument(y, "swap_tensors");
     if (a == b) Py_RETURN_NONE;
     if (a->weakrefs || b->weakrefs) {

@@ -278,6 +278,7 @@ void capsule_destructor(PyObject* capsule) {
 
 template <class Managed>
 PyObject* export_dlpack(Tensor* t) {
+  if (t->storage->kind == Storage::small) wait_for_kernels();  // its bytes move
   auto* e = new Exported<Managed>{};
   TensorRef alias = new_alias(t);
   hold_storage(t->storage);

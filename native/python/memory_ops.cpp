@@ -163,6 +163,7 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
+    wait_for_kernels();
     Tensor* t = input(args[0]);
     if (t->requires_grad() && !modes.inference)
       fail_with_tensor(PyExc_RuntimeError, "cannot resize variables that require grad", t,
@@ -192,6 +193,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_become_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "become_view(tensor, view) expected");
+    wait_for_kernels();
     Tensor *t = input(args[0]), *view = input(args[1]);
     if (t->storage != view->storage || t->dtype != view->dtype)
       fail(PyExc_RuntimeError, "not a view of the tensor");

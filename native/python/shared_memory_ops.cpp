@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "../tensor/hold.h"
+#include "../tensor/unlocked.h"
 #include "primitive.h"
 
 namespace rl {
@@ -57,6 +58,7 @@ TensorRef bytes_on(Storage* storage) {
 PyObject* py_share_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "share_storage(tensor, memory) expected");
+    wait_for_kernels();
     Storage* s = tensor_argument(args[0], "share_storage")->storage;
     if (s->device.type != DeviceType::cpu)
       fail(PyExc_RuntimeError, "share_storage: only memory of the CPU can be shared");
@@ -107,7 +109,9 @@ PyObject* py_storage_room(PyObject*, PyObject* o) {
 
 PyObject* py_hold_storage(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    hold_storage(tensor_argument(o, "hold_storage")->storage);
+    Tensor* t = tensor_argument(o, "hold_storage");
+    if (t->storage->kind == Storage::small) wait_for_kernels();  // its bytes move
+    hold_storage(t->storage);
     Py_RETURN_NONE;
   });
 }
@@ -125,6 +129,7 @@ PyObject* py_resize_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = tensor_argument(args[0], "resize_storage");
     size_t nbytes = PyLong_AsSize_t(args[1]);
     if (nbytes == size_t(-1) && PyErr_Occurred()) throw PythonError{};
+    wait_for_kernels();
     resize_storage(t->storage, nbytes);
     Py_RETURN_NONE;
   });

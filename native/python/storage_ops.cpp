@@ -8,6 +8,7 @@
 
 #include "../graph/modes.h"
 #include "../graph/node.h"
+#include "../tensor/unlocked.h"
 #include "primitive.h"
 
 namespace rl {
@@ -102,6 +103,7 @@ PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 6) fail(PyExc_TypeError, "set_storage(tensor, source, dtype, offset, size, stride) expected");
+    wait_for_kernels();
     Tensor *t = tensor_argument(args[0], "set_"), *source = tensor_argument(args[1], "set_");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
     Layout layout(args + 2, source->storage);

@@ -15,6 +15,7 @@
 #include "../graph/modes.h"
 #include "../tensor/free_lists.h"
 #include "../tensor/twins.h"
+#include "../tensor/unlocked.h"
 #include "collector.h"
 #include "explain.h"
 #include "functions.h"
@@ -354,6 +355,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     if (!is_tensor(value)) {
       failf(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name);
     }
+    wait_for_kernels();
     Tensor *t = self_tensor(self), *from = as_tensor(value);
     if (t->requires_grad() && !is_differentiable(from->dtype)) {
       fail(PyExc_RuntimeError,

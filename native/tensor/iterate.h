@@ -8,12 +8,11 @@
 
 #include "../kernels/elementwise.h"
 #include "tensor.h"
+#include "unlocked.h"
 
 namespace rl {
 
 constexpr int MAX_OPERANDS = 6;
-// Elements below which a loop stays on one thread with the GIL held: waking a thread costs about 5 us.
-constexpr int64_t GRAIN = 32768;
 
 struct Operands {
   int count = 0;
@@ -46,18 +45,5 @@ struct Operands {
 };
 
 void run_elementwise(Loop loop, Operands& operands, Sizes sizes, const void* params = nullptr);
-
-// Releases the GIL for its lifetime if `work` (in elements) is worth it.
-class MaybeNoGil {
- public:
-  explicit MaybeNoGil(int64_t work) : state(work > GRAIN ? PyEval_SaveThread() : nullptr) {}
-  ~MaybeNoGil() {
-    if (state) PyEval_RestoreThread(state);
-  }
-  MaybeNoGil(const MaybeNoGil&) = delete;
-
- private:
-  PyThreadState* state;
-};
 
 }  // namespace rl
