@@ -108,16 +108,30 @@ TensorRef moved(Tensor* alias) {
   return result;
 }
 
-// An alias of a leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge
-// of the argument it was: another leaf may share its memory.
-Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
-  bool leaf = alias->flags & Tensor::REQUIRES_GRAD && !(alias->flags & Tensor::SAVED);
-  if (!modes.grad || !leaf || node->op->list_inputs) return share(alias->object());
+// Where the gradient of the argument goes that was saved there; null if it needs none.
+Node* behind(const Node* node, int at) {
+  if (node->kind != Node::operation || node->op->list_inputs) return nullptr;
   uint32_t arg = 0;
   for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
     if ((rest & 1) && at-- == 0) break;
   }
-  Node* next = arg < node->edge_count ? node->edges[arg].node : nullptr;
+  return arg < node->edge_count ? node->edges[arg].node : nullptr;
+}
+
+// One that is saved itself has no history any more: it had one if its gradient goes to no leaf.
+bool was_detached(const Node* node, const Tensor* saved, int at) {
+  if (saved->storage->written.operation != DETACHED) return false;
+  if (saved->grad_fn) return true;
+  Node* next = behind(node, at);
+  return next && next->kind != Node::accumulate;
+}
+
+// An alias of a leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge
+// of the argument it was: another leaf may share its memory.
+Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
+  bool leaf = alias->flags & Tensor::REQUIRES_GRAD && !(alias->flags & Tensor::SAVED);
+  if (!modes.grad || !leaf) return share(alias->object());
+  Node* next = behind(node, at);
   if (!next || next->kind != Node::accumulate) return share(alias->object());
   if (next->leaf()->storage == alias->storage) return share(next->leaf()->object());
   TensorRef old = new_alias(alias);  // it has other memory by now, and its gradient goes there all the same
@@ -485,7 +499,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     if (out < 0 && has_moved(kept.get())) kept = moved(kept.get());
     Tensor* alias = kept.get();
     check_version(node, alias, saved, out);
-    if (out < 0 && alias->grad_fn && alias->storage->written.operation == DETACHED) {
+    if (out < 0 && was_detached(node, alias, at)) {
       fail_at(
           PyExc_RuntimeError,
           "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "

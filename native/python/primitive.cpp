@@ -83,7 +83,8 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 // Mostly an alias is saved (node.h). A leaf or a constant is saved itself, as torch does: what is saved then
 // is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph anyway; a constant
 // closes a loop if it is written in place by what was computed from it, and then the collector is told
-// (rewrite_history).
+// (rewrite_history). So is a result that is more than its values: attributes and weak references live on with
+// what is saved, as in torch. (Those it gets after it was saved do not.)
 Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (t->flags & Tensor::INFERENCE) {
     fail_at(
@@ -96,10 +97,16 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history, by).release(), 0, 0};
   }
-  if (keep_history &&
-      (dispatches(t) || (!t->grad_fn && (asks_dispatch(t) || (!t->base() && is_plain_tensor(t->object()))))))
+  if (!keep_history) return save_alias(t, false);
+  if (t->grad_fn) {
+    if (!t->dict && !t->weakrefs && Py_TYPE(t) == TensorType) [[likely]]
+      return save_alias(t, true);
+    // A view has a new history when its base is written.
+    if (t->base()) t->base()->flags |= Tensor::HELD;
     return save_itself(t);
-  return save_alias(t, keep_history);
+  }
+  bool itself = dispatches(t) || asks_dispatch(t) || (!t->base() && is_plain_tensor(t->object()));
+  return itself ? save_itself(t) : save_alias(t, true);
 }
 
 Saved save_alias(Tensor* t, bool keep_history) {

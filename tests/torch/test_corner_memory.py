@@ -15,6 +15,10 @@ def cases(torch):
     found, case = collector()
     short = short_names(torch)
     L, R, E = short.L, short.R, short.E
+
+    class Named(torch.Tensor):
+        pass
+
     Function, forward_ad = torch.autograd.Function, torch.autograd.forward_ad
 
     @case("a hook after the leaf sees what others wrote into its gradient")
@@ -33,6 +37,46 @@ def cases(torch):
                 node.register_hook(lambda inputs, grads: seen.append((inputs, grads[0].clone())))
                 (x * scale).sum().backward()
                 seen.append(x.grad)
+        return seen
+
+    @case("what is saved of a result keeps its attributes, its identity and its weak references")
+    def _():
+        seen = []
+        for make in (lambda x: x * 2, lambda x: (x * 2)[:1], lambda x: (x * 2).as_subclass(Named)):
+            h = make(R(2))
+            h.tag, weak, number = 5, weakref.ref(h), id(h)
+            z = torch.Tensor.sin(h).as_subclass(torch.Tensor).sum()
+            del h
+            node = z.grad_fn
+            while not hasattr(node, "_saved_self") or isinstance(node._saved_self, tuple):
+                node = node.next_functions[0][0]
+            kept = node._saved_self
+            seen += [kept.tag, id(kept) == number, type(kept).__name__, kept._base is None, weak() is kept]
+            del kept
+            z.backward()
+            del node
+            seen.append(weak() is None)
+        return seen
+
+    @case("what is saved of a result that retains its gradient has that gradient")
+    def _():
+        h = R(2) * 2
+        h.retain_grad()
+        z = h.sin()
+        del h
+        z.sum().backward(retain_graph=True)
+        return z.grad_fn._saved_self.grad, z.grad_fn._saved_self.retains_grad
+
+    @case("a saved result with an attribute that is detached or written")
+    def _():
+        seen = []
+        for change in ("detach_", "sin_"):
+            x = R(2)
+            h = x * 2
+            h.tag = 1
+            z = (h * h).sum()
+            getattr(h, change)()
+            seen.append(E(lambda z=z, x=x: torch.autograd.grad(z, x, create_graph=True)))
         return seen
 
     @case("the same under create_graph")
