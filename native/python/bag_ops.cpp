@@ -25,7 +25,7 @@ void visit_floating(DType dtype, F&& f) {
 TensorRef integers(Tensor* t) {
   if (t->dtype != DType::i64 || t->ndim != 1)
     fail(PyExc_RuntimeError, "embedding_bag: indices and starts are one-dimensional and int64");
-  return contiguous(t);
+  return stable(t);
 }
 
 // bag_sum(weight, index, starts; mean, length, scale): bag b is index[starts[b]] to index[starts[b + 1]], an

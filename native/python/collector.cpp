@@ -71,8 +71,9 @@ PyObject* before_collection(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-PyMethodDef callback = {"show_graphs", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(before_collection)), METH_FASTCALL,
-                        "Shows graphs that may refer to themselves to the collector."};
+PyMethodDef callback = {"show_graphs",
+                        reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(before_collection)),
+                        METH_FASTCALL, "Shows graphs that may refer to themselves to the collector."};
 
 bool expecting = false;
 

@@ -360,7 +360,7 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
             "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
             dtype_class_name(order->dtype));
     }
-    sorter = contiguous(order);
+    sorter = stable(order);
     int64_t n = given->size(given->ndim - 1);
     for (int64_t i = 0; i < sorter->numel; i++) {
       int64_t at = sorter->data_as<int64_t>()[i];

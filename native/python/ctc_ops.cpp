@@ -40,7 +40,7 @@ struct Labels {
     if (given->dtype != DType::i64) fail(PyExc_RuntimeError, "ctc_loss: targets must be int64");
     if (given->is_meta() || log_probs->is_meta())
       fail(PyExc_NotImplementedError, "ctc_loss is not implemented for meta");
-    targets = contiguous(given);
+    targets = stable(given);
     read(args[1], input_length);
     read(args[2], target_length);
     read(args[3], start);

@@ -29,7 +29,7 @@ Picks read_picks(Tensor* a, Tensor* index, int64_t size) {
   bool fits = a->ndim == 3 && index->ndim == 3 && a->size(0) == index->size(0) && index->dtype == DType::i64;
   if (!fits) fail(PyExc_RuntimeError, "grid_sampler(): index does not fit");
   check_plane(size);
-  Picks picks{a->size(0), a->size(1), size, index->size(1), index->size(2), contiguous(index)};
+  Picks picks{a->size(0), a->size(1), size, index->size(1), index->size(2), stable(index)};
   const int64_t* at = picks.index->is_meta() ? nullptr : picks.index->data_as<int64_t>();
   for (int64_t i = 0; at && i < index->numel; i++)
     if (at[i] >= size) fail(PyExc_RuntimeError, "grid_sampler(): index out of range");

@@ -89,7 +89,7 @@ PyObject* lu_permutation_forward(const Primitive&, PyObject* const* args, Tensor
          "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor");
   }
   int64_t k = pivots->size(pivots->ndim - 1);
-  TensorRef dense = contiguous(pivots);
+  TensorRef dense = stable(pivots);
   TensorRef result = new_tensor(with_batch(batch_sizes(pivots, 1), {m}), DType::i64, pivots->device());
   if (!pivots->is_meta()) {
     const int* pivot = dense->data_as<int>();

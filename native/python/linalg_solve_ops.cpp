@@ -381,8 +381,9 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
     broadcast_strides(b, x->sizes(), strides);
     copy_into(x.get(), new_alias(b, x->sizes(), {strides, size_t(x->ndim)}, b->offset).get());
   }
-  check_pivots(contiguous(pivots).get(), n64);
-  TensorRef factor = column_major_copy(lu, batch), order = expand_pivots(pivots, batch, n64);
+  TensorRef fixed = stable(pivots);
+  check_pivots(fixed.get(), n64);
+  TensorRef factor = column_major_copy(lu, batch), order = expand_pivots(fixed.get(), batch, n64);
   with_lapack(lu->dtype, [&](auto tag, auto& l) {
     using T = typename decltype(tag)::type;
     int n = lapack_int(n64), nrhs = lapack_int(nrhs64);

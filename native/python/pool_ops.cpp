@@ -455,7 +455,7 @@ PyObject* fractional_forward(const Primitive& op, PyObject* const* args, Tensor*
 
 // The indices as int64 in contiguous memory, all within planes of `move.size` elements.
 TensorRef checked_indices(Tensor* indices, const PlaneMove& move, const std::string& volume) {
-  TensorRef at = contiguous(indices);
+  TensorRef at = stable(indices);
   int64_t bad;
   if (!at->is_meta() && find_bad_index(move, at->data_as<int64_t>(), bad)) {
     failf(PyExc_RuntimeError, "Found an invalid max index: %lld (output volumes are of size %s)",

@@ -35,19 +35,6 @@ std::vector<void (*)(PyObject*)>& ModuleInit::all() {
 
 namespace {
 
-// A list may change while a kernel runs without the GIL, or in what a hook does: a tuple cannot.
-PyObject* call_with_lists(Primitive& op, PyObject* const* args) {
-  std::vector<PyObject*> fixed;
-  std::vector<Ref<PyObject>> held;
-  for (size_t i = 0; i < op.args.size(); i++) {
-    if (!(op.list_inputs >> i & 1) || !PyList_Check(args[i])) continue;
-    if (fixed.empty()) fixed.assign(args, args + op.args.size());
-    held.push_back(checked(PyList_AsTuple(args[i])));
-    fixed[i] = held.back().get();
-  }
-  return call(op, fixed.empty() ? args : fixed.data());
-}
-
 PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto& op = *reinterpret_cast<Primitive*>(self);
   return guarded([&]() -> PyObject* {
@@ -56,7 +43,7 @@ PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nar
       failf(PyExc_TypeError, "%s() takes %zu positional arguments but %zd were given", op.name.c_str(),
             op.args.size(), n);
     }
-    return op.list_inputs ? call_with_lists(op, args) : call(op, args);
+    return call(op, args);
   });
 }
 

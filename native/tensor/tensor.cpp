@@ -414,6 +414,12 @@ TensorRef contiguous(Tensor* t) {
   return result;
 }
 
+TensorRef stable(Tensor* t) {
+  PyThreadState* first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  TensorRef dense = contiguous(t);
+  return dense.get() == t && PyThreadState_Next(first) ? clone(t) : dense;
+}
+
 TensorRef clone(Tensor* t) {
   TensorRef result = empty_like(t, t->dtype);
   copy_into(result.get(), t);

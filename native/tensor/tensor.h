@@ -161,8 +161,10 @@ void drop_counter(Extra* extra);
 
 // Copies b into a (same sizes, any dtypes and strides); a contiguous or cast copy; scalars.
 void copy_into(Tensor* to, Tensor* from);
-TensorRef cast(Tensor* t, DType dtype);     // t itself if it has that dtype
-TensorRef contiguous(Tensor* t);            // t itself if it is
+TensorRef cast(Tensor* t, DType dtype);  // t itself if it has that dtype
+TensorRef contiguous(Tensor* t);         // t itself if it is
+// The same, but a copy where another thread could write to t: what is checked of it stays so.
+TensorRef stable(Tensor* t);
 TensorRef clone(Tensor* t);                 // keeps dense strides
 void fill(Tensor* t, const void* element);  // one element of t's dtype
 TensorRef zeros(Sizes sizes, DType dtype, Device device = {});
