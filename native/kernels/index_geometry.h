@@ -9,8 +9,10 @@ namespace rl {
 // Of an index that was checked. It may have been overwritten since (Note [changes under kernels],
 // tensor/unlocked.h); what is read or written then lies within the tensor all the same.
 inline int64_t wrap_index(int64_t i, int64_t size) {
-  i += (i >> 63) & size;
-  return uint64_t(i) < uint64_t(size) ? i : 0;
+  if (uint64_t(i) < uint64_t(size)) [[likely]]
+    return i;
+  uint64_t wrapped = uint64_t(i) + uint64_t(size);
+  return wrapped < uint64_t(size) ? int64_t(wrapped) : 0;
 }
 
 // Operand 0 is the result (or source), 1 is self, 2... are the index tensors.
