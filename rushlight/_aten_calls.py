@@ -331,11 +331,10 @@ def _transpose(x, dim0, dim1):
 
 def named(overload: str, *args: Any, **kwargs: Any) -> Any:
     """Asks about an operation that is made of others here."""
-    from rushlight._dispatching import _C_no_grad, ask
+    from rushlight._dispatching import ask
     from rushlight._ops import handle_named
 
-    with _C_no_grad():
-        return ask(handle_named(overload), args, kwargs)
+    return _C.below_autograd(ask, handle_named(overload), args, kwargs)
 
 
 SHOWN: dict[str, Callable] = {
@@ -434,6 +433,22 @@ def _nll_loss(x, target, weight, reduction, ignore_index):
     return named(overload, x, target, weight, number, ignore_index)[0]
 
 
+def _laid_out(x, layout):
+    """A copy of a gradient that lies as the tensor it belongs to."""
+    options = {"dtype": x.dtype, "layout": x.layout, "device": x.device}
+    return named("new_empty_strided.default", x, list(x.shape), list(layout), **options).copy_(x)
+
+
+def _pick(x, layout, size, stride, offset):
+    return _laid_out(x, layout).as_strided(size, stride, offset).clone()
+
+
+def _replace(x, part, layout, size, stride, offset):
+    whole = _laid_out(x, layout)
+    whole.as_strided(size, stride, offset).copy_(part)
+    return whole
+
+
 def _isfinite(x):
     bounded = x.abs() != math.inf
     return (x == x) * bounded
@@ -462,6 +477,8 @@ COMPOSED: dict[str, Callable] = {
     "max_pool2d": lambda *args: ops.max_pool2d_with_indices(*args)[0],
     "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
     "isfinite": _isfinite,
+    "pick": _pick,
+    "replace": _replace,
     "nll_loss": _nll_loss,
     "nll_loss2d": _nll_loss,
     "cumsum": _from_the_end("cumsum"),

@@ -141,8 +141,7 @@ def item(tensor: Tensor) -> Any:
 
 def view_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     """Asks about `tensor.view(dtype)`; called by the native code."""
-    with _C_no_grad():
-        return ask(handle_named("view.dtype"), (tensor, dtype), {})
+    return _C.below_autograd(ask, handle_named("view.dtype"), (tensor, dtype), {})
 
 
 def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
@@ -305,8 +304,7 @@ def _catching(name: str, original: Any) -> Callable:
         if kwargs.get("out") is not None or not _wanted(args, kwargs):
             return original(*args, **kwargs)
         overload, given, options = show(args, kwargs)
-        with _C_no_grad():
-            result = ask(handle_named(overload), given, options)
+        result = _C.below_autograd(ask, handle_named(overload), given, options)
         return result.requires_grad_() if kwargs.get("requires_grad") else result
 
     return caught
@@ -326,8 +324,8 @@ def _lifting(original: Any) -> Callable:
         if any(made is value for value in args):
             return made
         grad = made.requires_grad and made.is_leaf
-        with _C_no_grad():
-            made = ask(handle_named("lift_fresh.default"), (made.detach_() if grad else made,), {})
+        given = (made.detach_() if grad else made,)
+        made = _C.below_autograd(ask, handle_named("lift_fresh.default"), given, {})
         return made.requires_grad_() if grad else made
 
     return caught

@@ -21,6 +21,18 @@ bool is_asked(const Tensor* t);
 // Whether Python is asked about what happens to t: by its class, or by a mode of this thread.
 inline bool asks_dispatch(const Tensor* t) { return dispatching_now && is_asked(t); }
 
+// While it lives this thread's modes are not asked: the bookkeeping of the graph is no operation of a
+// program.
+class ModesUnasked {
+ public:
+  ModesUnasked();
+  ~ModesUnasked();
+  ModesUnasked(const ModesUnasked&) = delete;
+
+ private:
+  bool before;
+};
+
 // t without history, as whoever is asked makes it.
 TensorRef dispatched_detach(Tensor* t);
 

@@ -14,6 +14,7 @@
 #include "../python/lazy_views.h"
 #include "../python/tensor_type.h"
 #include "custom.h"
+#include "dispatching.h"
 #include "errors.h"
 #include "living.h"
 #include "modes.h"
@@ -146,6 +147,7 @@ void refresh_view(Tensor* t) {
     }
   }
   GradMode on(true);
+  ModesUnasked unasked;
   static Primitive& as_strided = primitive("as_strided");
   static Primitive& as_real = primitive("view_as_real");
   static Primitive& as_complex = primitive("view_as_complex");

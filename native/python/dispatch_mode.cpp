@@ -167,6 +167,9 @@ void start_dispatching() {
   Ref<PyObject> done = checked(PyObject_CallMethod(module.get(), "_start", nullptr));
 }
 
+ModesUnasked::ModesUnasked() : before(std::exchange(mode_here, false)) {}
+ModesUnasked::~ModesUnasked() { mode_here = before; }
+
 bool is_asked(const Tensor* t) { return mode_here || dispatches(t); }
 
 TensorRef dispatched_detach(Tensor* t) {
@@ -259,6 +262,15 @@ PyObject* py_outer_grad(PyObject*, PyObject*) { return PyBool_FromLong(outer_gra
 // caller left it.
 PyObject* py_shown_grad(PyObject*, PyObject*) {
   return PyBool_FromLong(modes.grad || (BelowAutograd::depth && shown_grad));
+}
+
+// below_autograd(function, arguments ...): calls it where nothing is recorded, as a handler is called.
+PyObject* py_below_autograd(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n < 1) fail(PyExc_TypeError, "below_autograd(function, arguments ...) expected");
+    BelowAutograd below;
+    return PyObject_Vectorcall(args[0], args + 1, size_t(n - 1), nullptr);
+  });
 }
 
 // set_grad_enabled(bool): returns what was set, to be given back; 2 means "shown as on, but below autograd".
@@ -368,6 +380,7 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
                            {"set_grad_enabled", py_set_grad, METH_O, nullptr},
+                           {"below_autograd", FAST(py_below_autograd), nullptr},
                            {"replace_kernels", py_replace_kernels, METH_O, nullptr},
                            {"run_kernels", py_run_kernels, METH_O, nullptr},
                            {"dispatch_outer_grad", py_outer_grad, METH_NOARGS, nullptr},

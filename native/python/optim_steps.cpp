@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
 #include "../kernels/elementwise.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
@@ -110,7 +111,7 @@ class Rows {
         if (!t) continue;
         if (t->device().type != DeviceType::cpu || (t->flags & (Tensor::INFERENCE | Tensor::LAZY)))
           return false;
-        if (t->extra && t->extra->tangent) return false;
+        if ((t->extra && t->extra->tangent) || asks_dispatch(t)) return false;
         if (scalars >> c & 1) {
           if (t->dtype != DType::f32 || t->numel != 1) return false;
         } else if (t->dtype != first->dtype || !same_layout(t, first)) {

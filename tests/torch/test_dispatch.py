@@ -109,20 +109,36 @@ def test_the_backward_is_shown_too(expression):
     assert seen(rushlight, expression, True) == seen(torch, expression, True)
 
 
-def test_numbers_in_a_derivative_are_shown_to_a_mode():
-    logs = []
-    for lib in (rushlight, torch):
-        log = []
+def seen_by_a_mode(lib, program):
+    """(operation, whether grad mode is said to be on) of everything that a program does."""
+    log = []
 
-        class Log(lib.utils._python_dispatch.TorchDispatchMode):
-            def __torch_dispatch__(self, func, types, args=(), kwargs=None, log=log):
-                log.append(f"{func} {kwargs or {}}".replace("rushlight", "torch"))
-                return func(*args, **(kwargs or {}))
+    class Log(lib.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            options = str(kwargs or {}).replace("rushlight", "torch")
+            log.append((str(func), lib.is_grad_enabled(), options if "scalar_tensor" in str(func) else ""))
+            return func(*args, **(kwargs or {}))
 
-        x = lib.ones(2, 3, requires_grad=True)
-        result = x.where(x > 0, 0.5)
-        grad = lib.ones(2, 3)
-        with Log():
-            result.backward(grad)
-        logs.append(log)
-    assert logs[0] == logs[1] and "layout" in logs[0][0]
+    x, weight = lib.ones(2, 3, requires_grad=True), lib.nn.Parameter(lib.ones(2))
+    weight.grad = lib.ones(2)
+    names = {"T": lib, "x": x, "written": x * 2, "chosen": x.where(x > 0, 0.5), "like": lib.ones(2, 3)}
+    names["optimizer"] = lib.optim.SGD([weight], lr=0.1, foreach=False)
+    with Log():
+        exec(program, names)
+    return [each for each in log if not each[0].startswith("profiler.")]
+
+
+@pytest.mark.parametrize("program", """
+(x * x).sum().backward(); T.zeros_like(x); T.tensor([1.0])
+chosen.backward(like)
+with T.no_grad(): T.ones(2) + T.zeros(2)
+written[0].mul_(3); written.exp_()
+optimizer.step()
+""".strip().split("\n"))  # fmt: skip
+def test_modes_see_the_same(program):
+    assert seen_by_a_mode(rushlight, program) == seen_by_a_mode(torch, program)
+
+
+def test_a_write_through_a_view_is_shown_by_names_torch_has():
+    logs = [seen_by_a_mode(lib, "written[0].mul_(3); written.backward(like)") for lib in (rushlight, torch)]
+    assert set(logs[0]) == set(logs[1])
