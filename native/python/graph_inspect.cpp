@@ -432,7 +432,9 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   Tensor* t = as_tensor(result);
   Node* node = t->grad_fn;
   if (!node || node->kind != Node::operation || node->sequence < since || Py_TYPE(node) != NodeType) return;
-  bool inner_view = t->base() && Py_REFCNT(t->base()->object()) == 1;
+  // A view that the caller gave and that was written in place is the caller's, though nobody holds its base.
+  bool given = std::ranges::find(args, result) != args.end();
+  bool inner_view = !given && t->base() && Py_REFCNT(t->base()->object()) == 1;
   // A view that was written in place has its history from its base.
   if (name && !inner_view && t->base() && node->op->name == "as_strided" && *name != 'A') return;
   // A reshape is an unsafe view if it had to copy. Otherwise it is the view that it is, called so by torch if

@@ -174,7 +174,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
 int set_grad_fn(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     if (!value) fail(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!");
-    if (value != Py_None) fail(PyExc_TypeError, "_grad_fn can be only set to None");
+    if (value != Py_None) fail(PyExc_RuntimeError, "_grad_fn can be only set to None");
     Tensor* t = self_tensor(self);
     if (t->base() && t->extra->differentiable_view && !(t->flags & Tensor::INFERENCE)) {
       fail(PyExc_RuntimeError,

@@ -19,6 +19,17 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def _switch(enabled: bool, check_nan: bool) -> tuple[bool, bool]:
+    """Sets both; returns what they were."""
+    for place, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan)), 1):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument '{name}' (position {place}) must be bool, not "
+                f"{type(value).__name__}"
+            )
+    return _C.set_anomaly_enabled(enabled), _C.set_anomaly_check_nan(check_nan)
+
+
 class set_detect_anomaly:
     """Switches anomaly detection at once, and back at the end if used as a context manager.
 
@@ -28,8 +39,7 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.prev = _C.set_anomaly_enabled(mode)
-        self.prev_check_nan = _C.set_anomaly_check_nan(check_nan)
+        self.prev, self.prev_check_nan = _switch(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
@@ -57,8 +67,7 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        _C.set_anomaly_enabled(True)
-        _C.set_anomaly_check_nan(self.check_nan)
+        _switch(True, self.check_nan)
 
     def __exit__(self, *error: object) -> None:
         _C.set_anomaly_enabled(self.prev)

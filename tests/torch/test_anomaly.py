@@ -120,6 +120,11 @@ def cases(torch):
             x = torch.ones(2, dtype=torch.complex128, requires_grad=True)
             Conjugated.apply(x, torch.ones(2)).real.sum().backward()
 
+    for name, switch in {"mode": lambda: torch.autograd.set_detect_anomaly(1),
+                         "check": lambda: torch.autograd.set_detect_anomaly(True, check_nan=1),
+                         "enter": lambda: AN(check_nan=None).__enter__()}.items():  # fmt: skip
+        case(f"switched by no bool: {name}")(switch)
+
     @case("other threads")
     def _():
         seen = []

@@ -162,3 +162,28 @@ def cases(torch):
 def test_as_in_torch(name):
     expected = outcome(cases(torch_itself)[name])
     assert outcome(cases(rushlight)[name]) == expected
+
+
+WRITES = """
+v.zero_(); v.mul_(2); v.clamp_(0, 1); v.clamp_(min=torch.zeros(3)); v.masked_fill_(v > 0.5, 1.0); v.cumsum_(0)
+v.index_fill_(0, torch.tensor([0]), 1.0); v.copy_(torch.ones(3)); v.squeeze_(); v.unsqueeze_(0); v.logit_(0.1)
+v.round_(); v.xlogy_(2.0); F.hardtanh_(v); F.relu6(v, True); F.elu_(v); F.celu_(v); v.ldexp_(torch.tensor(2))
+v.div_(2, rounding_mode="floor"); v.polygamma_(1); v.copysign_(2.0); v.t_(); v.as_strided_((2,), (1,))
+"""
+
+
+@pytest.mark.parametrize("write", [w.strip() for w in WRITES.replace("\n", ";").split(";") if w.strip()])
+def test_a_view_whose_base_nobody_holds_stays_one_when_it_is_written(write):
+    def run(torch, view):
+        x = (torch.arange(9.0).reshape(3, 3) / 10 + 0.1).requires_grad_()
+        v = view(x * 1)
+        result = eval(write, {"torch": torch, "F": torch.nn.functional, "v": v})
+        (grad,) = torch.autograd.grad(v.sum(), x)
+        base = v._base
+        return result is v, v._is_view(), tuple(base.shape), base.grad_fn.name(), v.grad_fn.name(), grad
+
+    for view in (lambda x: x.diagonal(), lambda x: x[0]):
+        ours, theirs = (
+            outcome(lambda lib=lib, view=view: run(lib, view)) for lib in (rushlight, torch_itself)
+        )
+        assert ours == theirs and ours[0].startswith("(True, True")
