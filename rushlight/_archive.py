@@ -1,17 +1,18 @@
 """torch's checkpoint container: a zip archive of uncompressed records, each at a multiple of 64 bytes.
 
-Python's zipfile reads it. It is written here, for zipfile pads no records: the padding is an extra field "FB"
-of the record's local header, and sizes and checksum follow the data, as torch's own writer has it. Records so
-placed can be mapped into memory.
+The padding is an extra field "FB" of the record's local header, and sizes and checksum follow the data, as
+torch's own writer has it. Records so placed can be mapped into memory. _archive_directory.py reads the
+directory.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
-import zipfile
 import zlib
 from typing import IO, Any
+
+from rushlight._archive_directory import CORRUPT, DamagedDirectory, Record, read_directory
 
 ALIGNMENT = 64
 MAP_SHARED, MAP_PRIVATE = 1, 2
@@ -79,24 +80,26 @@ class ArchiveReader:
     def __init__(self, file: IO[bytes], mapped: bool = False, flags: int = MAP_PRIVATE) -> None:
         self.file = file
         self._length = file.seek(0, 2)
-        if self._length < 22:  # the end record of the smallest archive
-            raise RuntimeError(
-                f"PytorchStreamReader failed reading zip archive: not a ZIP archive. {_CORRUPT}"
-            )
         try:
-            self.zip = zipfile.ZipFile(file)
-        except (
-            zipfile.BadZipFile, struct.error, EOFError, ValueError, OSError, NotImplementedError,
-        ) as error:  # fmt: skip
+            records = read_directory(file, self._length)
+        except DamagedDirectory as error:
             raise RuntimeError(
-                f"PytorchStreamReader failed reading zip archive: failed finding central directory. "
-                f"{_CORRUPT}"
+                f"PytorchStreamReader failed reading zip archive: {error}. {_CORRUPT}"
             ) from error
-        names = self.zip.namelist()
-        if not names or "/" not in names[0]:
-            raise RuntimeError("file in archive is not in a subdirectory: " + (names[0] if names else ""))
-        self.name = names[0].partition("/")[0]
+        first = records[0].name if records else b""
+        if b"/" not in first:
+            raise RuntimeError(
+                "file in archive is not in a subdirectory: " + first.decode("utf-8", "replace")
+            )
+        self.name = first.partition(b"/")[0].decode("utf-8", "replace")
+        self._records = {record.name.partition(b"/")[2]: record for record in records}
         self._check_version()
+        try:
+            self.names = [name.decode() for name in self._records]
+        except UnicodeDecodeError as error:
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading zip archive: {CORRUPT}. {_CORRUPT}"
+            ) from error
         self.map = None
         self.shared = mapped and flags == MAP_SHARED
         if mapped:
@@ -106,7 +109,10 @@ class ArchiveReader:
     def _check_version(self) -> None:
         record = ".data/version" if self.has_record(".data/version") else "version"
         if not self.has_record(record):
-            raise RuntimeError('Expected hasRecord("version") to be true, but got false.')
+            raise RuntimeError(
+                'Expected hasRecord("version") to be true, but got false.  (Could this error message be '
+                "improved?  If so, please report an enhancement request to PyTorch.)"
+            )
         text = self.read(record).decode("ascii", "replace").strip("\n\0")
         try:
             version = int(text)
@@ -128,11 +134,11 @@ class ArchiveReader:
 
     def has_record(self, record: str) -> bool:
         """Whether there is such a record."""
-        return f"{self.name}/{record}" in self.zip.NameToInfo
+        return record.encode() in self._records
 
-    def _info(self, record: str) -> zipfile.ZipInfo:
+    def _info(self, record: str) -> Record:
         try:
-            return self.zip.getinfo(f"{self.name}/{record}")
+            return self._records[record.encode()]
         except KeyError:
             raise RuntimeError(
                 f"PytorchStreamReader failed locating file {record}: file not found. {_CORRUPT}"
@@ -140,47 +146,49 @@ class ArchiveReader:
 
     def size(self, record: str) -> int:
         """The number of bytes of a record."""
-        return self._info(record).file_size
+        return self._info(record).size
 
     def read(self, record: str) -> bytes:
         """The bytes of a record."""
         info = self._info(record)
-        if info.compress_type == zipfile.ZIP_STORED and info.file_size <= self._length:
-            data = bytearray(info.file_size)
-            self.read_into(record, memoryview(data))
-            return bytes(data)
-        try:
-            return self.zip.read(info)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            OSError,
-            struct.error,
-            ValueError,
-            NotImplementedError,
-        ) as error:
-            raise self._unreadable(record) from error
+        if info.size > self._length and not info.method:
+            raise self._unreadable(record)
+        if info.method:
+            return self._inflated(record, info)
+        data = bytearray(info.size)
+        self.read_into(record, memoryview(data))
+        return bytes(data)
 
-    def _unreadable(self, record: str) -> RuntimeError:
-        return RuntimeError(f"PytorchStreamReader failed reading file {record}: file read failed. {_CORRUPT}")
+    def _inflated(self, record: str, info: Record) -> bytes:
+        self.file.seek(self.offset(record))
+        try:
+            data = zlib.decompress(self.file.read(info.packed), -15) if info.method == 8 else None
+        except zlib.error as error:
+            raise self._unreadable(record) from error
+        if data is None or len(data) != info.size or zlib.crc32(data) != info.checksum:
+            raise self._unreadable(record)
+        return data
+
+    def _unreadable(self, record: str, why: str = "file read failed") -> RuntimeError:
+        return RuntimeError(f"PytorchStreamReader failed reading file {record}: {why}. {_CORRUPT}")
 
     def offset(self, record: str) -> int:
         """Where in the file the bytes of an uncompressed record begin."""
         info = self._info(record)
-        if info.header_offset < 0:
-            raise self._unreadable(record)
-        self.file.seek(info.header_offset)
+        self.file.seek(info.header)
         header = self.file.read(30)
-        if len(header) != 30 or header[:4] != b"PK\3\4":
+        if len(header) != 30:
             raise self._unreadable(record)
         name, extra = struct.unpack("<26xHH", header)
-        return info.header_offset + 30 + name + extra
+        start = info.header + 30 + name + extra
+        if header[:4] != b"PK\3\4" or start + info.packed > self._length:
+            raise self._unreadable(record, CORRUPT)
+        return start
 
     def read_into(self, record: str, buffer: memoryview) -> None:
         """Fills a buffer of the record's size with its bytes, and checks them."""
         info = self._info(record)
-        if info.compress_type != zipfile.ZIP_STORED:
+        if info.method:
             buffer[:] = self.read(record)
             return
         self.file.seek(self.offset(record))
@@ -190,30 +198,24 @@ class ArchiveReader:
             if not count:
                 raise self._unreadable(record)
             filled += count
-        if info.CRC and zlib.crc32(buffer) != info.CRC:  # 0: written without checksums
+        if info.checksum and zlib.crc32(buffer) != info.checksum:  # 0: written without checksums
             raise self._unreadable(record)
 
     def mapped(self, record: str) -> memoryview | None:
         """The bytes of a record in the mapped file; None where they must be read instead."""
         info = self._info(record)
-        if self.map is None or info.compress_type != zipfile.ZIP_STORED or not info.file_size:
+        if self.map is None or info.method or not info.size:
             return None
         start = self.offset(record)
-        if start + info.file_size > len(self.map):
+        if start + info.size > len(self.map):
             raise self._unreadable(record)
         if start % 16:
             return None
-        if self.shared and info.CRC:
+        if self.shared and info.checksum:
             self._forget_checksum(info)
-        return memoryview(self.map)[start : start + info.file_size]
+        return memoryview(self.map)[start : start + info.size]
 
-    def _forget_checksum(self, info: zipfile.ZipInfo) -> None:
+    def _forget_checksum(self, info: Record) -> None:
         """A record that is written to through the mapping has no checksum any more."""
         assert self.map is not None
-        at, name = self.zip.start_dir, info.orig_filename.encode()
-        while self.map[at : at + 4] == b"PK\1\2" and at + 46 <= len(self.map):
-            lengths = struct.unpack("<28x3H", self.map[at : at + 34])
-            if self.map[at + 46 : at + 46 + lengths[0]] == name:
-                self.map[at + 16 : at + 20] = bytes(4)
-                return
-            at += 46 + sum(lengths)
+        self.map[info.entry + 16 : info.entry + 20] = bytes(4)

@@ -106,7 +106,7 @@ class PyTorchFileReader:
 
     def get_all_records(self) -> list[str]:
         """The names."""
-        return [name.partition("/")[2] for name in self._archive.zip.namelist()]
+        return self._archive.names
 
     def get_record_size(self, name: str) -> int:
         """The number of bytes."""

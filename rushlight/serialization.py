@@ -448,12 +448,12 @@ def _weights_only(weights_only: bool | None, pickle_module: Any) -> bool:
 def _seekable(f: Any) -> Any:
     for needed in ("seek", "tell", "read", "readline"):
         if not hasattr(f, needed):
+            from rushlight._type_names import type_name
+
             raise AttributeError(
-                f"'{type(f).__name__}' object has no attribute '{needed}'. You can only torch.load from a "
-                "file "
+                f"'{type_name(f)}' object has no attribute '{needed}'. You can only torch.load from a file "
                 "that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load "
-                "from "
-                "it instead."
+                "from it instead."
             )
     try:
         f.seek(f.tell())

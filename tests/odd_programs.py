@@ -91,6 +91,7 @@ def run_program(library, text):
 def _plain(text):
     """Without what two libraries and two runs need not have in common."""
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
+    text = re.sub(r"\[enforce fail at \w+\.cpp(:\d+)?\] (err == 0\. )?", "", text)  # lines of torch's sources
     return re.sub(r"(torch|rushlight)\.(nn|utils|optim)\.(modules\.(\w+\.)?)?", r"\2.", text).replace(
         "rushlight", "torch"
     )

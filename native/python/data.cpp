@@ -212,10 +212,7 @@ PyObject* py_from_data(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3) fail(PyExc_TypeError, "from_data(data, dtype, device) expected");
     Device device = device_from(args[2]);
-    if (device.type > DeviceType::cuda) {
-      failf(PyExc_RuntimeError, "PyTorch is not linked with support for %s devices",
-            device_type_name(device.type));
-    }
+    check_linked(device);
     if (PyUnicode_Check(args[0]) || PyBytes_Check(args[0]))
       failf(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(args[0])->tp_name);
     Inferred found;

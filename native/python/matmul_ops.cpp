@@ -362,8 +362,9 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   }
   int64_t k = x->size(x->ndim - 1), n = weight->size(0), rows = 1;
   for (int d = 0; d < x->ndim - 1; d++) rows *= x->size(d);
-  if (k != weight->size(1)) fail_product_shapes(rows, k, weight->size(1), n);
+  bool fits = k == weight->size(1);
   if (!biased) {
+    if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
     check_mm_dtypes(x, weight);
   } else if (bias->dtype != weight->dtype) {
     failf(PyExc_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
@@ -372,6 +373,7 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     failf(PyExc_RuntimeError, "mat1 and mat2 must have the same dtype, but got %s and %s",
           dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
   }
+  if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
   if (biased && bias->size(0) != n) {
     failf(PyExc_RuntimeError,
           "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "

@@ -22,6 +22,7 @@ PyObject* to_device_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args[0]);
   DType dtype = dtype_from(args[1]);
   Device device = device_from(args[2]);
+  check_linked(device);
   TensorRef result = new_tensor(t->sizes(), dtype, device);
   if (device.type == DeviceType::cpu && t->is_meta()) {
     fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");

@@ -140,6 +140,12 @@ TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
   return new_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
 
+void check_linked(Device device) {
+  if (device.type <= DeviceType::cuda) return;
+  failf(PyExc_RuntimeError, "PyTorch is not linked with support for %s devices",
+        device_type_name(device.type));
+}
+
 [[noreturn]] static void no_such_device(Device device) {
   if (device.type == DeviceType::cuda) fail(PyExc_RuntimeError, "No CUDA GPUs are available");
   std::string name = device_type_name(device.type);

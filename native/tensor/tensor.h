@@ -123,6 +123,8 @@ Extra* extra_of(Tensor* t);  // made if there is none yet
 
 // Uninitialised memory, contiguous.
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device = {});
+// Throws what torch says of tensors that are brought to a device it was built without.
+void check_linked(Device device);
 // Uninitialised memory with the given strides (which must be non-overlapping and dense).
 TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device = {});
 // A second tensor on t's storage, without history and without being a view.

@@ -222,8 +222,6 @@ class ModuleList(Module):
 
     def insert(self, index, module):
         """Put a module before the one at ``index``."""
-        if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)

@@ -47,13 +47,18 @@ def outcomes(name, seed, count, families):
     return {(number, text): (kind, said) for number, text, kind, said in told}, [line[1] for line in ended]
 
 
+def failed_inside(theirs, ours):
+    """Both refuse, torch by an assertion that names a file of its sources."""
+    return "taken" not in (theirs[0], ours[0]) and "/pytorch/" in theirs[1]
+
+
 def differences(seed, count, families):
     theirs, _ = outcomes("torch", seed, count, families)
     mine, ended = outcomes("rushlight", seed, count, families)
     differ = []
     for key, ours in mine.items():
         torchs = theirs.get(key, ("begins", ""))
-        if "begins" not in (torchs[0], ours[0]) and torchs != ours:
+        if "begins" not in (torchs[0], ours[0]) and torchs != ours and not failed_inside(torchs, ours):
             differ.append((key[1], torchs, ours))
     return len(mine), differ, ended
 
