@@ -51,6 +51,7 @@ def set_storage(
             step *= max(length, 1)
     if len(size) != len(stride):
         raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
+    offset = int(offset)
     if offset >= 0 and size and min(*size, *stride) >= 0 and all(size):
         reach = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if max(reach, math.prod(size)) * tensor.dtype.itemsize >= 2**63:

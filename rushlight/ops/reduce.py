@@ -617,7 +617,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         p = 2
     try:
         return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
-    except TypeError:
+    except (TypeError, ValueError, IndexError, RuntimeError):  # torch looks at the kinds first
         dims = [dim] if isinstance(dim, int) else dim
         _signatures.check_call(
             "linalg_vector_norm", "T input,N ord,I1? dim,b keepdim", input, p, dims, keepdim

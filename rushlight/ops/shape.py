@@ -12,6 +12,7 @@ from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     FUNCTIONS,
+    as_dtype,
     check_apart,
     dims,
     function,
@@ -170,10 +171,10 @@ def view(self, *size, dtype=None):
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    if dtype is None and len(size) == 1 and isinstance(size[0], _C.dtype):
+    if dtype is None and len(size) == 1 and isinstance(size[0], (_C.dtype, type)):
         dtype = size[0]
     if dtype is not None:
-        return _C.view_dtype(self, dtype)
+        return _C.view_dtype(self, as_dtype(dtype))
     return ops.view(self, dims(size))
 
 

@@ -4,6 +4,8 @@ Most are fused primitives. In the composed ones branches are selected with ``whe
 is torch's and the branch that is not taken contributes exactly zero.
 """
 
+import math
+
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
@@ -88,6 +90,8 @@ def _hardtanh(input, low, high, inplace):
     passed = input if inplace else _straight(input)
     limited = rushlight.where(input <= low, input.new_tensor(low), passed)
     limited = rushlight.where(input >= high, input.new_tensor(high), limited)
+    if low != low or high != high:  # NaN is no limit: nothing is within it
+        limited = limited + math.nan
     return _taken_over(input, limited) if inplace else limited
 
 
