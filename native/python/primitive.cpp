@@ -536,11 +536,10 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
   if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
   bool records = (needs || base_needs) && modes.grad && is_differentiable(self->dtype);
-  // The result of a comparison does not depend on what was written over; that of a logical operation leaves
-  // the history as it is, as in torch.
+  // The gradients of a comparison are zeros; a logical operation leaves the history as it is, as in torch.
   bool logical = op.no_derivative && op.name.starts_with("logical_");
   bool constant = records && op.no_derivative && !logical && is_comparison(op);
-  if (logical || (constant && !(needs & 1) && !base_needs)) records = false;
+  if (logical) records = false;
   if (records && op.no_derivative && !constant) {
     // What else is wrong with the call is said first.
     TensorRef scratch = clone(self);
@@ -552,13 +551,13 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   if (modes.forward) tangent = tangent_of_write(op, args);
   Ref<Node> node, recorded;
   if (constant && records) {
-    static Primitive& fill = primitive("fill");
-    Ref<PyObject> zero = checked(PyLong_FromLong(0));
-    PyObject* fill_args[] = {args[0], zero.get()};
-    node = record_inputs(fill, fill_args, 1, true);
+    static Primitive &of_one = primitive("floor"), &of_two = primitive("div_floor");  // have such rules
+    bool two = is_tensor(args[1]);
+    Primitive& step = two ? of_two : of_one;
+    node = record_inputs(step, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
     std::string name = op.node_name;
-    if (is_tensor(args[1])) name.back() = '1';
-    node->op = renamed(&fill, name);
+    if (two) name.back() = '1';
+    node->op = renamed(&step, name);
   } else if (records) {
     node = record_inputs(op, args, uint16_t(needs | (base_needs ? 1 : 0)), true);
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, true);

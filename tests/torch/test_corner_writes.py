@@ -402,6 +402,20 @@ def cases(torch):
         b = a.clone().expand(2, 2)
         return E(lambda: b.mul_(2))
 
+    @case("comparisons written in place have zeros for gradients")
+    def _():
+        seen = []
+        for name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_"):
+            for make in (lambda x: x * 1, lambda x: torch.ones(2), lambda x: (x * 1)[:]):
+                for by in (lambda y: y, lambda y: y[0], lambda y: 1.0):
+                    x, y = R(2), R(2)
+                    written = getattr(make(x), name)(by(y))
+                    seen.append((nm(written), written.requires_grad))
+                    if written.requires_grad:
+                        grads = torch.autograd.grad(written.sum(), [x, y], allow_unused=True)
+                        seen.append((len(written.grad_fn.next_functions), grads))
+        return seen
+
     return found
 
 
