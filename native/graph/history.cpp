@@ -13,6 +13,7 @@
 #include "../python/collector.h"
 #include "../python/lazy_views.h"
 #include "../python/tensor_type.h"
+#include "../tensor/twins.h"
 #include "custom.h"
 #include "dispatching.h"
 #include "errors.h"
@@ -185,7 +186,7 @@ void refresh_view(Tensor* t) {
 namespace {
 
 void check_not_inference(const Tensor* t) {
-  if (t->flags & Tensor::INFERENCE && !modes.inference) {
+  if (!modes.inference && !counts_writes(t)) {
     fail_at(PyExc_RuntimeError,
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
             "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "

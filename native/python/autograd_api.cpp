@@ -124,6 +124,7 @@ PyObject* py_detach(PyObject*, PyObject* o) {
     Tensor* t = tensor_argument(o, "detach");
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
     Extra* extra = extra_of(alias.get());
+    if (t->flags & Tensor::INFERENCE && !modes.inference) count_apart(alias.get());
     if (t->requires_grad()) {
       alias->flags |= Tensor::CUT_DETACH;
       extra->cut = keep(current_source());

@@ -138,7 +138,7 @@ PyObject* get_nbytes(PyObject* self, void*) {
 }
 PyObject* get_version(PyObject* self, void*) {
   Tensor* t = self_tensor(self);
-  if (t->flags & Tensor::INFERENCE) {
+  if (!counts_writes(t)) {
     PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
     return nullptr;
   }
@@ -343,7 +343,7 @@ PyObject* get_data(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
     TensorRef alias = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
-    count_apart(alias.get());
+    if (!(modes.inference && t->flags & Tensor::INFERENCE)) count_apart(alias.get());
     alias->flags |= Tensor::DATA_ALIAS;
     return alias.release_object();
   });

@@ -291,6 +291,11 @@ bool same_sizes(const Tensor* a, const Tensor* b) {
 
 uint32_t own_counters = 0;
 
+bool counts_writes(const Tensor* t) {
+  if (!(t->flags & Tensor::INFERENCE)) return true;
+  return t->extra && t->extra->counter && !(t->extra->base && t->extra->differentiable_view);
+}
+
 void drop_counter(Extra* extra) {
   if (!extra->counter) return;
   decref(std::exchange(extra->counter, nullptr));

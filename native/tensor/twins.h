@@ -17,4 +17,7 @@ void forget_twins(Storage* s);     // s is about to be freed
 struct Tensor;
 void share_counter(const Tensor* t, Tensor* alias);
 
+// An inference tensor counts no writes, but for what detach() and .data make of it outside inference mode.
+bool counts_writes(const Tensor* t);
+
 }  // namespace rl

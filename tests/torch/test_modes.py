@@ -481,6 +481,27 @@ def cases(torch):
         with torch.inference_mode():
             return F.apply(x)
 
+    @case
+    def inference_tensors_are_written_through_aliases_made_outside():
+        with torch.inference_mode():
+            c = torch.ones(2)
+            inside = c.detach(), c.data
+        # As lists: torch refuses after it has written.
+        seen = [t.tolist() for t in (c.detach().add_(1), c.data.mul_(3), c.view(-1).detach().sub_(1))]
+        alias = c.detach()
+        seen += [alias._version, alias.add_(1)._version, alias.is_inference(), c.data._version]
+        refused = (
+            lambda: c.detach()[0].add_(1),
+            lambda: c.data[0].add_(1),
+            lambda: c.detach().requires_grad_(),
+            lambda: inside[0]._version,
+            lambda: inside[1]._version,
+            lambda: inside[0].add_(1),
+            lambda: inside[1].add_(1),
+            lambda: c.add_(1),
+        )
+        return seen, [err(call) for call in refused]
+
     return found
 
 
