@@ -157,3 +157,24 @@ def test_a_model_is_trained_and_moved_at_once():
     done.set()
     thread.join()
     assert not failed
+
+
+def test_the_program_ends_while_a_daemon_is_in_a_kernel():
+    program = """
+import threading
+import time
+import rushlight as torch
+
+x = torch.ones(1000, 1000)
+
+def work():
+    while True:
+        torch.lgamma(x)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+"""
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr) == (0, "")
