@@ -185,8 +185,10 @@ def _reversed(self):
 
 
 def _contains(self, element):
-    if isinstance(element, (Tensor, int, float, bool, complex)):
-        return bool((element == self).any())
+    from numbers import Number  # NumPy's are registered there
+
+    if isinstance(element, (Tensor, Number)):
+        return bool((self == element).any())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )

@@ -418,9 +418,10 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
     else promotion.add(operands[k].tensor);
   }
   // Limits do not change the dtype of floating point numbers, whatever they are.
-  bool limits = entry.name == std::string_view("clamp_scalar") && is_floating(operands[0].tensor->dtype);
-  for (int k = 0; k < entry.n_scalars && (op.options & Primitive::SCALARS_PROMOTE) && !limits; k++)
-    promotion.add(scalars[k]);
+  if (op.options & Primitive::SCALARS_PROMOTE &&
+      !(entry.name == std::string_view("clamp_scalar") && is_floating(operands[0].tensor->dtype))) {
+    for (int k = 0; k < entry.n_scalars; k++) promotion.add(scalars[k]);
+  }
   DType compute = promotion.result();
   if (entry.promote == Promote::int_to_float && !is_differentiable(compute)) compute = default_dtype();
   if (entry.promote == Promote::bool_to_int && compute == DType::b1) compute = DType::i64;

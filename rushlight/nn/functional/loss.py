@@ -136,7 +136,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     input, target = _alike(input, target)
     if weight is None:
         reduction = check_reduction(reduction)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if input.dtype != target.dtype:
         _check_cast(rushlight.result_type(input, target), input.dtype)
