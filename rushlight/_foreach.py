@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _signatures
 from rushlight._type_names import type_name
 
 _UNARY = [
@@ -82,6 +82,8 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
         if kwargs or len(values) != 2:
             _invalid(name, args, kwargs | extra)
         tensors, other = values
+        if _signatures._numpy_kind(other) in "biufc":
+            other = other.item()
         if operation == "pow" and not inplace and isinstance(tensors, _NUMBER):
             _lists(name, other)
             return tuple(rushlight.pow(tensors, exponent) for exponent in other)

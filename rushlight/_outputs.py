@@ -47,7 +47,7 @@ _ITERATED = _names("""
 """)
 # Who complains of a gradient that is wanted, where it is not the function itself.
 _COMPLAINS = {
-    "absolute": "abs", "negative": "neg", "square": "pow", "float_power": "pow", "arcsin": "asin",
+    "absolute": "abs", "negative": "neg", "square": "pow", "arcsin": "asin",
     "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "fix": "trunc", "subtract": "sub", "diff": "sub", "multiply": "mul", "outer": "mul", "ger": "mul",
     "kron": "mul", "divide": "div", "true_divide": "div", "arctan2": "atan2", "clip": "clamp",
@@ -77,7 +77,7 @@ COMPOSED = _names("""
     inner linalg_cond linalg_matrix_norm linalg_matrix_power linalg_matrix_rank linalg_norm
     linalg_tensorinv linalg_tensorsolve nanquantile quantile special_ndtr tensordot
 """)
-_LATER = _names("linalg_multi_dot linalg_vecdot")  # whose complaint comes from within
+_LATER = _names("float_power linalg_multi_dot linalg_vecdot")  # whose complaint comes from within
 # Who complains, given the tensors of the call.
 _BY_ARGUMENTS = {
     "max": lambda tensors: "maximum" if len(tensors) > 1 else "max",

@@ -422,7 +422,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(5.)
     """
     input = _cast(input, dtype)
-    lowest = not isinstance(ord, Tensor) and ord == -math.inf
+    lowest = (mask is not None or not isinstance(ord, Tensor)) and ord == -math.inf
     filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
     return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim))
 

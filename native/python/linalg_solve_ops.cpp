@@ -523,7 +523,7 @@ PyObject* ldl_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           name, (long long)rows(ld), (long long)cols(ld), (long long)rows(b), (long long)cols(b));
   }
   check_kernel("ldl_solve_kernel_cpu", ld);
-  Shape batch = broadcast_batches(ld, b);
+  Shape batch = broadcast_batches(b, ld);
   TensorRef x = column_major_copy(b, batch);
   if (ld->is_meta() || !x->numel) return x.release_object();
   TensorRef narrow = cast(pivots, DType::i32);

@@ -152,7 +152,7 @@ void check_expands(Tensor* input, Sizes sizes) {
   Ref<PyObject> expanded = checked(expand.forward(expand, args, nullptr));
 }
 
-void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bool summed, bool in_place) {
+void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bool summed) {
   if (batch1->ndim == 3 && batch2->ndim == 3) return;
   int needed[] = {summed ? 1 : 0, 1, 2};
   for (int i = 0; i < 3; i++) {
@@ -163,17 +163,15 @@ void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bo
     failf(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
           -t->ndim, t->ndim - 1, needed[i]);
   }
-  if (!in_place) {
-    int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)};
-    check_expands(input, Sizes(sizes, 3).subspan(summed ? 1 : 0));
-  }
+  int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)};
+  check_expands(input, Sizes(sizes, 3).subspan(summed ? 1 : 0));
   fail(PyExc_RuntimeError, batch1->ndim != 3 ? "batch1 must be a 3D tensor" : "batch2 must be a 3D tensor");
 }
 
 PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor* input = tensor_argument(op, args, 0);
   Tensor *batch1 = tensor_argument(op, args, 1), *batch2 = tensor_argument(op, args, 2);
-  check_batches(input, batch1, batch2, false, out != nullptr);
+  check_batches(input, batch1, batch2, false);
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)}, k = batch1->size(2);
@@ -204,12 +202,14 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
 PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor* input = tensor_argument(op, args, 0);
   Tensor *batch1 = tensor_argument(op, args, 1), *batch2 = tensor_argument(op, args, 2);
-  check_batches(input, batch1, batch2, true, out != nullptr);
+  check_batches(input, batch1, batch2, true);
   check_same_device(input, batch1);
   check_same_device(batch1, batch2);
   int64_t batch = batch1->size(0), k = batch1->size(2);
   int64_t sizes[] = {batch1->size(1), batch2->size(2)};
-  if (batch2->size(0) != batch || batch2->size(1) != k) check_expands(input, sizes);
+  bool alike = input->dtype == batch1->dtype && batch1->dtype == batch2->dtype;
+  if (batch2->size(0) != batch || batch2->size(1) != k || !alike) check_expands(input, sizes);
+  if (out && !std::ranges::equal(out->sizes(), sizes)) check_expands(input, sizes);
   if (batch2->size(0) != batch) {
     failf(PyExc_RuntimeError, "batch1 and batch2 must have same number of batches, got %lld and %lld",
           (long long)batch, (long long)batch2->size(0));

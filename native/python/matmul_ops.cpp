@@ -180,6 +180,7 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
         (long long)batch, (long long)k, (long long)b->size(0), (long long)terms);
   }
+  if (a->dtype == DType::b1 && b->dtype != DType::b1) fail_unsupported("bmm", a->dtype);
   check_scalar_type(a, b);
   int64_t sizes[] = {batch, m, n};
   TensorRef result = new_tensor(sizes, a->dtype, a->device());

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, Tensor, type_name, write_out
+from rushlight.ops._public import FOUND_DTYPE, FUNCTIONS, Tensor, type_name, write_out
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -117,7 +117,8 @@ def check_out(name, out, real=False):
 
 def finish(result, out, writer):
     """`result`, or `out` filled with it by what torch calls `writer`."""
-    return result if out is None else write_out(out, result, writer=writer)
+    exact = FOUND_DTYPE if writer == "conj_physical" else ""
+    return result if out is None else write_out(out, result, exact=exact, writer=writer)
 
 
 def transform(x, dims, norm, forward, several=False):

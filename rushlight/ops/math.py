@@ -557,7 +557,11 @@ def float_power(input, exponent, *, out=None):
         for x in (input, exponent)
     )
     result = input**exponent
-    return result if out is None else write_out(out, result, exact=f"the output given to {_POWER_DTYPE}")
+    return (
+        result
+        if out is None
+        else write_out(out, result, exact=f"the output given to {_POWER_DTYPE}", writer="pow")
+    )
 
 
 _POWER_DTYPE = "float_power has dtype {out} but the operation's result requires dtype {result}"

@@ -281,6 +281,8 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if dtype is not None and input.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex):
         input = ops.where(ops.isnan(input), 0, input)  # as a whole number a NaN would be some number
     result = ops.nansum(input, dim, keepdim, dtype)
+    if out is not None and not (input.is_floating_point() or input.is_complex()):
+        result = result.to(out.dtype)  # summed up in that dtype
     return result if out is None else write_out(out, result)
 
 

@@ -50,6 +50,11 @@ def segment_reduce(
         raise NotImplementedError(
             f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(lengths.dtype)}'"
         )
+    if not lengths.numel() and not unsafe:
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
     if bool(ops.lt(lengths, 0).any()):
         raise RuntimeError("lengths contains negative value!")
     n, segments = data.size(axis), lengths.size(-1)

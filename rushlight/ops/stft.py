@@ -3,7 +3,7 @@ again. Composed of unfold, the transforms of fft.py and unfold's adjoint, so dif
 
 from __future__ import annotations
 
-from rushlight import _C
+from rushlight import _C, _signatures
 from rushlight._warn import warn, warn_once
 from rushlight.ops import fft
 from rushlight.ops._public import (
@@ -39,8 +39,6 @@ _NATIVE = (
 
 def _check_arguments(*given):
     """torch's error for arguments of other types, of which the overloads of its stft take none."""
-    from rushlight import _signatures
-
     try:
         _signatures.check_call("stft", _NATIVE, *given)
     except TypeError:
@@ -92,6 +90,8 @@ def stft(
         from rushlight.nn.functional import pad
 
         shape = (1,) * (3 - input.ndim) + tuple(input.shape)
+        if not isinstance(pad_mode, str):
+            _signatures.check_call("pad", "o input,o pad,s mode", input, n_fft, pad_mode)
         half = int(n_fft // 2)
         padded = pad(input.reshape(shape), (half, half), pad_mode)
         input = padded.reshape(padded.shape[-input.ndim :])

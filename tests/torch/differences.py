@@ -151,7 +151,8 @@ def _(call, theirs, ours):
 
 @rule("booleans of NumPy")
 def _(call, theirs, ours):
-    return "np.True_" in call and name_of(call) in ("tensor", "as_tensor", "asarray")
+    lists = name_of(call) in ("tensor", "as_tensor", "asarray")
+    return "np.True_" in call and (lists or (theirs.taken and ours.taken))
 
 
 @rule("places among equal elements")
