@@ -12,6 +12,7 @@ from rushlight.ops.linalg_rules import _hn, _mh, _nh
 from rushlight.ops.linalg_spectral import pseudoinverse
 
 ops = _C.ops
+_LAPACK = (_C.float32, _C.float64, _C.complex64, _C.complex128)
 
 
 def _warn(message):
@@ -100,7 +101,8 @@ def cholesky(input, upper=False, *, out=None):
         "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
         "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
     )
-    if not input.numel():
+    square = input.dim() > 1 and input.size(-1) == input.size(-2)
+    if not input.numel() and not (square and input.dtype in _LAPACK):
         return finish(ops.clone(input), out)  # no matrix, and none asked for
     check_square("cholesky", input)
     _check_kernel("cholesky_cpu", input)
@@ -109,7 +111,7 @@ def cholesky(input, upper=False, *, out=None):
 
 def _check_kernel(kernel, input):
     """Refuses what LAPACK does not have, by torch's name of the kernel."""
-    if input.dtype not in (_C.float32, _C.float64, _C.complex64, _C.complex128):
+    if input.dtype not in _LAPACK:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
