@@ -182,7 +182,7 @@ PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tens
   double eps = eps_argument("batch_norm", args[3]);
   check_channels("weight", weight, x->size(1));
   check_channels("bias", bias, x->size(1));
-  check_parameter_types(x, {weight, bias});
+  check_norm_types("batch_norm", x, {weight, bias});
   check_devices(x, {weight, bias});
   if (x->is_meta()) {
     TensorRef out = empty_like(x, x->dtype), mean = empty_statistics(x, x->size(1));
@@ -209,7 +209,7 @@ PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tenso
   check_channels("running_var", var, x->size(1));
   check_channels("weight", weight, x->size(1));
   check_channels("bias", bias, x->size(1));
-  check_parameter_types(x, {weight, bias});
+  check_norm_types("batch_norm", x, {weight, bias});
   check_devices(x, {weight, bias, mean, var});
   if (x->is_meta()) {
     TensorRef out = empty_like(x, x->dtype), statistics = empty_statistics(x, x->size(1));
@@ -300,12 +300,14 @@ struct Groups {
   }
 };
 
-void check_vector(const char* name, const Tensor* t, const Tensor* x) {
+// `weight` is what torch shows, whichever it talks about.
+void check_vector(const char* name, const Tensor* t, const Tensor* weight, const Tensor* x) {
   if (t && (t->ndim != 1 || t->size(0) != x->size(1))) {
     fail(PyExc_RuntimeError,
          std::string("Expected ") + name +
              " to be a vector of size equal to the number of channels in input, but got " + name +
-             " of shape " + sizes_text(t->sizes()) + " and input of shape " + sizes_text(x->sizes()));
+             " of shape " + (weight ? sizes_text(weight->sizes()) : "[0]") + " and input of shape " +
+             sizes_text(x->sizes()));
   }
 }
 
@@ -328,10 +330,9 @@ PyObject* group_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* weight = optional_tensor(name, "weight", args[1], 3);
   Tensor* bias = optional_tensor(name, "bias", args[2], 4);
   Groups s(x, int_argument(name, "num_groups", args[3]));
-  check_vector("weight", weight, x);
-  check_vector("bias", bias, x);
-  norm_input(name, "GroupNormKernelImpl", args[0]);
-  check_parameter_types(x, {weight, bias});
+  check_vector("weight", weight, weight, x);
+  check_vector("bias", bias, weight, x);
+  check_norm_types("GroupNormKernelImpl", x, {weight, bias});
   check_devices(x, {weight, bias});
   double eps = eps_argument(name, args[4]);
   DType dtype = x->dtype, type = norm_type(dtype);
@@ -377,7 +378,7 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
   Tensor* weight = optional_tensor(name, "weight", args[4], 3);
   Groups s(x, int_argument(name, "num_groups", args[5]));
   DType dtype = x->dtype, type = norm_type(dtype);
-  check_vector("weight", weight, x);
+  check_vector("weight", weight, weight, x);
   check_devices(x, {g, mean, rstd, weight});
   if (!same_sizes(g, x)) fail(PyExc_RuntimeError, "group_norm: gradient and input differ in size");
   for (Tensor* t : {mean, rstd}) {

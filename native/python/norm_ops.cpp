@@ -18,17 +18,24 @@ const NormLoops& norm_loops() {
   return baseline::norm_loops;
 }
 
-void check_parameter_types(const Tensor* x, std::initializer_list<const Tensor*> parameters) {
-  bool mixed = false;
-  for (const Tensor* p : parameters) mixed |= p && p->dtype != x->dtype;
-  if (!mixed) return;
+void check_norm_types(const char* kernel, const Tensor* x, std::initializer_list<const Tensor*> parameters) {
+  // The first parameter there is tells torch whether the types are mixed.
+  auto first = std::ranges::find_if(parameters, [](const Tensor* p) { return p; });
+  bool mixed = first != parameters.end() && (*first)->dtype != x->dtype;
   for (const Tensor* p : parameters) {
-    if (p && p->dtype != DType::f32) {
+    if (mixed && p && p->dtype != DType::f32) {
       fail(PyExc_RuntimeError, "mixed dtype (CPU): expect parameter to have scalar type of Float");
     }
   }
-  if (x->dtype != DType::f16 && x->dtype != DType::bf16) {
+  if (mixed && x->dtype != DType::f16 && x->dtype != DType::bf16) {
     fail(PyExc_RuntimeError, "mixed dtype (CPU): all inputs must share same datatype.");
+  }
+  if (!is_floating(x->dtype)) fail_not_implemented(kernel, x->dtype);
+  for (const Tensor* p : parameters) {
+    if (!mixed && p && p->dtype != x->dtype) {
+      failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+            dtype_class_name(p->dtype));
+    }
   }
 }
 
@@ -138,8 +145,11 @@ int check_normalized_shape(const char* function, Tensor* x, PyObject* o, Tensor*
   };
   check(weight, "weight");
   check(bias, "bias");
+  bool rms = !std::strcmp(function, "rms_norm");
+  if (rms && x->ndim < shape.ndim) {
+    failf(PyExc_ValueError, "Input tensor must have at least %d dimensions, but got %d", shape.ndim, x->ndim);
+  }
   if (x->ndim < shape.ndim || !std::ranges::equal(x->sizes().last(size_t(shape.ndim)), Sizes(shape))) {
-    bool rms = !std::strcmp(function, "rms_norm");
     fail(PyExc_RuntimeError, "Given normalized_shape=" + text + ", expected input with shape [*" +
                                  (rms ? "" : ", ") + text.substr(1) + ", but got input of size" +
                                  sizes_text(x->sizes()));
@@ -153,8 +163,7 @@ PyObject* layer_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* weight = optional_tensor("layer_norm", "weight", args[1], 3);
   Tensor* bias = optional_tensor("layer_norm", "bias", args[2], 4);
   int dims = check_normalized_shape("layer_norm", x, args[3], weight, bias);
-  norm_input("layer_norm", "LayerNormKernelImpl", args[0]);
-  check_parameter_types(x, {weight, bias});
+  check_norm_types("LayerNormKernelImpl", x, {weight, bias});
   check_devices(x, {weight, bias});
   double eps = eps_argument("layer_norm", args[4]);
   Rows rows(x, dims);

@@ -30,8 +30,8 @@ inline Tensor* norm_input(const char* function, const char* kernel, PyObject* o)
   return x;
 }
 
-// Parameters have the type of x, or are Float beside a half type.
-void check_parameter_types(const Tensor* x, std::initializer_list<const Tensor*> parameters);
+// x is of floating-point numbers; parameters have its type, or are Float beside a half type.
+void check_norm_types(const char* kernel, const Tensor* x, std::initializer_list<const Tensor*> parameters);
 // x and all of `others` (or null) on one device.
 void check_devices(const Tensor* x, std::initializer_list<const Tensor*> others);
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import function, refuse_gradient, type_name, write_out
+from rushlight.ops._public import check_tensor, function, refuse_gradient, type_name, write_out
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -234,9 +234,10 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     return ops.native_layer_norm(input, weight, bias, normalized_shape, eps)[0]
 
 
-def _statistics(values, x, weight):
+def _statistics(values, x, weight, bias):
     """Mean and 1 / deviation as torch returns them: without history, in the parameters' type."""
-    wide = weight is not None and weight.dtype != x.dtype
+    first = bias if weight is None else weight
+    wide = first is not None and first.dtype != x.dtype
     return tuple(v.detach() if wide else v.detach().to(x.dtype) for v in values)
 
 
@@ -249,7 +250,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     tensor([[1.]])
     """
     out, mean, rstd = ops.native_layer_norm(input, weight, bias, normalized_shape, eps)
-    return out, *_statistics((mean, rstd), input, weight)
+    return out, *_statistics((mean, rstd), input, weight, bias)
 
 
 @function
@@ -261,11 +262,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     >>> rushlight.rms_norm(rushlight.tensor([[3.0, 3.0]]), (2,), eps=0.0)
     tensor([[1., 1.]])
     """
-    listed = isinstance(input, Tensor) and isinstance(normalized_shape, (tuple, list))
-    if listed and input.dim() < len(normalized_shape):
-        raise ValueError(
-            f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.dim()}"
-        )
     if isinstance(input, Tensor) and (
         input.is_complex()
         or (weight is not None and weight.dtype != input.dtype and input.dtype == _C.float64)
@@ -283,16 +279,22 @@ def _composed_rms_norm(x, normalized_shape, weight, eps):
     if eps is None:
         eps = 2.0**-52 if x.dtype in (_C.float64, _C.complex128) else 2.0**-23
     shape = list(normalized_shape)
-    if list(x.shape[x.dim() - len(shape) :]) != shape or len(shape) > x.dim():
-        sizes = "".join(f", {n}" for n in shape)
+    if not shape:
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [*{sizes}], but got input of size"
-            f"{list(x.shape)}"
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+            "but got normalized_shape = []"
         )
     if weight is not None and list(weight.shape) != shape:
         raise RuntimeError(
             f"Expected weight to be of same shape as normalized_shape, but got weight of shape "
             f"{list(weight.shape)} and normalized_shape = {shape}"
+        )
+    if len(shape) > x.dim():
+        raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {x.dim()}")
+    if list(x.shape[x.dim() - len(shape) :]) != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [*{str(shape)[1:]}, but got input of "
+            f"size{list(x.shape)}"
         )
     dims = tuple(range(-len(shape), 0))
     result = x * (x * x).mean(dims, keepdim=True).add(eps).rsqrt()
@@ -320,49 +322,73 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     tensor([[1.]])
     """
     if isinstance(input, Tensor) and N * C * HxW != input.numel():
-        raise RuntimeError(
-            f"Expected input of {N} samples of {C} channels of {HxW} elements, but got {list(input.shape)}"
-        )
+        _refuse_blocks(input, weight, bias, N, C, HxW, group)
     blocks = input if input.shape[:2] == (N, C) else input.reshape(N, C, HxW)
     out, mean, rstd = ops.native_group_norm(blocks, weight, bias, group, eps)
     if out.shape != input.shape:
         out = out.reshape(input.shape)
-    if weight is None or weight.dtype == input.dtype:
-        mean, rstd = mean.to(input.dtype), rstd.to(input.dtype)
-    return out, mean, rstd
+    return out, *_statistics((mean, rstd), input, weight, bias)
 
 
-def _check_running(x, running, weight, name):
+def _refuse_blocks(input, weight, bias, N, C, HxW, group):
+    """Says why an input is not N samples of C channels of HxW elements, in the order torch finds it out."""
+    shape = list(input.shape)
+    if group > 0 and C % group:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{shape} and num_groups={group}"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if group > 0 and given is not None and (given.ndim != 1 or given.numel() != C):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
+                f"{name} of shape {[0] if weight is None else list(weight.shape)} and input of shape {shape}"
+            )
+    if N < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {N}: {[N, group]}")
+    raise RuntimeError(f"Expected input of {N} samples of {C} channels of {HxW} elements, but got {shape}")
+
+
+def _check_features(x, training, **given):
+    """Refuses running statistics that are missing and parameters of another size than the channels."""
     channels = x.shape[1] if x.dim() > 1 else 0
-    if running.numel() != channels:
-        raise RuntimeError(f"{name} should contain {channels} elements not {running.numel()}")
-    half = x.dtype in (_C.float16, _C.bfloat16)
-    if weight is not None and weight.dtype != x.dtype:
-        if weight.dtype != _C.float32 or running.dtype != _C.float32:
+    for name, value in given.items():
+        if value is None:
+            if not training and name.startswith("running"):
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+        elif value.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
+
+
+def _check_running(x, running_mean, running_var, *parameters):
+    """Refuses running statistics of another type than the parameters or the input."""
+    if not x.is_floating_point():
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{type_name(x.dtype)}'")
+    given = [t for t in (*parameters, running_mean, running_var) if t is not None]
+    if given[0].dtype != x.dtype:
+        if any(t.dtype != _C.float32 for t in given):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-        if not half:
+        if x.dtype not in (_C.float16, _C.bfloat16):
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-    elif running.dtype != x.dtype and not (weight is None and half and running.dtype == _C.float32):
-        raise RuntimeError(f"expected scalar type {type_name(x.dtype)} but found {type_name(running.dtype)}")
+    for t in (running_mean, running_var):
+        if given[0].dtype == x.dtype != t.dtype:
+            raise RuntimeError(f"expected scalar type {type_name(x.dtype)} but found {type_name(t.dtype)}")
+        if t.dim() != 1:
+            raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {t.dim()}")
 
 
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """out, mean, rstd; the running statistics are brought up to date while training."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"batch_norm(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
-    if not training:
-        for value, name in ((running_mean, "running_mean"), (running_var, "running_var")):
-            if value is None:
-                raise RuntimeError(f"{name} must be defined in evaluation mode")
-    elif (running_mean is None) != (running_var is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
-    if not x.is_floating_point():
-        raise NotImplementedError(f"\"batch_norm\" not implemented for '{type_name(x.dtype)}'")
-    if running_mean is not None:
+    if running_mean is not None or running_var is not None:
         refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
-        _check_running(x, running_mean, weight, "running_mean")
-        _check_running(x, running_var, weight, "running_var")
-    if x.dim() < 2 and not x.numel():
+        if running_mean is None or running_var is None:
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
+        plain = running_mean.dtype == running_var.dtype == x.dtype and running_mean.ndim == running_var.ndim == 1
+        if not plain or (weight is not None and weight.dtype != x.dtype):
+            _check_running(x, running_mean, running_var, weight, bias)
+    if x.dim() < 2:
+        if x.numel():
+            x.size(1)  # torch's IndexError
         return x + 0, x.new_empty(0), x.new_empty(0)
     if not training:
         return ops.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
@@ -381,6 +407,10 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     tensor([[-1.],
             [ 1.]])
     """
+    check_tensor(input, "batch_norm", "input", 1)
+    _check_features(
+        input, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -392,10 +422,17 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     >>> rushlight.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-12)[1]
     tensor([1.])
     """
+    if not input.numel() and training:
+        raise RuntimeError(
+            f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}"
+        )
+    features = {"running_mean": running_mean, "running_var": running_var}
+    if (running_mean is None) == (running_var is None):
+        _check_features(input, training, **features)
     result, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
         mean, rstd = mean.new_empty(0), mean.new_empty(0)
-    results = result, *_statistics((mean, rstd), input, weight)
+    results = result, *_statistics((mean, rstd), input, weight, bias)
     if out is None:
         return results
     return tuple(write_out(to, each) for to, each in zip(out, results, strict=True))

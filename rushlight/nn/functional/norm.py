@@ -50,6 +50,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     sizes = [input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]]
     _check_values_per_channel(sizes, sizes)
+    if num_groups.__class__ is not int:
+        check_call("group_norm", "T input,i num_groups", input, num_groups)
     return rushlight.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -75,6 +77,9 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if training.__class__ is not bool:
+        given = weight, bias, running_mean, running_var, training
+        check_call("batch_norm", "", input, *given, momentum, eps, True)
     return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
@@ -103,6 +108,9 @@ def instance_norm(
             raise ValueError(
                 f"Expected more than 1 spatial element when training, got input size {input.size()}"
             )
+    if use_input_stats.__class__ is not bool:
+        given = weight, bias, running_mean, running_var, use_input_stats
+        check_call("instance_norm", "", input, *given, momentum, eps, True)
     return rushlight.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
     )
