@@ -62,14 +62,19 @@ Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
   return args[i] == Py_None ? nullptr : tensor_at(args, i, name);
 }
 
+// What torch calls a type of tensors: the old names, where it has one.
+std::string tensor_type_name(DType t) {
+  bool old = t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::i8 || t == DType::u8 ||
+             t == DType::i16 || t == DType::i32 || t == DType::i64;
+  std::string name = dtype_class_name(t);
+  return old ? "torch." + name + "Tensor" : "CPU" + name + "Type";
+}
+
 // torch computes complex convolutions from parts, and looks at the types before at the sizes.
-void check_complex(const Tensor* x, const Tensor* weight) {
-  if (!is_complex(x->dtype) || x->dtype == weight->dtype) return;
-  const char *name = dtype_class_name(x->dtype), *other = dtype_class_name(weight->dtype);
-  std::string kind = is_complex(weight->dtype) ? std::string("CPU") + other + "Type"
-                                               : std::string("torch.") + other + "Tensor";
-  failf(PyExc_RuntimeError, "Input type (CPU%sType) and weight type (%s) should be the same", name,
-        kind.c_str());
+void check_complex(const Tensor* x, const Tensor* other, const char* what) {
+  if (!other || !is_complex(x->dtype) || x->dtype == other->dtype) return;
+  failf(PyExc_RuntimeError, "Input type (%s) and %s type (%s) should be the same",
+        tensor_type_name(x->dtype).c_str(), what, tensor_type_name(other->dtype).c_str());
 }
 
 void check_bias_dtype(const Tensor* x, const Tensor* bias) {
@@ -79,14 +84,31 @@ void check_bias_dtype(const Tensor* x, const Tensor* bias) {
   }
 }
 
-void check_dtypes(const Tensor* x, const Tensor* weight) {
-  if (x->dtype != weight->dtype) {
-    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
-          dtype_class_name(weight->dtype));
-  }
+// Whether torch hands this to another library on one thread, which has its own words for types.
+bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window, bool transposed) {
+  if (x->dtype == DType::bf16) return true;
+  if (x->dtype != DType::f32 || transposed) return false;
+  int64_t width = weight->size(weight->ndim - 1), area = 1;
+  int64_t height = weight->ndim > 3 ? weight->size(weight->ndim - 2) : 1;
+  for (int d = 0; d < std::min(int(x->ndim), 4); d++) area *= x->size(d);
+  bool plain = width == 1 && height == 1 && x->size(0) < 16;
+  for (int d = 0; d < 3; d++) plain &= window.stride[d] == 1 && window.dilation[d] == 1;
+  return !plain && (window.groups > 1 || (width > 3 && height > 3) || x->size(0) > 1 || area > 20480);
+}
+
+void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window, bool transposed) {
   if (x->dtype == DType::b1) {
     fail_not_implemented(weight->ndim == 5 ? "compute_columns3d" : "slow_conv2d_cpu", x->dtype);
   }
+  if (x->dtype == weight->dtype) return;
+  if (is_handed_on(x, weight, window, transposed)) {
+    failf(PyExc_RuntimeError,
+          "Input type (%s) and weight type (%s) should be the same or input should be a MKLDNN tensor and "
+          "weight is a dense tensor",
+          tensor_type_name(x->dtype).c_str(), tensor_type_name(weight->dtype).c_str());
+  }
+  failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+        dtype_class_name(weight->dtype));
 }
 
 void check_devices(const Tensor* x, const Tensor* other) {
@@ -138,6 +160,10 @@ void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
   if (s.kernel[0] > 0 && s.kernel[1] > 0 && s.kernel[2] > 0) return;
+  if (s.dilation[0] > 1 || s.dilation[1] > 1 || s.dilation[2] > 1) {
+    fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " +
+                                 sizes_text(Sizes(s.kernel, 3).last(dims == 3 ? 3 : 2)));
+  }
   std::string shown = dims == 3 ? ": " + sizes_between(s.kernel, 3, " x ") + " (TxHxW)"
                                 : " kernel_height: " + std::to_string(s.kernel[1]) +
                                       " kernel_width: " + std::to_string(s.kernel[2]);
@@ -228,7 +254,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
   check_bias_dtype(x, bias);
-  check_complex(x, weight);
+  check_complex(x, weight, "weight");
   Window window(args + 3, dims);
   check_groups(weight, window.groups);
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
@@ -236,7 +262,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight);
+  check_dtypes(x, weight, window, false);
   bool dilated = std::any_of(window.dilation.at, window.dilation.at + 3, [](int64_t d) { return d > 1; });
   if (dilated && is_integral(x->dtype) && x->dtype != DType::i64) {
     fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
@@ -256,7 +282,8 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
-  check_complex(x, weight);
+  check_complex(x, weight, "weight");
+  check_complex(x, bias, "bias");
   PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
   Window window(window_args, dims);
   Triple extra;
@@ -269,6 +296,12 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   check_bias(bias, weight, channels, "transposed=1, ");
   check_not_empty(x->sizes(), dims);
   ConvShape s;
+  if (dims == 3 && weight->numel == 0) {
+    fail(PyExc_RuntimeError,
+         "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x kernel_width) tensor "
+         "expected for weight, but got: " +
+             sizes_text(weight->sizes()));
+  }
   fill_window(s, window, weight->sizes().subspan(2), dims);
   s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
   bool small = false, reaches = false;
@@ -297,13 +330,18 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   }
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight);
-  check_bias_dtype(x, bias);
+  check_dtypes(x, weight, window, true);
+  bool cast_bias = bias && bias->dtype != x->dtype;
+  if (cast_bias && (dims == 3 || is_complex(bias->dtype))) {
+    failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
+          dtype_class_name(bias->dtype));
+  }
   Shape sizes;
   result_sizes(sizes, s.batch, channels, s.in, dims);
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
-  TensorRef from = operand(x), w = operand(weight), b = operand(bias);
+  TensorRef alike = cast_bias ? cast(bias, x->dtype) : TensorRef();
+  TensorRef from = operand(x), w = operand(weight), b = operand(cast_bias ? alike.get() : bias);
   return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_input_gradient(dtype, s, y, data_of(from), data_of(w), data_of(b));
   });
@@ -332,7 +370,7 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   ConvShape s = geometry(size, weight->sizes(), window, dims);
   check_output(s, g, dims);
   check_devices(g, weight);
-  check_dtypes(g, weight);
+  check_dtypes(g, weight, window, false);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
   TensorRef from = operand(g), w = operand(weight);
   return compute(g, size, s.work(), false, [&](DType dtype, void* gx) {
@@ -354,7 +392,7 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   ConvShape s = geometry(x->sizes(), size, window, dims);
   check_output(s, g, dims);
   check_devices(x, g);
-  check_dtypes(x, g);
+  check_dtypes(x, g, window, false);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
   TensorRef from = operand(x), gy = operand(g);
   return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {

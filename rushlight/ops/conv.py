@@ -6,6 +6,9 @@ form: the derivatives of each are the other two.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
+
 from rushlight import _C
 from rushlight._warn import warn_once
 
@@ -170,7 +173,9 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(step != 1 for step in _each(stride, dims)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    total = [step * (size - 1) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)]
+    total = [
+        step * max(size - 1, 0) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)
+    ]
     if any(size % 2 for size in total):
         warn_once(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
@@ -319,7 +324,12 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     tensor([[[2., 2.]]])
     """
     if transposed:
+        if isinstance(input, Tensor) and (input.dtype in _ODD or input.is_complex()):
+            kernel = f"slow_conv_transpose{min(max(input.ndim - 2, 2), 3)}d_out_cpu"
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
         return _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+    if min(output_padding, default=0) < 0:
+        raise RuntimeError("negative output_padding is not supported")
     return _convolution(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -348,24 +358,21 @@ def conv_tbc(input, weight, bias, pad=0):
         input, pad = input[-pad : input.size(0) + pad], 0
     if input.size(0) + 2 * pad < weight.size(0):
         return input.new_empty((0, input.size(1), weight.size(2))) + 0 * (weight.sum() + bias.sum())
+    bias = bias.to(input.dtype)
     result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
     return result.permute(2, 0, 1).contiguous()
 
 
-def _check_pairs(name, position, **numbers):
+def _pairs(name, signature, input, *given):
     """torch makes pairs of numbers before it looks at what they are."""
-    for at, (what, value) in enumerate(numbers.items()):
-        first = value[0] if isinstance(value, (tuple, list)) and value else value
-        whole = hasattr(first, "__index__") and not isinstance(first, bool)
-        if isinstance(first, Tensor):
-            whole = first.numel() == 1 and not (first.is_floating_point() or first.is_complex())
-        if not (whole or isinstance(first, (tuple, list))):
-            from rushlight._type_names import type_name as signature_name
+    from rushlight._signatures import check_call
 
-            raise TypeError(
-                f"{name}(): argument '{what}' (position {position + at}) must be tuple of ints, but found "
-                f"element of type {signature_name(first)} at pos 0"
-            )
+    pairs = [tuple(value) if isinstance(value, Iterable) else (value, value) for value in given]
+    check_call(name, signature, input, *pairs)
+    return [tuple(map(operator.index, pair)) for pair in pairs]
+
+
+_PAIR = (int, tuple, list)
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
@@ -375,11 +382,17 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), (2, 2)).shape
     torch.Size([1, 12, 9])
     """
+    given = kernel_size, dilation, padding, stride
     try:
-        return ops.im2col(input, kernel_size, dilation, padding, stride)
+        if all(value.__class__ in _PAIR for value in given):
+            return ops.im2col(input, *given)
     except TypeError:
-        _check_pairs("im2col", 2, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+        pass
+    except IndexError:
+        input.size(-2 if input.requires_grad and _C.is_grad_enabled() else 1)  # what torch asks for first
         raise
+    signature = "T input,I2 kernel_size,I2 dilation,I2 padding,I2 stride"
+    return ops.im2col(input, *_pairs("im2col", signature, input, *given))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -389,11 +402,11 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     >>> torch.nn.functional.fold(torch.ones(1, 12, 9), (4, 4), (2, 2)).shape
     torch.Size([1, 3, 4, 4])
     """
+    given = output_size, kernel_size, dilation, padding, stride
     try:
-        return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)
+        if all(value.__class__ in _PAIR for value in given):
+            return ops.col2im(input, *given)
     except TypeError:
-        _check_pairs(
-            "col2im", 2, output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
-            stride=stride,
-        )  # fmt: skip
-        raise
+        pass
+    signature = "T input,I2 output_size,I2 kernel_size,I2 dilation,I2 padding,I2 stride"
+    return ops.col2im(input, *_pairs("col2im", signature, input, *given))

@@ -123,8 +123,6 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
             f"Expected 3-dimensional tensor, but got {x.dim() + 1}-dimensional tensor for argument #1 "
             "'log_probs' (while checking arguments for ctc_loss_allocate_outputs)"
         )
-    if not batched and targets.dim() == 1:
-        targets = targets.unsqueeze(0)
     if x.is_meta:
         return x.new_empty(x.shape[1:2] if reduction == 0 and batched else ())
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")

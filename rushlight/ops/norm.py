@@ -383,7 +383,9 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
         refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
         if running_mean is None or running_var is None:
             raise ValueError("running_mean and running_var must either both be None or neither be None")
-        plain = running_mean.dtype == running_var.dtype == x.dtype and running_mean.ndim == running_var.ndim == 1
+        plain = (
+            running_mean.dtype == running_var.dtype == x.dtype and running_mean.ndim == running_var.ndim == 1
+        )
         if not plain or (weight is not None and weight.dtype != x.dtype):
             _check_running(x, running_mean, running_var, weight, bias)
     if x.dim() < 2:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from rushlight import _C
 from rushlight._type_names import type_name as signature_name
 
-from ._public import Tensor, function
+from ._public import Tensor, function, whole
 from ._rules import derivative, unmoved
 from ._tangents import LINEAR
 from .matmul import finish
@@ -367,7 +367,7 @@ def avg_pool3d(
 def sizes_like(output_size, input, dims, kind="avg"):
     """output_size for each dimension, None meaning that of the input."""
     name = f"adaptive_{kind}_pool{dims}d"
-    if isinstance(output_size, Tensor) and output_size.dim():
+    if isinstance(output_size, str) or (isinstance(output_size, Tensor) and output_size.dim()):
         if dims > 1 and input.ndim <= len(output_size):
             raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
         output_size = list(output_size)
@@ -376,7 +376,7 @@ def sizes_like(output_size, input, dims, kind="avg"):
             raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not bool")
         if dims > 1 and not isinstance(output_size, int):
             len(output_size)  # the TypeError that torch gives
-        return (output_size,) * dims
+        return (whole(output_size),) * dims
     if dims > 1 and input.ndim <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     rest = input.shape[-dims:]
@@ -427,6 +427,8 @@ def _adaptive_avg_pool(dims, input, output_size):
         raise RuntimeError(f"{name}: output_size must be {dims}")
     if dims == 2 and size == (1, 1):  # torch averages whatever it has, then
         return input.mean((-1, -2), keepdim=True)
+    if dims == 3 and size == (1, 1, 1):
+        return input.mean((-1, -2, -3), keepdim=True)
     if input.ndim not in (dims + 1, dims + 2):
         if dims == 1:
             _check_dims(name, dims, input)
@@ -443,8 +445,6 @@ def _adaptive_avg_pool(dims, input, output_size):
         )
     if size == (1,):  # of an image of one row, as torch has it
         return input.unsqueeze(-2).mean((-1, -2), keepdim=True).squeeze(-2)
-    if all(n == 1 for n in size):
-        return input.mean((-1, -2, -3) if dims == 3 else tuple(range(-dims, 0)), keepdim=True)
     for d in range(input.ndim - dims - (dims == 3), input.ndim):
         if input.shape[d] == 0:
             shape = list(input.shape)

@@ -367,9 +367,9 @@ def _project(query, key, value, weight, bias):
         weights = weight.split(split)
         biases = (None, None) if bias is None else bias.split(split)
         return linear(query, weights[0], biases[0]), *linear(key, weights[1], biases[1]).chunk(2, -1)
-    weights = weight.chunk(3)
-    biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
+    w_q, w_k, w_v = weight.chunk(3)
+    b_q, b_k, b_v = (None,) * 3 if bias is None else bias.chunk(3)
+    return linear(query, w_q, b_q), linear(key, w_k, b_k), linear(value, w_v, b_v)
 
 
 def _pad_mask(mask):
@@ -541,7 +541,7 @@ def _check_embedding(embed_dim, embed_dim_to_check, num_heads, key, value, separ
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
         )
-    if embed_dim % num_heads:
+    if embed_dim // num_heads * num_heads != embed_dim:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if separate:
         if key.shape[:2] != value.shape[:2]:

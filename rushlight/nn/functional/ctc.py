@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import Tensor
-from rushlight._signatures import _is_whole
+from rushlight._signatures import _is_whole, check_call
 from rushlight._type_names import type_name
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional._reduction import check_reduction
@@ -35,6 +35,8 @@ def _check_types(*given):
         return
     listed = fits and isinstance(inputs, several) and isinstance(lengths, several)
     if listed and all(not values or _is_whole(values[0]) for values in (inputs, lengths)):
+        signature = "T log_probs,T targets,I input_lengths,I target_lengths"
+        check_call("ctc_loss", signature, *given[:4])
         return
     shown = ", ".join(map(type_name, (*given[:5], 0, zero_infinity)))
     raise TypeError(
