@@ -173,17 +173,16 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(step != 1 for step in _each(stride, dims)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    total = [
-        step * max(size - 1, 0) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)
-    ]
-    if any(size % 2 for size in total):
+    total = [step * (size - 1) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)]
+    odd = [size > 0 and size % 2 for size in total]
+    if any(odd):
         warn_once(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
             "of the input be created"
         )
         # One more on the right than on the left, where the total is odd.
-        input = ops.constant_pad_nd(input, [n for size in reversed(total) for n in (0, size % 2)], 0)
-    return input, tuple(size // 2 for size in total)
+        input = ops.constant_pad_nd(input, [n for one in reversed(odd) for n in (0, int(one))], 0)
+    return input, tuple(int(size / 2) for size in total)  # rounded towards zero, of kernels of nothing
 
 
 def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):

@@ -327,7 +327,10 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     out, mean, rstd = ops.native_group_norm(blocks, weight, bias, group, eps)
     if out.shape != input.shape:
         out = out.reshape(input.shape)
-    return out, *_statistics((mean, rstd), input, weight, bias)
+    first = bias if weight is None else weight
+    if first is None or first.dtype == input.dtype:
+        mean, rstd = mean.to(input.dtype), rstd.to(input.dtype)
+    return out, mean, rstd
 
 
 def _refuse_blocks(input, weight, bias, N, C, HxW, group):
@@ -345,7 +348,7 @@ def _refuse_blocks(input, weight, bias, N, C, HxW, group):
                 f"{name} of shape {[0] if weight is None else list(weight.shape)} and input of shape {shape}"
             )
     if N < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {N}: {[N, group]}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {int(N)}: {[int(N), group]}")
     raise RuntimeError(f"Expected input of {N} samples of {C} channels of {HxW} elements, but got {shape}")
 
 

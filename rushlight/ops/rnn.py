@@ -8,7 +8,7 @@ serves second derivatives, projections, and types that the primitive does not ha
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import C_NAMES, function, type_name
+from rushlight.ops._public import function, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.combine import cat, stack
 from rushlight.ops.matmul import linear
@@ -17,22 +17,43 @@ ops = _C.ops
 Tensor = _C.Tensor
 
 
+_GATES = {"gru": 3, "lstm": 4}
+
+
 def _cat(tensors, dim=0):
     return tensors[0] if len(tensors) == 1 else cat(tensors, dim)
 
 
+def _added(a, b):
+    """a + b, where torch writes it in place of a."""
+    total = a + b
+    if total.shape != a.shape:
+        raise RuntimeError(
+            f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(total.shape)}"
+        )
+    return total
+
+
+def _gates(sums, count):
+    """The parts of the rows for each gate, which are numbers between whole ones."""
+    if not (sums.is_floating_point() or sums.is_complex()):
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {type_name(sums.dtype)}"
+        )
+    return sums.chunk(count, 1)
+
+
 def _step(mode, gx, h, c, w_hh, b_hh, w_hr):
+    """One step in the operations that torch does, and in their order."""
     if mode == "gru":
-        gh = linear(h, w_hh, b_hh)
-        x_reset, x_update, x_new = gx.chunk(3, -1)
-        h_reset, h_update, h_new = gh.chunk(3, -1)
-        reset, update = (x_reset + h_reset).sigmoid(), (x_update + h_update).sigmoid()
-        new = (x_new + reset * h_new).tanh()
+        of_x, of_h = _gates(gx, 3), _gates(linear(h, w_hh, b_hh), 3)
+        reset, update = _added(of_h[0], of_x[0]).sigmoid(), _added(of_h[1], of_x[1]).sigmoid()
+        new = (of_x[2] + of_h[2] * reset).tanh()
         return (h - new) * update + new, None
-    sums = gx + linear(h, w_hh)
+    sums = _added(linear(h, w_hh, b_hh), gx)
     if mode != "lstm":
         return (sums.tanh() if mode == "tanh" else sums.relu()), None
-    inward, forget, cell, outward = sums.chunk(4, -1)
+    inward, forget, cell, outward = _gates(sums, 4)
     c = forget.sigmoid() * c + inward.sigmoid() * cell.tanh()
     h = outward.sigmoid() * c.tanh()
     return (h if w_hr is None else linear(h, w_hr)), c
@@ -45,7 +66,7 @@ def _steps(mode, gx, h, c, w_hh, b_hh, w_hr, sizes, reverse):
     sequences begin.
     """
     padded = sizes is None
-    sizes = [gx.shape[1]] * gx.shape[0] if padded else list(sizes)
+    sizes = [h.shape[0]] * gx.shape[0] if padded else list(sizes)
     offsets = [0]
     for size in sizes:
         offsets.append(offsets[-1] + size)
@@ -61,7 +82,7 @@ def _steps(mode, gx, h, c, w_hh, b_hh, w_hr, sizes, reverse):
         elif size < here:
             ended.append((h[size:], None if c is None else c[size:]))
             h, c = h[:size], None if c is None else c[:size]
-        x = gx[t] if padded else gx[offsets[t] : offsets[t + 1]]
+        x = gx[t] if padded else gx.narrow(0, offsets[t], size)
         h, c = _step(mode, x, h, c, w_hh, b_hh, w_hr)
         outs[t] = h
     if reverse and h.shape[0] < h0.shape[0]:
@@ -109,15 +130,30 @@ def _sum(a, b):
     return a if b is None else a + b
 
 
-def _direction(mode, x, h, c, weights, sizes, reverse, one_step=False):
+def _fit(x, dims, b_ih, b_hh):
+    """Whether the input and the biases may be of a layer; the rest is looked at where it is used."""
+    if b_ih is None or b_hh is None:
+        return b_ih is b_hh and x.dim() == dims
+    return b_ih.dtype == b_hh.dtype == x.dtype and x.dim() == dims and b_ih.shape == b_hh.shape
+
+
+def _direction(mode, x, h, c, weights, sizes, reverse):
     """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None)."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    if _fit(x, 3 if sizes is None else 2, b_ih, b_hh):
+        try:
+            return _at_once(mode, x, h, c, weights, sizes, reverse)
+        except RuntimeError:
+            pass  # `_steps` finds torch's words
+    return _steps(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, w_hr, sizes, reverse)
+
+
+def _at_once(mode, x, h, c, weights, sizes, reverse):
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if mode == "gru":
         gx, state_bias = linear(x, w_ih, b_ih), b_hh
     else:
         gx, state_bias = linear(x, w_ih, b_ih if b_ih is None else _sum(b_ih, b_hh)), None
-    if one_step:
-        sizes = (x.shape[0],)
     fused = w_hr is None and gx.dtype in (_C.float32, _C.float64) and not gx.is_meta
     if fused and gx.dtype == h.dtype == w_hh.dtype and (c is None or c.dtype == h.dtype):
         out, hn, cn, _, _ = ops.rnn_sequence(gx, h, c, w_hh, state_bias, mode, sizes, reverse)
@@ -125,11 +161,9 @@ def _direction(mode, x, h, c, weights, sizes, reverse, one_step=False):
     return _steps(mode, gx, h, c, w_hh, state_bias, w_hr, sizes, reverse)
 
 
-def _check_counts(mode, states, params, cells, has_biases, bidirectional):
+def _check_counts(states, params, cells, has_biases, bidirectional, projected):
     """How many parameters each layer has in each direction, if they and the states are enough."""
-    per_cell = 4 if has_biases else 2
-    if mode == "lstm" and cells > 0 and params == cells * (per_cell + 1):
-        per_cell += 1  # with a projection
+    per_cell = (4 if has_biases else 2) + projected
     if params % per_cell:
         raise RuntimeError("got an incorrect number of RNN parameters")
     groups = params // per_cell
@@ -145,11 +179,14 @@ def _check_counts(mode, states, params, cells, has_biases, bidirectional):
 def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes):
     """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`."""
     directions = 2 if bidirectional else 1
+    if mode == "lstm" and len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
     h0, c0 = hx if mode == "lstm" else (hx, None)
     cells = num_layers * directions
-    if x.size(0) == 0:
+    if sizes is None and x.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    per_cell = _check_counts(mode, h0.size(0), len(params), cells, has_biases, bidirectional)
+    projected = c0 is not None and h0.size(2) != c0.size(2)
+    per_cell = _check_counts(h0.size(0), len(params), cells, has_biases, bidirectional, projected)
     plain = 4 if has_biases else 2
     if dropout and train and num_layers > 1 and not 0 <= dropout <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout:g}")
@@ -197,7 +234,8 @@ def _run(name, mode, args, kwargs):
         if given["batch_sizes"].dtype != _C.int64:
             found = type_name(given["batch_sizes"].dtype)
             raise RuntimeError(f"expected scalar type Long but found {found}")
-        sizes = tuple(given["batch_sizes"].tolist())
+        sizes = given["batch_sizes"]
+        sizes = tuple(sizes.reshape(-1)[: sizes.size(0)].tolist())
         return _layers(mode, given["data"], *rest, sizes)
     x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
     out, h, c = _layers(mode, x, *rest, None)
@@ -283,7 +321,6 @@ def _check_weights(mode, x, states, w_ih, w_hh):
             )
 
 
-_GATES = {"gru": 3, "lstm": 4}
 # In the order in which torch looks.
 _CHECKS = {
     "gru": (_check_input, _check_states, _check_weights),
@@ -296,17 +333,16 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
     states = (h,) if c is None else (h, c)
     for check in _CHECKS.get(mode, _PLAIN_CHECKS):
         check(mode, x, states, w_ih, w_hh)
-    for state in states:
-        if state.dtype != x.dtype and w_ih.dtype == x.dtype == w_hh.dtype:
-            raise RuntimeError(
-                "expected m1 and m2 to have the same dtype, but got: "
-                f"{C_NAMES[state.dtype]} != {C_NAMES[x.dtype]}"
-            )
-    if mode in _GATES and not (x.dtype.is_floating_point or x.dtype.is_complex):
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(x.dtype)}")
     weights = (w_ih, w_hh, b_ih, b_hh, None)
-    out, _, c = _direction(mode, x, h, c, weights, None, False, one_step=True)
-    return out, c
+    if _fit(x, 2, b_ih, b_hh):
+        try:
+            out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False)
+            return out, c
+        except RuntimeError:
+            pass  # `_step` finds torch's words
+    if mode != "gru":
+        linear(h, w_hh, b_hh)  # whose refusal comes first
+    return _step(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, None)
 
 
 @function

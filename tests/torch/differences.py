@@ -203,6 +203,11 @@ def _(call, theirs, ours):
     )
 
 
+@rule("memory that torch did not write")
+def _(call, theirs, ours):
+    return theirs.taken and name_of(call).startswith("grid_sampler") and ours.says("no such mode")
+
+
 @rule("draws and writes of nothing")
 def _(call, theirs, ours):
     return EMPTY.search(call) is not None and (theirs.taken or ours.taken)

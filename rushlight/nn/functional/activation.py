@@ -487,7 +487,7 @@ def gelu(input, approximate="none", *, out=None):
         raise RuntimeError("approximate argument must be either none or tanh.")
     require_floating("gelu", "GeluKernelImpl", input)
     result = ops.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
-    return result if out is None else write_out(out, result)
+    return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
 
 def _implicit_dim(name, ndim):

@@ -48,6 +48,8 @@ def bilinear(input1, input2, weight, bias=None):
         f"bias size does not match weight size: got {bias is not None and bias.shape[0]} but expected "
         f"{weight.shape[0]}",
     )
+    if weight.dim() != 3:
+        raise RuntimeError("number of dimensions must match")
     with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_enabled("cpu") else nullcontext():
         result = _product(input1, weight, input2)
     return result if bias is None else result + bias
