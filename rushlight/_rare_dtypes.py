@@ -238,7 +238,8 @@ def _reworded(error, args, dtype, like, text):
     said = str(error).split("\n")[0]
     if not any(t.dtype == like for a in args for t in _tensors_in(a)):
         said = said.replace(_C.dtype_cpp_name(like), _C.dtype_cpp_name(dtype))
-    return type(error)(said.replace(text, _CLASS[dtype]))
+    said = said.replace(text, _CLASS[dtype])
+    return type(error)(said.replace(f"torch.{_CLASS[dtype]}Tensor", f"CPU{_CLASS[dtype]}Type"))
 
 
 def _run(op, args, out=None):

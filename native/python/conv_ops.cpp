@@ -85,9 +85,9 @@ void check_bias_dtype(const Tensor* x, const Tensor* bias) {
 }
 
 // Whether torch hands this to another library on one thread, which has its own words for types.
-bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window, bool transposed) {
+bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::bf16) return true;
-  if (x->dtype != DType::f32 || transposed) return false;
+  if (x->dtype != DType::f32) return false;
   int64_t width = weight->size(weight->ndim - 1), area = 1;
   int64_t height = weight->ndim > 3 ? weight->size(weight->ndim - 2) : 1;
   for (int d = 0; d < std::min(int(x->ndim), 4); d++) area *= x->size(d);
@@ -96,12 +96,12 @@ bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window, b
   return !plain && (window.groups > 1 || (width > 3 && height > 3) || x->size(0) > 1 || area > 20480);
 }
 
-void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window, bool transposed) {
+void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::b1) {
     fail_not_implemented(weight->ndim == 5 ? "compute_columns3d" : "slow_conv2d_cpu", x->dtype);
   }
   if (x->dtype == weight->dtype) return;
-  if (is_handed_on(x, weight, window, transposed)) {
+  if (is_handed_on(x, weight, window)) {
     failf(PyExc_RuntimeError,
           "Input type (%s) and weight type (%s) should be the same or input should be a MKLDNN tensor and "
           "weight is a dense tensor",
@@ -152,7 +152,7 @@ int spatial_dims(const Tensor* x, const Tensor* weight) {
   return dims;
 }
 
-void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
+void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims, bool transposed = false) {
   s.groups = window.groups;
   for (int d = 0; d < 3; d++) {
     s.in[d] = s.out[d] = s.kernel[d] = 1;
@@ -160,7 +160,7 @@ void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
   if (s.kernel[0] > 0 && s.kernel[1] > 0 && s.kernel[2] > 0) return;
-  if (s.dilation[0] > 1 || s.dilation[1] > 1 || s.dilation[2] > 1) {
+  if (!transposed && (s.dilation[0] > 1 || s.dilation[1] > 1 || s.dilation[2] > 1)) {
     fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " +
                                  sizes_text(Sizes(s.kernel, 3).last(dims == 3 ? 3 : 2)));
   }
@@ -262,7 +262,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight, window, false);
+  check_dtypes(x, weight, window);
   bool dilated = std::any_of(window.dilation.at, window.dilation.at + 3, [](int64_t d) { return d > 1; });
   if (dilated && is_integral(x->dtype) && x->dtype != DType::i64) {
     fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
@@ -302,7 +302,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
          "expected for weight, but got: " +
              sizes_text(weight->sizes()));
   }
-  fill_window(s, window, weight->sizes().subspan(2), dims);
+  fill_window(s, window, weight->sizes().subspan(2), dims, true);
   s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
   bool small = false, reaches = false;
   for (int d = 0; d < dims; d++) s.out[3 - dims + d] = x->size(2 + d);
@@ -315,9 +315,10 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
     reaches |= extra[d] >= s.stride[d] && extra[d] >= s.dilation[d] && extra[d] > 0;
   }
   if (small) {
-    fail(PyExc_RuntimeError, "Given input size per channel: (" + sizes_between(s.out, dims, " x ") +
+    int shown = std::max(dims, 2);  // lines are images of one row to torch
+    fail(PyExc_RuntimeError, "Given input size per channel: (" + sizes_between(s.out, shown, " x ") +
                                  "). Calculated output size per channel: (" +
-                                 sizes_between(s.in, dims, " x ") + "). Output size is too small");
+                                 sizes_between(s.in, shown, " x ") + "). Output size is too small");
   }
   if (reaches) {
     static const char* names[] = {"depth", "height", "width"};
@@ -330,8 +331,14 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   }
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight, window, true);
+  check_dtypes(x, weight, window);
   bool cast_bias = bias && bias->dtype != x->dtype;
+  if (cast_bias && is_handed_on(x, weight, window)) {
+    failf(PyExc_RuntimeError,
+          "Input type (%s) and bias type (%s) should be the same or input should be a MKLDNN tensor and bias "
+          "is a dense tensor",
+          tensor_type_name(x->dtype).c_str(), tensor_type_name(bias->dtype).c_str());
+  }
   if (cast_bias && (dims == 3 || is_complex(bias->dtype))) {
     failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
           dtype_class_name(bias->dtype));
@@ -370,7 +377,7 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   ConvShape s = geometry(size, weight->sizes(), window, dims);
   check_output(s, g, dims);
   check_devices(g, weight);
-  check_dtypes(g, weight, window, false);
+  check_dtypes(g, weight, window);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
   TensorRef from = operand(g), w = operand(weight);
   return compute(g, size, s.work(), false, [&](DType dtype, void* gx) {
@@ -392,7 +399,7 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   ConvShape s = geometry(x->sizes(), size, window, dims);
   check_output(s, g, dims);
   check_devices(x, g);
-  check_dtypes(x, g, window, false);
+  check_dtypes(x, g, window);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
   TensorRef from = operand(x), gy = operand(g);
   return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {

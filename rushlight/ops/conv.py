@@ -323,10 +323,11 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     tensor([[[2., 2.]]])
     """
     if transposed:
-        if isinstance(input, Tensor) and (input.dtype in _ODD or input.is_complex()):
-            kernel = f"slow_conv_transpose{min(max(input.ndim - 2, 2), 3)}d_out_cpu"
+        result = _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+        if input.dtype in _ODD or input.is_complex():  # refused after everything else
+            kernel = f"slow_conv_transpose{max(input.ndim - 2, 2)}d_out_cpu"
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
-        return _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+        return result
     if min(output_padding, default=0) < 0:
         raise RuntimeError("negative output_padding is not supported")
     return _convolution(input, weight, bias, stride, padding, dilation, groups)

@@ -465,7 +465,7 @@ def instance_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
-    n, channels = input.shape[:2]
+    n, channels = input.size(0), input.size(1)
 
     def repeated(t):
         return None if t is None else t.repeat(n)

@@ -178,10 +178,10 @@ def numbers(name, what, value, dims, omitted=False):
     if value.__class__ is int:
         return (value,) * dims
     if isinstance(value, (tuple, list)):
-        if len(value) == 1:
-            return (int(value[0]),) * dims
         if len(value) == dims:
             return tuple(map(int, value))
+        if len(value) == 1 and not name.startswith("fractional"):
+            return (int(value[0]),) * dims
         if name.startswith("fractional"):
             count = "" if dims == 2 else "three "
             raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {count}Ints")
@@ -381,7 +381,7 @@ def sizes_like(output_size, input, dims, kind="avg"):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     rest = input.shape[-dims:]
     sizes = tuple(
-        own if wanted is None else wanted for wanted, own in zip(output_size, rest, strict=False)
+        own if wanted is None else whole(wanted) for wanted, own in zip(output_size, rest, strict=False)
     ) + tuple(output_size[len(rest) :])
     for at, size in enumerate(sizes):
         if size.__class__ is not int or not -(2**63) <= size < 2**63:

@@ -10,7 +10,7 @@ import math
 
 from rushlight import _C
 
-from ._public import Tensor, function, undifferentiable
+from ._public import Tensor, function, undifferentiable, whole
 from ._rules import derivative
 from .pool import linear_map
 
@@ -235,9 +235,9 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
     factors = (
         scale_factor if isinstance(scale_factor, (tuple, list)) or scale_factor is None else [scale_factor]
     )
-    whole = shown is None or not len(shown) or (_is_int(shown[0]) and not isinstance(shown[0], bool))
+    listed = shown is None or not len(shown) or (_is_int(shown[0]) and not isinstance(shown[0], bool))
     number = factors is None or not len(factors) or isinstance(factors[0], (int, float, complex))
-    if not (whole and number and all(isinstance(each, bool) for each in align)):
+    if not (listed and number and all(isinstance(each, bool) for each in align)):
         kinds = ", ".join(type(each).__name__ for each in (shown, *align, factors))
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got (Tensor, {kinds}), but expected "
@@ -245,6 +245,11 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
             "tuple of floats scale_factors)"
         )
     for at, each in enumerate(sizes if scales is None else ()):
+        if not _is_int(each):
+            raise TypeError(
+                f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
+                f'"type must be tuple of ints,but got {type(each).__name__}"'
+            )
         if not -(2**63) <= each < 2**63:
             raise TypeError(
                 f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
@@ -292,7 +297,9 @@ def _target(input, size, scale_factor, dims, recompute, sizes_first):
             size = [size] * dims
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        if listed and not all(map(_is_int, size)):
+        if listed and not all(
+            _is_int(n) or (isinstance(n, Tensor) and not n.is_floating_point()) for n in size
+        ):
             kinds = [type(n) for n in size]
             raise TypeError(
                 "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
@@ -417,6 +424,7 @@ def _channel_shuffle(name, input, groups):
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
         )
+    groups = whole(groups)
     if groups <= 0:
         raise RuntimeError(
             f"Number of groups to divide channels in must be positive. Value of groups:{groups}"

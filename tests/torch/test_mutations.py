@@ -30,7 +30,7 @@ pytestmark = pytest.mark.torch
 SEED, COUNT = 11, 3000
 FAMILIES = ("elementwise", "reduce", "shape", "index", "special", "numeric", "create")
 SOLVERS = ("linalg", "fft")
-OTHERS = ("functional", "norm", "conv")
+LAYERS = ("functional", "norm", "conv")
 # Results that are drawn, or memory that nobody wrote.
 DRAWN = ("rand", "normal", "uniform_", "exponential_", "geometric_", "cauchy_", "bernoulli", "multinomial",
          "poisson", "empty", "random_", "resize_", "dropout", "manual_seed")  # fmt: skip
@@ -137,11 +137,11 @@ def test_hardly_any_difference_in_solvers_and_transforms():
     assert len(unexplained) <= 0.002 * COUNT // 2, "\n".join(unexplained)
 
 
-def test_few_differences_in_layers():
+def test_hardly_any_difference_in_layers():
     pytest.importorskip("torch")
-    _, unexplained, ended = differences(SEED, COUNT // 2, OTHERS)
+    _, unexplained, ended = differences(SEED, COUNT // 2, LAYERS)
     assert not ended
-    assert len(unexplained) < 0.1 * COUNT, "\n".join(unexplained)
+    assert len(unexplained) <= 0.005 * COUNT // 2, "\n".join(unexplained)
 
 
 def test_every_rule_has_its_reason():

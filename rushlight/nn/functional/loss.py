@@ -51,6 +51,8 @@ def _in_place(loss, weight):
         raise RuntimeError(
             f"output with shape {list(loss.shape)} doesn't match the broadcast shape {list(weighted.shape)}"
         )
+    if weighted.dtype == loss.dtype:
+        return weighted
     _check_cast(weighted.dtype, loss.dtype)
     return weighted.to(loss.dtype)
 
@@ -178,8 +180,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if target.dtype != input.dtype:
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     require_floating("binary_cross_entropy", "binary_cross_entropy", input)
-    if not input.is_meta and ((input < 0) | (input > 1)).any():
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    if input.numel() and not input.is_meta:
+        for name, values in (("input", input), ("target", target)):
+            least, most = values.detach().aminmax()
+            if not (least.item() >= 0 and most.item() <= 1):  # nor are they if one is NaN
+                raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     loss = _binary_cross_entropy(input, target)
     return reduced(loss if weight is None else _in_place(loss, weight), reduction)
 
