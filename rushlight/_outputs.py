@@ -59,6 +59,8 @@ _COMPLAINS = {
     "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "qr": "linalg_qr",
     "linalg_lu_factor": "linalg_lu_factor_ex", "lu_solve": "linalg_lu_solve", "linalg_eigh": "_linalg_eigh",
     "linalg_eigvalsh": "_linalg_eigh", "linalg_svd": "_linalg_svd", "linalg_svdvals": "_linalg_svd",
+    **{f"nn.{name}": name for name in ("avg_pool2d", "avg_pool3d", "gelu", "linear", "softplus")},
+    "nn.softshrink": "softshrink", "nn.logsigmoid": "log_sigmoid_forward",
     "linalg_matmul": "matmul", "svd": "_linalg_svd", "orgqr": "linalg_householder_product",
 }  # fmt: skip
 # What torch computes by means of others and records, or has no derivative of.
@@ -108,7 +110,8 @@ def _entry(function: Any) -> tuple[str, bool | None]:
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return "", None
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
-    complains = "" if apart or not key or key.startswith("nn.") else _COMPLAINS.get(key, name)
+    unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
+    complains = "" if apart or unknown else _COMPLAINS.get(key, name)
     return complains, True if key in _ITERATED else False if key in _SCATTERED else None
 
 

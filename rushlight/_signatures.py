@@ -143,6 +143,8 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         outer, indexed = _dispatched(name, args, kwargs)
         _check_call(outer, _parse(texts), args, kwargs)
         said = outer if indexed and said.startswith("max_pool") else said
+        if "reduction" in kwargs:
+            _check_reduction(name, kwargs)
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -200,6 +202,21 @@ def _dispatched(name: str, args: tuple, kwargs: dict) -> tuple[str, bool]:
         return ("_threshold" if name == "threshold" else name), False
     indices = kwargs.get("return_indices", args[at] if at < len(args) else False)
     return (f"{name}_with_indices", True) if indices else (f"_{name}", False)
+
+
+def _check_reduction(name: str, kwargs: dict) -> None:
+    """What a loss does with `reduction` before it hands anything on."""
+    way, older = kwargs["reduction"], ("size_average", "reduce")
+    adds = name == "poisson_nll_loss"  # the sentence to what it was given
+    known = (
+        "mean",
+        "sum",
+        "none",
+        *([] if adds else ["elementwise_mean"]),
+        *["batchmean"] * (name == "kl_div"),
+    )
+    if not any(way == one for one in known) and all(kwargs.get(switch) is None for switch in older):
+        raise ValueError((way if adds else str(way)) + " is not a valid value for reduction")
 
 
 def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: dict) -> None:

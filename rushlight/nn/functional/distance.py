@@ -132,10 +132,9 @@ def triplet_margin_loss(
     >>> torch.nn.functional.triplet_margin_loss(a, a, far)
     tensor(0.)
     """
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     require_tensor("triplet_margin_loss", anchor, 1, "anchor")
     _check_triplet(anchor, positive, negative, margin)
-    reduction = check_reduction(reduction)
 
     def distance(x1, x2):
         return pairwise_distance(x1, x2, p, eps)
@@ -152,8 +151,8 @@ def triplet_margin_with_distance_loss(
     >>> rushlight.nn.functional.triplet_margin_with_distance_loss(*rushlight.zeros(3, 1, 2))
     tensor(1.)
     """
-    _check_triplet(anchor, positive, negative, margin)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    _check_triplet(anchor, positive, negative, margin)
     distance = pairwise_distance if distance_function is None else distance_function
     return _triplet(distance, anchor, positive, negative, margin, swap, reduction)

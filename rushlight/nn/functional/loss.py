@@ -166,13 +166,12 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([1.0]))
     tensor(0.6931)
     """
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
             "deprecated. Please ensure they have the same size."
         )
-    reduction = check_reduction(reduction)
     if weight is not None:
         size = rushlight.broadcast_shapes(target.size(), weight.size())
         weight = weight.expand(size)
@@ -213,10 +212,9 @@ def binary_cross_entropy_with_logits(
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.zeros(2), torch.tensor([0.0, 1.0]))
     tensor(0.6931)
     """
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    reduction = check_reduction(reduction)
     refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     log_probability = logsigmoid(input)
     if pos_weight is not None:
