@@ -28,7 +28,7 @@ struct Window {
   Triple stride, padding, dilation;
   int64_t groups;
 
-  Window(PyObject* const* args, int dims) {
+  Window(PyObject* const* args, int dims, bool transposed = false) {
     read_window(args[0], dims, 1, stride, "stride");
     read_window(args[1], dims, 0, padding, "padding");
     read_window(args[2], dims, 1, dilation, "dilation");
@@ -42,6 +42,11 @@ struct Window {
     }
     for (int d = 0; d < 3; d++) {
       if (dilation[d] <= 0) {
+        static const char* names[] = {"dilation_depth: ", ", dilation_height: ", ", dilation_width: "};
+        std::string each;
+        for (int place = dims == 3 ? 0 : 1; place < 3; place++)
+          each += (names[place] + (place == 1 && dims < 3 ? 2 : 0)) + std::to_string(dilation[place]);
+        if (transposed) fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " + each);
         fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " +
                                      sizes_text({dilation.at + 3 - dims, size_t(dims)}));
       }
@@ -98,7 +103,7 @@ bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
 
 void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::b1) {
-    fail_not_implemented(weight->ndim == 5 ? "compute_columns3d" : "slow_conv2d_cpu", x->dtype);
+    fail_not_implemented(weight->ndim == 5 ? "slow_conv3d_cpu" : "slow_conv2d_cpu", x->dtype);
   }
   if (x->dtype == weight->dtype) return;
   if (is_handed_on(x, weight, window)) {
@@ -152,7 +157,8 @@ int spatial_dims(const Tensor* x, const Tensor* weight) {
   return dims;
 }
 
-void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims, bool transposed = false) {
+void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims, bool transposed = false,
+                 bool handed_on = false) {
   s.groups = window.groups;
   for (int d = 0; d < 3; d++) {
     s.in[d] = s.out[d] = s.kernel[d] = 1;
@@ -160,6 +166,14 @@ void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims, boo
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
   if (s.kernel[0] > 0 && s.kernel[1] > 0 && s.kernel[2] > 0) return;
+  if (handed_on) {
+    failf(
+        PyExc_RuntimeError,
+        "could not create a primitive descriptor for the %s forward propagation primitive. Run workload with "
+        "environment variable ONEDNN_VERBOSE=all to get additional diagnostic information.\n\n"
+        "  A size of the kernel is zero: %s.",
+        transposed ? "deconvolution" : "convolution", sizes_text(kernel).c_str());
+  }
   if (!transposed && (s.dilation[0] > 1 || s.dilation[1] > 1 || s.dilation[2] > 1)) {
     fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " +
                                  sizes_text(Sizes(s.kernel, 3).last(dims == 3 ? 3 : 2)));
@@ -181,9 +195,9 @@ void check_not_empty(Sizes x, int dims) {
 }
 
 // What convolving an input of sizes `x` with weights of sizes `weight` means; `s.out` is computed.
-ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
+ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims, bool handed_on = false) {
   ConvShape s;
-  fill_window(s, window, weight.subspan(2), dims);
+  fill_window(s, window, weight.subspan(2), dims, false, handed_on);
   s.batch = x[0], s.in_channels = x[1], s.out_channels = weight[0];
   for (int d = 0; d < dims; d++) s.in[3 - dims + d] = x[size_t(2 + d)];
   bool fits = true;
@@ -259,7 +273,7 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   check_groups(weight, window.groups);
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
   check_bias(bias, weight, weight->size(0), "");
-  ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
+  ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims, x->dtype == DType::bf16);
   check_devices(x, weight);
   check_devices(x, bias);
   check_dtypes(x, weight, window);
@@ -285,7 +299,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   check_complex(x, weight, "weight");
   check_complex(x, bias, "bias");
   PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
-  Window window(window_args, dims);
+  Window window(window_args, dims, true);
   Triple extra;
   read_window(args[5], dims, 0, extra, "output_padding");
   for (int64_t n : extra.at)
@@ -302,7 +316,7 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
          "expected for weight, but got: " +
              sizes_text(weight->sizes()));
   }
-  fill_window(s, window, weight->sizes().subspan(2), dims, true);
+  fill_window(s, window, weight->sizes().subspan(2), dims, true, x->dtype == DType::bf16);
   s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
   bool small = false, reaches = false;
   for (int d = 0; d < dims; d++) s.out[3 - dims + d] = x->size(2 + d);

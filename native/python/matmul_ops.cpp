@@ -364,6 +364,14 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   int64_t k = x->size(x->ndim - 1), n = weight->size(0), rows = 1;
   for (int d = 0; d < x->ndim - 1; d++) rows *= x->size(d);
   bool fits = k == weight->size(1);
+  // What torch cannot view as one matrix is a batch of products to it, to which it adds the bias afterwards.
+  bool batched = x->ndim == 3 && !x->is_contiguous();
+  if (batched && !fits) {
+    failf(
+        PyExc_RuntimeError,
+        "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+        (long long)x->size(0), (long long)k, (long long)x->size(0), (long long)weight->size(1));
+  }
   if (!biased) {
     if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
     check_mm_dtypes(x, weight);
@@ -375,6 +383,11 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
           dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
   }
   if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
+  if (biased && bias->size(0) != n && x->ndim == 3 && (batched || !bias->is_contiguous())) {
+    failf(PyExc_RuntimeError,
+          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension 2",
+          (long long)n, (long long)bias->size(0));
+  }
   if (biased && bias->size(0) != n) {
     failf(PyExc_RuntimeError,
           "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "

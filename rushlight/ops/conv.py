@@ -323,8 +323,11 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     tensor([[[2., 2.]]])
     """
     if transposed:
+        odd = isinstance(input, Tensor) and (input.dtype in _ODD or input.is_complex())
+        if odd and isinstance(weight, Tensor) and not input.is_complex():
+            weight = weight.to(input.dtype)
         result = _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
-        if input.dtype in _ODD or input.is_complex():  # refused after everything else
+        if odd:  # refused after the sizes
             kernel = f"slow_conv_transpose{max(input.ndim - 2, 2)}d_out_cpu"
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
         return result

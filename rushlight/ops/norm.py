@@ -470,10 +470,15 @@ def instance_norm(
     def repeated(t):
         return None if t is None else t.repeat(n)
 
-    def each(t):
-        return None if t is None else t.repeat(n)
-
-    means, variances = each(running_mean), each(running_var)
+    means, variances = running_mean, running_var
+    wanted = input.dtype if weight is None else weight.dtype
+    if means is not None and means.dtype != wanted:
+        if variances is None:
+            raise RuntimeError(
+                "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'"
+            )
+        means, variances = means.to(wanted), variances.to(wanted)
+    means, variances = repeated(means), repeated(variances)
     out = batch_norm(
         input.contiguous().view(1, n * channels, *input.shape[2:]),
         repeated(weight),

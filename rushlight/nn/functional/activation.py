@@ -399,6 +399,7 @@ def softshrink(input, lambd=0.5, *, out=None):
             f"lambda must be in range [0, {largest:g}] for input dtype {type_name(input.dtype)}, "
             f"but found {lambd:g}"
         )
+    lambd = float(lambd)
     hidden = (input >= -lambd) & (input <= lambd)
     above, below = input > lambd, input < -lambd
     input = _straight(input)

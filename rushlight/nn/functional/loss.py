@@ -318,7 +318,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if not var.is_floating_point():
         raise RuntimeError(f"result type Float can't be cast to the desired output type {C_NAMES[var.dtype]}")
     # The lower limit guards the values; the gradient goes through as if it were not there.
-    var = var + (var.clamp(min=eps) - var).detach()
+    var = var + rushlight.where(var < eps, eps - var, 0.0).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
