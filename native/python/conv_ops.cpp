@@ -103,7 +103,13 @@ bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
 
 void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::b1) {
-    fail_not_implemented(weight->ndim == 5 ? "slow_conv3d_cpu" : "slow_conv2d_cpu", x->dtype);
+    bool columns = false;  // which volumes need unless the kernel is a single point
+    for (int d = 0; d < 3; d++) {
+      columns |= weight->ndim == 5 && weight->size(2 + d) != 1;
+      columns |= window.stride[d] != 1 || window.padding[d] != 0;
+    }
+    const char* volumes = columns ? "compute_columns3d" : "slow_conv3d_cpu";
+    fail_not_implemented(weight->ndim == 5 ? volumes : "slow_conv2d_cpu", x->dtype);
   }
   if (x->dtype == weight->dtype) return;
   if (is_handed_on(x, weight, window)) {
