@@ -39,8 +39,6 @@ _COUNTS = {"n_fft", "hop_length", "win_length", "chunks", "num_classes", "steps"
            "split_size", "window_length", "diagonal", "offset", "N", "row", "col", "start_dim", "end_dim",
            "num_groups", "upscale_factor", "downscale_factor", "interpolation_mode",
            "padding_mode"}  # fmt: skip
-           "num_groups", "upscale_factor", "downscale_factor", "interpolation_mode",
-           "padding_mode"}  # fmt: skip
 # Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
 _DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
 _NATIVE = {"nn.logsigmoid"}  # handed on as it is
