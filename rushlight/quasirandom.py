@@ -2,7 +2,8 @@
 
 The direction numbers are those of S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better
 two-dimensional projections", SIAM J. Sci. Comput. 30, 2635-2654 (2008): a table of 21201 dimensions.
-`_joe_kuo.bin` holds it, compressed; `direction_numbers` unfolds it into the state that an engine draws from.
+`_joe_kuo.bin` holds it, compressed, under the licence beside it; `direction_numbers` unfolds it into the
+state that an engine draws from.
 """
 
 from __future__ import annotations
