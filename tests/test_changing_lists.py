@@ -1,4 +1,4 @@
-"""Lists that change: after a call, before the derivative is computed, and while they are read."""
+"""Arguments that change: lists after a call and while they are read, tensors while numbers are read."""
 
 import contextlib
 
@@ -82,3 +82,30 @@ def test_tensors_that_a_hook_takes_away():
         picked = torch._C.ops.index(x, indices)
     picked.sum().backward()
     assert not indices and picked.tolist() == [1, 8] and x.grad.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
+
+
+VIEWS = """torch.select(x, i, 1); x.select(0, i); x.diagonal(i); x.diagonal(0, i, 2); x.transpose(i, 0)
+x.narrow(0, i, i); x.unfold(i, i, 1); x.split((i, 2)); x.unbind(i); x.as_strided((i, 9), (1, i), i)
+x.view(i, -1); x.flip((i, 0)); x.expand(i, -1, -1, -1, -1, -1); x.permute(i, 0, 2, 3, 4); x.squeeze(i)
+x.roll(i, i); x.gather(i, x.long())
+torch._C.ops.slice(x, i, i, i, i); torch._C.on_storage(x, torch.float32, 0, (i, 99), (1, 1)); x.sort(i)"""
+MOVES = {
+    "away": lambda x: x.set_(),
+    "smaller": lambda x: x.resize_(0),
+    "other": lambda x: setattr(x, "data", torch.ones(1, 1, 1, 1, 1, 1)),
+    "longer": lambda x: x.unsqueeze_(0).unsqueeze_(0),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("text", [part.strip() for part in VIEWS.replace("\n", ";").split(";")])
+def test_numbers_that_move_the_tensor(text, move):
+    """No result reaches outside of its memory, whatever became of the tensor while numbers were read."""
+    x = torch.arange(243.0).view(3, 3, 3, 3, 3).clone()
+    names = {"torch": torch, "x": x, "i": Changing(x, MOVES[move])}
+    with contextlib.suppress(RuntimeError, TypeError, ValueError, IndexError):
+        results = eval(text, names)
+        for result in results if isinstance(results, tuple) else [results]:
+            last = sum((size - 1) * step for size, step in zip(result.shape, result.stride()))
+            end = (result.storage_offset() + last + 1) * result.element_size()
+            assert not result.numel() or end <= torch._C.storage_room(result)

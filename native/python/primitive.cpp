@@ -466,33 +466,80 @@ Ref<Node> record_before(Primitive& op, PyObject* const* args) {
   return needs && !is_outside(op, args) ? record_inputs(op, args, needs, false) : Ref<Node>();
 }
 
-// Lists of tensors are looked at again after hooks have run, and while other threads do: what is looked at is
-// a tuple, which nobody can change.
-struct FixedLists {
-  PyObject* args[MAX_ARGS];
-  Ref<PyObject> tuples[MAX_ARGS];
+// Note [arguments of the user's making]
+// An attribute may be an object whose __index__ does what it likes, to the tensors of the call too. So it is
+// asked before anybody looks at those. Lists of tensors are looked at again after hooks have run, and while
+// other threads do: what is looked at is a tuple, which nobody can change.
+bool runs_code(PyObject* o) { return PyIndex_Check(o) && !PyLong_Check(o) && !is_tensor(o); }
 
-  FixedLists(const Primitive& op, PyObject* const* given) {
-    std::copy_n(given, op.args.size(), args);
-    for (int i = 0; i < op.input_count; i++) {
-      if (!(op.list_inputs >> i & 1) || !PyList_Check(given[i])) continue;
-      tuples[i] = checked(PyList_AsTuple(given[i]));
-      args[i] = tuples[i].get();
-    }
-  }
-};
-
-bool has_lists(const Primitive& op, PyObject* const* args) {
-  for (int i = 0; i < op.input_count; i++) {
-    if ((op.list_inputs >> i & 1) && PyList_Check(args[i])) return true;
+bool is_open(PyObject* o) {
+  if (PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o)) return false;
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return runs_code(o);
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
+    if (runs_code(PySequence_Fast_GET_ITEM(o, k))) return true;
   }
   return false;
 }
 
+Ref<PyObject> closed(PyObject* o) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    Ref<PyObject> tuple = checked(PyTuple_New(n));
+    for (Py_ssize_t k = 0; k < n; k++)
+      PyTuple_SET_ITEM(tuple.get(), k, closed(item_of(o, k).get()).release());
+    return tuple;
+  }
+  if (!runs_code(o)) return share(o);
+  Ref<PyObject> number(PyNumber_Index(o));
+  if (number) return number;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
+  PyErr_Clear();  // of NumPy's booleans, which say that they are no index
+  return share(o);
+}
+
+bool has_open(const Primitive& op, PyObject* const* args) {
+  int count = int(op.args.size());
+  for (int i = op.list_inputs ? 0 : op.input_count; i < count; i++) {
+    if (i >= op.input_count ? is_open(args[i]) : (op.list_inputs >> i & 1) && PyList_Check(args[i]))
+      return true;
+  }
+  return false;
+}
+
+struct ClosedArguments {
+  PyObject* args[MAX_ARGS];
+  Ref<PyObject> made[MAX_ARGS];
+
+  ClosedArguments(const Primitive& op, PyObject* const* given) {
+    for (int i = 0; i < int(op.args.size()); i++) {
+      bool tensors = i < op.input_count && (op.list_inputs >> i & 1) && PyList_Check(given[i]);
+      made[i] = tensors              ? checked(PyList_AsTuple(given[i]))
+                : i < op.input_count ? share(given[i])
+                                     : closed(given[i]);
+      args[i] = made[i].get();
+    }
+  }
+};
+
+PyObject* call_closed(Primitive& op, PyObject* const* args);
+PyObject* write_closed(Primitive& op, PyObject* const* args);
+
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
-  if (op.list_inputs && has_lists(op, args)) return call(op, FixedLists(op, args).args);
+  if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
+    return call_closed(op, ClosedArguments(op, args).args);
+  return call_closed(op, args);
+}
+PyObject* call_in_place(Primitive& op, PyObject* const* args) {
+  if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
+    return write_closed(op, ClosedArguments(op, args).args);
+  return write_closed(op, args);
+}
+
+namespace {
+
+PyObject* call_closed(Primitive& op, PyObject* const* args) {
   uint16_t needs = 0;
   Ref<Node> node;
   if (saved_hooks_active() && modes.grad) node = record_before(op, args);
@@ -527,8 +574,7 @@ PyObject* call(Primitive& op, PyObject* const* args) {
   return result.release();
 }
 
-PyObject* call_in_place(Primitive& op, PyObject* const* args) {
-  if (op.list_inputs && has_lists(op, args)) return call_in_place(op, FixedLists(op, args).args);
+PyObject* write_closed(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
   uint16_t flags = 0, needs = inputs_needing_grad(op, args, flags);
@@ -577,6 +623,8 @@ PyObject* call_in_place(Primitive& op, PyObject* const* args) {
   }
   return Py_NewRef(self->object());
 }
+
+}  // namespace
 
 void forget_plans() { plans().clear(); }
 

@@ -55,7 +55,8 @@ struct Primitive {
     SCALARS_PROMOTE = 4,
     SEES_TO_DEVICES = 32,
     FOLLOWS_FIRST = 64,
-    KEEPS_WEIGHT = 256
+    KEEPS_WEIGHT = 256,
+    ASKS_FIRST = 1024,  // has attributes or lists of tensors: Note [arguments of the user's making]
   };
 
   PyObject_HEAD vectorcallfunc vectorcall;

@@ -256,6 +256,7 @@ Primitive& define(const char* signature, Forward forward, uint16_t options, cons
   op->forward = forward;
   op->options = options;
   if (std::ranges::find(op->args, "dtype") != op->args.end()) op->options |= TAKES_DTYPE;
+  if (op->list_inputs || int(op->args.size()) > op->input_count) op->options |= Primitive::ASKS_FIRST;
   op->payload = payload;
   op->rules.resize(size_t(op->input_count));
   numbered().push_back(op);
