@@ -25,7 +25,7 @@ torch.masked.sum(t, dim=0); torch.linalg.vector_norm(t, dim=0); torch.nn.functio
 torch.ones([1] * 70, requires_grad=True); torch.tensor(t); t.as_strided((2,), (1,)); t.expand(2); t.add_(1)"""
 
 ADDED = """torch.ones(1).view(s); torch.ones(1).expand(s); x.unsqueeze(0); x.unsqueeze(-1); x[None]
-torch.tensor([[x]]); torch.tensor([x, x]); x.unfold(0, 1, 1); torch.view_as_real(x + 0j); torch.stack([x, x])
+x.unfold(0, 1, 1); torch.view_as_real(x + 0j); torch.stack([x, x])
 x[i]; x[None, 0, i]; torch.diag_embed(x); torch.nn.functional.one_hot(x.long()); x[..., None]
 torch.kron(x, torch.ones(s)); torch.tensordot(x, x, 0); x.repeat(*s); x.tile(s)"""
 
