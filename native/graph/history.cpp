@@ -117,7 +117,7 @@ void move_retained(Tensor* t, Node* from) {
   PyObject* list = from->extra->retained;
   for (Py_ssize_t i = list ? PyList_GET_SIZE(list) : 0; i-- > 0;) {
     PyObject* weak = PyTuple_GET_ITEM(PyList_GET_ITEM(list, i), 1);
-    if (PyWeakref_GetObject(weak) != t->object()) continue;
+    if (alive(weak).get() != t->object()) continue;
     Ref<PyObject> kept = share(weak);
     if (PySequence_DelItem(list, i) < 0) throw PythonError{};
     if (!t->grad_fn) continue;

@@ -93,9 +93,9 @@ void run_prehooks(Node* node, Tensor** grads) {
       unsigned nr;
       PyObject* weak;
       if (!PyArg_ParseTuple(PyList_GET_ITEM(extra->retained, k), "IO", &nr, &weak)) throw PythonError{};
-      PyObject* target = PyWeakref_GetObject(weak);
-      if (nr >= node->output_count || !grads[nr] || !is_tensor(target)) continue;
-      TensorRef kept = share(as_tensor(target)), before = share(extra_of(kept.get())->grad), own;
+      Ref<PyObject> target = alive(weak);
+      if (nr >= node->output_count || !grads[nr] || !target || !is_tensor(target.get())) continue;
+      TensorRef kept = share(as_tensor(target.get())), before = share(extra_of(kept.get())->grad), own;
       if (!before) {
         static Primitive& duplicate = primitive("clone");
         bool whole = modes.forward || asks_dispatch(grads[nr]);  // with its tangent, by its class

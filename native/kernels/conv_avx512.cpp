@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "avx512.h"
 #include "simd/families.h"
 #include "tile_avx512.h"
 #include "workspace.h"
@@ -74,11 +75,7 @@ struct Padded {
   }
 };
 
-// GCC 12 warns of its own "undefined" vectors in the intrinsics.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx2,fma")
+RL_AVX512_BEGIN
 
 // How to read 16 pixels that do not all lie side by side: runs of neighbours, or a gather where they are
 // many.
@@ -535,7 +532,7 @@ void depthwise_weight_gradient(const ConvShape& s, float* gw, const float* gy, c
   });
 }
 
-#pragma GCC pop_options
+RL_AVX512_END
 
 }  // namespace
 

@@ -7,14 +7,12 @@
 
 #include <algorithm>
 
+#include "avx512.h"
+
 namespace rl {
 namespace {
 
-// GCC 12 warns of its own "undefined" vectors in the intrinsics.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx2,fma")
+RL_AVX512_BEGIN
 
 template <int ROWS>
 void tile(int64_t terms, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, int64_t columns,
@@ -120,7 +118,7 @@ void avx512_copy_rows(const float* from, int64_t step, int64_t count, int64_t n,
   }
 }
 
-#pragma GCC pop_options
+RL_AVX512_END
 
 }  // namespace rl
 

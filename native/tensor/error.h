@@ -94,4 +94,16 @@ inline Ref<PyObject> checked(PyObject* owned) {
   return Ref<PyObject>(owned);
 }
 
+// What a weak reference leads to; none if it is gone.
+inline Ref<PyObject> alive(PyObject* weak) {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject* target = nullptr;
+  if (PyWeakref_GetRef(weak, &target) < 0) throw PythonError{};
+  return Ref<PyObject>(target);
+#else
+  PyObject* target = PyWeakref_GetObject(weak);
+  return target == Py_None ? Ref<PyObject>() : share(target);
+#endif
+}
+
 }  // namespace rl
