@@ -61,16 +61,16 @@ struct Lane<Complex<T>> {
   using type = Complex<lane_t<T>>;
 };
 
-// Every second lane of two vectors, from lane `first` on; and the lanes of two vectors in turn, from half
-// `half` on.
-template <class V, int... I>
-inline V every_second(V a, V b, int first, std::integer_sequence<int, I...>) {
-  return __builtin_shuffle(a, b, bits_t<V>{(2 * I)...} + first);
+// Every second lane of two vectors, from lane FIRST on; and the lanes of two vectors in turn, from half HALF
+// on.
+template <int FIRST, class V, int... I>
+inline V every_second(V a, V b, std::integer_sequence<int, I...>) {
+  return shuffled<(2 * I + FIRST)...>(a, b);
 }
-template <class V, int... I>
-inline V in_turn(V a, V b, int half, std::integer_sequence<int, I...>) {
+template <int HALF, class V, int... I>
+inline V in_turn(V a, V b, std::integer_sequence<int, I...>) {
   constexpr int n = sizeof...(I);
-  return __builtin_shuffle(a, b, bits_t<V>{(I / 2 + I % 2 * n)...} + half * (n / 2));
+  return shuffled<(I / 2 + I % 2 * n + HALF * (n / 2))...>(a, b);
 }
 
 template <class T>
@@ -78,14 +78,14 @@ inline Complex<lane_t<T>> load(const Complex<T>* p) {
   constexpr auto lanes = std::make_integer_sequence<int, lanes_v<T>>{};
   const T* parts = reinterpret_cast<const T*>(p);
   auto a = load(parts), b = load(parts + lanes_v<T>);
-  return {every_second(a, b, 0, lanes), every_second(a, b, 1, lanes)};
+  return {every_second<0>(a, b, lanes), every_second<1>(a, b, lanes)};
 }
 template <class T>
 inline void store(Complex<T>* p, Complex<lane_t<T>> v) {
   constexpr auto lanes = std::make_integer_sequence<int, lanes_v<T>>{};
   T* parts = reinterpret_cast<T*>(p);
-  store(parts, in_turn(v.re, v.im, 0, lanes));
-  store(parts + lanes_v<T>, in_turn(v.re, v.im, 1, lanes));
+  store(parts, in_turn<0>(v.re, v.im, lanes));
+  store(parts + lanes_v<T>, in_turn<1>(v.re, v.im, lanes));
 }
 
 template <class T>

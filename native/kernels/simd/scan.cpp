@@ -123,7 +123,6 @@ void cumsum_floats(void* const* data, const int64_t* step, const int64_t* line, 
   }
   constexpr int L = 4;
   using V = VectorOf<double, L>::type;
-  using I = VectorOf<int64_t, L>::type;
   for (int64_t j = 0; j < lines; j++) {
     T* out = (T*)data[0] + j * line[0];
     const T* x = (const T*)data[1] + j * line[1];
@@ -138,10 +137,10 @@ void cumsum_floats(void* const* data, const int64_t* step, const int64_t* line, 
         std::memcpy(&raw, x + i, sizeof raw);
         v = __builtin_convertvector(raw, V);
       }
-      v += __builtin_shuffle(v, V{}, I{4, 0, 1, 2});
-      v += __builtin_shuffle(v, V{}, I{4, 4, 0, 1});
+      v += shuffled<4, 0, 1, 2>(v, V{});
+      v += shuffled<4, 4, 0, 1>(v, V{});
       v += carry;
-      carry = __builtin_shuffle(v, I{3, 3, 3, 3});
+      carry = shuffled<3, 3, 3, 3>(v, v);
       if constexpr (is_reduced_v<T>) {
         for (int l = 0; l < L; l++) out[i + l] = narrow<T>(double(v[l]));
       } else {

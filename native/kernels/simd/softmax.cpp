@@ -38,7 +38,7 @@ inline V larger(V a, V b) {
 template <class V, class F, size_t... I>
 inline auto across_lanes(V v, F join, std::index_sequence<I...>) {
   constexpr int L = sizeof...(I);
-  auto halve = [&](auto by) { v = join(v, __builtin_shuffle(v, bits_t<V>{(int(I) + by.value) % L...})); };
+  auto halve = [&](auto by) { v = join(v, shuffled<(int(I) + by.value) % L...>(v, v)); };
   if constexpr (L >= 16) halve(std::integral_constant<int, 8>{});
   if constexpr (L >= 8) halve(std::integral_constant<int, 4>{});
   if constexpr (L >= 4) halve(std::integral_constant<int, 2>{});

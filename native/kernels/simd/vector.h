@@ -28,7 +28,11 @@ typedef float f32v __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t i32v __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t u32v __attribute__((vector_size(VECTOR_BYTES)));
 typedef double f64v __attribute__((vector_size(VECTOR_BYTES)));
+#if defined(__clang__)
+typedef long long i64v __attribute__((vector_size(VECTOR_BYTES)));  // what comparing doubles gives there
+#else
 typedef int64_t i64v __attribute__((vector_size(VECTOR_BYTES)));
+#endif
 typedef uint64_t u64v __attribute__((vector_size(VECTOR_BYTES)));
 
 constexpr int F32_LANES = VECTOR_BYTES / 4;
@@ -71,6 +75,16 @@ template <class V>
 using bits_t = typename Bits<V>::type;
 template <class V>
 using scalar_t = typename Bits<V>::scalar;
+
+// Lanes of two vectors: those of the second are counted on from the first's.
+template <int... LANES, class V>
+inline V shuffled(V a, V b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, LANES...);
+#else
+  return __builtin_shuffle(a, b, decltype(a < b){LANES...});
+#endif
+}
 
 template <class V>
 inline V splat(scalar_t<V> x) {
