@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -86,10 +87,13 @@ std::shared_ptr<const Plan<R>> plan_of(int64_t n) {
 template <class R>
 struct Lanes {
   typedef R Vector __attribute__((vector_size(32)));
-  typedef R Anywhere __attribute__((vector_size(32), aligned(sizeof(R)), may_alias));
   static constexpr int64_t COUNT = 32 / sizeof(R);
-  static Vector load(const R* p) { return *reinterpret_cast<const Anywhere*>(p); }
-  static void store(R* p, Vector v) { *reinterpret_cast<Anywhere*>(p) = v; }
+  static Vector load(const R* p) {
+    Vector v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(R* p, Vector v) { std::memcpy(p, &v, sizeof v); }
 };
 
 // Rows begin a little further apart than their length: powers of two would meet in the same lines of the

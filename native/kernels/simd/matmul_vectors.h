@@ -95,7 +95,9 @@ inline __m256i lane_mask(int count) {
 
 template <class A>
 inline Vec<A> load(const A* p) {
-  return *reinterpret_cast<const Vec<A>*>(p);
+  Vec<A> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
 }
 
 // The next vector of elements, widened to their accumulator type.
