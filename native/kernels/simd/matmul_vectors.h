@@ -2,6 +2,7 @@
 // loads.
 #pragma once
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "../../tensor/parallel.h"
