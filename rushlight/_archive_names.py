@@ -118,7 +118,7 @@ class PyTorchFileReader:
 
     def get_record_header_offset(self, name: str) -> int:
         """Where in the file the record's header begins."""
-        return self._archive._info(name).header_offset
+        return self._archive._info(name).header
 
     def serialization_id(self) -> str:
         """The fingerprint."""

@@ -187,7 +187,9 @@ def _reversed(self):
 def _contains(self, element):
     from numbers import Number  # NumPy's are registered there
 
-    if isinstance(element, (Tensor, Number)):
+    if isinstance(element, Tensor):  # in this order: a refusal names the sizes so
+        return bool((element == self).any())
+    if isinstance(element, Number):
         return bool((self == element).any())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."

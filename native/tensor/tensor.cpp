@@ -140,12 +140,6 @@ TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
   return new_strided(sizes, {strides, sizes.size()}, dtype, device);
 }
 
-void check_linked(Device device) {
-  if (device.type <= DeviceType::cuda) return;
-  failf(PyExc_RuntimeError, "PyTorch is not linked with support for %s devices",
-        device_type_name(device.type));
-}
-
 [[noreturn]] static void no_such_device(Device device) {
   if (device.type == DeviceType::cuda) fail(PyExc_RuntimeError, "No CUDA GPUs are available");
   std::string name = device_type_name(device.type);
@@ -153,6 +147,13 @@ void check_linked(Device device) {
   if (name == "XPU") fail(PyExc_AssertionError, "Torch not compiled with XPU enabled");
   fail(PyExc_NotImplementedError, "Could not run 'aten::empty.memory_format' with arguments from the '" +
                                       name + "' backend.\n\nThere are tensors on 'cpu' and on 'meta' only.");
+}
+
+void check_linked(Device device) {
+  if (device.type <= DeviceType::cuda) return;
+  std::string name = device_type_name(device.type);
+  if (name == "xpu") no_such_device(device);
+  fail(PyExc_RuntimeError, "PyTorch is not linked with support for " + name + " devices");
 }
 
 TensorRef new_strided(Sizes sizes, Sizes strides, DType dtype, Device device) {
