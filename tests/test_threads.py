@@ -131,9 +131,9 @@ thread.join()
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_indices_that_another_thread_overwrites_crash_nothing(name):
+def test_indices_that_another_thread_overwrites_crash_nothing(name, tmp_path):
     program = PROGRAM.format(reader=READERS[name])
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -159,7 +159,7 @@ def test_a_model_is_trained_and_moved_at_once():
     assert not failed
 
 
-def test_the_program_ends_while_a_daemon_is_in_a_kernel():
+def test_the_program_ends_while_a_daemon_is_in_a_kernel(tmp_path):
     program = """
 import threading
 import time
@@ -176,5 +176,5 @@ for _ in range(3):
 time.sleep(0.1)
 """
     for _ in range(3):
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
         assert (ran.returncode, ran.stderr) == (0, "")

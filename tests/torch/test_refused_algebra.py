@@ -210,7 +210,7 @@ def test_same(text):
         assert outcome(rushlight, text, SETUP).partition("\n")[0] == theirs
 
 
-def test_the_names_of_linalg_are_known_before_it_is_imported():
+def test_the_names_of_linalg_are_known_before_it_is_imported(tmp_path):
     """A first call from within does not decide that linalg.matrix_power has no signature."""
     program = (
         "import rushlight as torch\n"
@@ -218,5 +218,5 @@ def test_the_names_of_linalg_are_known_before_it_is_imported():
         "try: torch.linalg.matrix_power(torch.eye(2), 'x')\n"
         "except TypeError as error: print(error)\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert "linalg_matrix_power(): argument 'n' (position 2) must be int, not str" in ran.stdout
