@@ -78,7 +78,11 @@ inline acc_t<T> widened(T x) {
 
 template <class A>
 struct VectorOf {
+#if defined(__clang__)  // which would put such an array anywhere and write it as an aligned one
+  typedef A type __attribute__((vector_size(VECTOR_BYTES), may_alias));
+#else
   typedef A type __attribute__((vector_size(VECTOR_BYTES), aligned(alignof(A)), may_alias));
+#endif
 };
 template <class A>
 using Vec = typename VectorOf<A>::type;
