@@ -777,3 +777,5 @@ def _reduce_function(function: Any) -> Any:
 
 
 copyreg.pickle(_C.Function, _reduce_function)
+# Tensor.__rmod__ and its like say that they are of `object`, which has none (tensor_type.cpp says why).
+copyreg.pickle(type(_C.Tensor.__rmod__), _reduce_function)

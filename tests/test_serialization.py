@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import copy
 import io
 import mmap
 import os
@@ -392,3 +393,12 @@ def test_functions_are_pickled_by_name(name):
 
     function = operator.attrgetter(name)(torch)
     assert pickle.loads(pickle.dumps(function)) is function and copy.deepcopy([function])[0] is function
+
+
+def test_operators_are_copied_and_pickled_by_name():
+    for name in dir(torch.Tensor):
+        operator = getattr(torch.Tensor, name)
+        if type(operator) is type(torch.Tensor.__rmod__):
+            assert copy.deepcopy(operator) is operator
+            assert pickle.loads(pickle.dumps(operator)) is operator
+    assert pickle.loads(pickle.dumps(int.__rmod__)) is int.__rmod__
