@@ -1,4 +1,4 @@
-"""Addressing elements by index tensors and masks: gather, scatter, index_select and kin, embedding rows.
+"""Addressing elements by index tensors: gather, scatter, index_select and kin.
 
 Reading and writing through an index are each other's derivative: the gradient of a read is a sum into zeros,
 the gradient of a write is a read (and zeros where the old value was lost). `x[...]` itself is in
@@ -11,28 +11,25 @@ from rushlight import _C
 from rushlight._warn import warn, warn_once
 from rushlight.ops import create
 from rushlight.ops._public import (
-    FUNCTIONS,
     Tensor,
     function,
     method,
-    needs_values,
     public,
     refuse_complex,
     type_name,
-    undifferentiable,
     wrap_dim,
     write_apart,
     write_beside,
     write_in_place,
 )
-from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._rules import derivative
 from rushlight.ops.create import as_tensor, tensor
 
 ops = _C.ops
 _in_place = _C.in_place
 
 
-def _padded(g, shape):
+def padded(g, shape):
     """g with zeros after its end up to `shape`: the part of a source beyond a smaller index."""
     for dim, size in enumerate(shape):
         if g.size(dim) != size:
@@ -42,7 +39,7 @@ def _padded(g, shape):
 
 
 def _scattered_source(g, index, dim, src_shape):
-    return _padded(ops.gather(g, index, dim), src_shape)
+    return padded(ops.gather(g, index, dim), src_shape)
 
 
 derivative(
@@ -82,20 +79,6 @@ def _filled(g, index, dim):
     return ops.index_fill(_C.full(g.shape, False, _C.bool, g.device), index, True, dim)
 
 
-derivative("masked_select", x=lambda g, mask, x_shape: ops.masked_select_backward(g, mask, x_shape))
-derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
-derivative(
-    "masked_fill",
-    x=lambda g, mask: ops.masked_fill(g, mask, 0),
-    value=lambda g, mask: ops.masked_select(g, mask).sum(),
-)
-derivative(
-    "masked_scatter",
-    x=lambda g, mask: ops.masked_fill(g, mask, 0),
-    source=lambda g, mask, source_shape: _padded(
-        ops.masked_select(g, mask), (_product(source_shape),)
-    ).reshape(source_shape),
-)
 derivative("take", x=lambda g, index, x_shape: _in_place(ops.put, g.new_zeros(x_shape), index, g, True))
 derivative(
     "put",
@@ -111,56 +94,6 @@ derivative(
     x=lambda g, indices, accumulate: g if accumulate else ops.index_put(g, indices, 0, False),
     values=lambda g, indices: ops.index(g, indices),
 )
-derivative(
-    "embedding",
-    weight=lambda g, index, weight_shape, padding_idx, scale: ops.embedding_backward(
-        g, index, weight_shape[0], padding_idx, scale
-    ),
-)
-derivative(
-    "embedding_backward",
-    g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
-    node="EmbeddingDenseBackwardBackward0",
-)
-derivative(
-    "bag_sum",
-    weight=lambda g, weight_shape, index, starts, mean, length, scale: ops.embedding_backward(
-        _rows_of_bags(g, starts, mean, length), index, weight_shape[0], -1, scale
-    ),
-    node="EmbeddingBagBackward0",
-    final="_embedding_bag_backward",
-)
-no_derivative("nonzero")
-
-
-def _rows_of_bags(g, starts, mean, length):
-    """What bag_sum's rows get of the gradient of their bags; `length` is that of all bags, or -1."""
-    if length >= 0:
-        g = g / length if mean and length else g
-        return g.unsqueeze(1).expand(-1, length, -1).reshape(g.size(0) * length, g.size(1))
-    lengths = starts[1:] - starts[:-1]
-    if mean:
-        g = g / lengths.clamp(min=1).unsqueeze(-1).to(g.dtype)
-    bag = FUNCTIONS["arange"](g.size(0), device="cpu").repeat_interleave(lengths)
-    return ops.index_select(g, bag, 0)
-
-
-def _product(sizes):
-    n = 1
-    for size in sizes:
-        n *= size
-    return n
-
-
-def _embedding_rows(table, index, padding_idx, scale):
-    """What embedding_backward did, transposed: rows read back, scaled and without padding."""
-    rows = ops.embedding(table, index, padding_idx, scale)
-    if padding_idx >= 0:
-        rows = ops.masked_fill(rows, (index == padding_idx).unsqueeze(-1), 0)
-    if scale:
-        counts = bincount(index.reshape(-1), minlength=table.size(0))
-        rows = rows / ops.take(counts, index.to(_C.int64)).unsqueeze(-1)
-    return rows
 
 
 def _only_once(gradient, function, argument):
@@ -178,7 +111,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
     """Gradients of scatter_reduce. Where include_self is False, elements of x that were hit do not matter."""
 
     def read(t):
-        return _padded(ops.gather(t, index, dim), src.shape)
+        return padded(ops.gather(t, index, dim), src.shape)
 
     def kept(t):
         return t if include_self else ops.scatter_value(t, index, 0, dim)
@@ -213,7 +146,7 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
 
 def _scatter_reduce_rule(g, x, index, src, out, dim, reduce, include_self):
     of_x, of_src = _reduced(g, x, index, src, out, dim, reduce, include_self, ("scatter_reduce", "src"))
-    return of_x, None, _padded(of_src, src.shape)
+    return of_x, None, padded(of_src, src.shape)
 
 
 def _index_reduce_rule(g, x, index, source, out, dim, reduce, include_self):
@@ -488,7 +421,7 @@ def index_fill(input, dim, index, value):
 @method
 def index_fill_(self, dim, index, value):
     """In-place version of :meth:`index_fill`."""
-    once = _each_place_once(self, "index_fill_", "mask] = scalar")
+    once = each_place_once(self, "index_fill_", "mask] = scalar")
     if once is None:
         return write_in_place(ops.index_fill, self, index, value, dim)
     if once.shape[dim] == self.shape[dim]:
@@ -498,7 +431,7 @@ def index_fill_(self, dim, index, value):
     return self
 
 
-def _each_place_once(tensor, name, form):
+def each_place_once(tensor, name, form):
     """The part of an expanded tensor that holds every element of its memory once; else None."""
     if 0 not in tensor.stride():
         return None
@@ -556,7 +489,7 @@ def index_put(input, indices, values, accumulate=False):
 @method
 def index_put_(self, indices, values, accumulate=False):
     """In-place version of :meth:`index_put`."""
-    _each_place_once(self, "index_put_", "indices] = tensor")
+    each_place_once(self, "index_put_", "indices] = tensor")
     return write_in_place(ops.index_put, self, tuple(indices), values, bool(accumulate))
 
 
@@ -605,171 +538,3 @@ def put_(self, index, source, accumulate=False):
     """In-place version of :meth:`put`."""
     _alert_put(self, accumulate)
     return write_in_place(ops.put, self, index, source, bool(accumulate))
-
-
-# ---- masks
-
-
-@public
-def masked_select(input, mask, *, out=None):
-    """The elements where `mask` is True, in one dimension.
-
-    >>> rushlight.masked_select(rushlight.tensor([1, 2, 3]), rushlight.tensor([True, False, True]))
-    tensor([1, 3])
-    """
-    result = ops.masked_select(input, mask)
-    return (
-        result
-        if out is None
-        else write_apart(
-            out, result, input, mask, exact="masked_select(): self and result must have the same scalar type"
-        )
-    )
-
-
-@public
-def masked_fill(input, mask, value):
-    """A copy of `input` with `value` where `mask` is True.
-
-    >>> rushlight.tensor([1., 2.]).masked_fill(rushlight.tensor([True, False]), 0)
-    tensor([0., 2.])
-    """
-    return ops.masked_fill(input, mask, value)
-
-
-@method
-def masked_fill_(self, mask, value):
-    """In-place version of :meth:`masked_fill`."""
-    try:
-        return _in_place(ops.masked_fill, self, mask, value)
-    except RuntimeError:
-        once = _each_place_once(self, "masked_fill_", "mask] = scalar")
-        if once is None:
-            raise
-    shared = [d for d in range(self.dim()) if once.size(d) != self.size(d)]
-    once.masked_fill_(mask.expand(self.shape).any(shared, keepdim=True), value)
-    return self
-
-
-@public
-def masked_scatter(input, mask, source):
-    """A copy of `input` with the elements of `source`, in order, where `mask` is True.
-
-    >>> rushlight.zeros(3).masked_scatter(rushlight.tensor([True, False, True]), rushlight.tensor([1.0, 2.0]))
-    tensor([1., 0., 2.])
-    """
-    return ops.masked_scatter(input, mask, source)
-
-
-@method
-def masked_scatter_(self, mask, source):
-    """In-place version of :meth:`masked_scatter`."""
-    if isinstance(mask, Tensor) and mask.dtype == _C.uint8:
-        warn_once(
-            "masked_scatter_ received a mask with dtype torch.uint8, this behavior is now deprecated,please "
-            "use a mask with dtype torch.bool instead."
-        )
-    return _in_place(ops.masked_scatter, self, mask, source)
-
-
-@public
-def nonzero(input, *, as_tuple=False, out=None):
-    """The coordinates of the elements that are not zero: one row each, or one index tensor per dimension.
-
-    >>> rushlight.nonzero(rushlight.tensor([0, 3, 5])).tolist()
-    [[1], [2]]
-    """
-    if as_tuple:
-        if out is not None:
-            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-        return ops.nonzero(input if input.dim() else input.reshape(1)).unbind(1)
-    result = ops.nonzero(input)
-    return (
-        result
-        if out is None
-        else write_apart(
-            out,
-            result,
-            input,
-            exact="nonzero: Expected out tensor to have scalar type Long but got scalar type{out}",
-        )
-    )
-
-
-@public
-def argwhere(input):
-    """The coordinates of the elements that are not zero, one row each.
-
-    >>> rushlight.argwhere(rushlight.tensor([[0, 5], [7, 0]]))
-    tensor([[0, 1],
-            [1, 0]])
-    """
-    return ops.nonzero(input)
-
-
-# ---- rows of a table, counts
-
-
-@function
-def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """The rows of `weight` at `indices`.
-
-    >>> rushlight.embedding(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]), rushlight.tensor([1, 1]))
-    tensor([[3., 4.],
-            [3., 4.]])
-    """
-    if sparse:
-        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
-    return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
-
-
-def one_hot(input, num_classes=-1):
-    """Zeros with a one at each class, in a new last dimension (torch.nn.functional.one_hot).
-
-    >>> rushlight.nn.functional.one_hot(rushlight.tensor([0, 2]))
-    tensor([[1, 0, 0],
-            [0, 0, 1]])
-    """
-    if input.dtype != _C.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if input.numel() == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return input.new_zeros((*input.shape, num_classes))
-    if input.is_meta and num_classes > 0:
-        return input.new_zeros((*input.shape, num_classes))
-    if input.min().item() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    largest = input.max().item()
-    if num_classes == -1:
-        num_classes = largest + 1
-    elif largest >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    zeros = input.new_zeros((*input.shape, num_classes))
-    return _in_place(ops.scatter_value, zeros, input.unsqueeze(-1), 1, -1)
-
-
-@public
-def bincount(input, weights=None, minlength=0):
-    """How often each non-negative integer occurs, or the sum of the weights that go with it.
-
-    >>> rushlight.bincount(rushlight.tensor([1, 1, 3]))
-    tensor([0, 2, 0, 1])
-    """
-    if input.dtype.is_floating_point or input.dtype.is_complex or input.dtype == _C.bool:
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(input.dtype)}'")
-    needs_values("bincount", input)
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    if input.dim() != 1 or (input.numel() and input.min().item() < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is not None and weights.shape != input.shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    length = max(input.max().item() + 1, minlength) if input.numel() else minlength
-    if weights is None:
-        weights = input.new_ones(input.shape, dtype=_C.int64)
-    elif weights.dtype != _C.float32:
-        weights = weights.to(_C.float64)
-    counts = weights.detach().new_zeros((length,))
-    result = _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
-    return undifferentiable("bincount", result, weights)

@@ -8,7 +8,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, type_name
-from rushlight.ops.index import one_hot
+from rushlight.ops.embedding import one_hot
 
 one_hot = functional(one_hot)
 

@@ -1,0 +1,119 @@
+"""Rows of a table, one-hot classes and counts: what classes and words are looked up with."""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
+from rushlight.ops._rules import derivative
+from rushlight.ops.create import arange
+
+ops = _C.ops
+_in_place = _C.in_place
+
+derivative(
+    "embedding",
+    weight=lambda g, index, weight_shape, padding_idx, scale: ops.embedding_backward(
+        g, index, weight_shape[0], padding_idx, scale
+    ),
+)
+derivative(
+    "embedding_backward",
+    g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
+    node="EmbeddingDenseBackwardBackward0",
+)
+derivative(
+    "bag_sum",
+    weight=lambda g, weight_shape, index, starts, mean, length, scale: ops.embedding_backward(
+        _rows_of_bags(g, starts, mean, length), index, weight_shape[0], -1, scale
+    ),
+    node="EmbeddingBagBackward0",
+    final="_embedding_bag_backward",
+)
+
+
+def _rows_of_bags(g, starts, mean, length):
+    """What bag_sum's rows get of the gradient of their bags; `length` is that of all bags, or -1."""
+    if length >= 0:
+        g = g / length if mean and length else g
+        return g.unsqueeze(1).expand(-1, length, -1).reshape(g.size(0) * length, g.size(1))
+    lengths = starts[1:] - starts[:-1]
+    if mean:
+        g = g / lengths.clamp(min=1).unsqueeze(-1).to(g.dtype)
+    bag = arange(g.size(0), device="cpu").repeat_interleave(lengths)
+    return ops.index_select(g, bag, 0)
+
+
+def _embedding_rows(table, index, padding_idx, scale):
+    """What embedding_backward did, transposed: rows read back, scaled and without padding."""
+    rows = ops.embedding(table, index, padding_idx, scale)
+    if padding_idx >= 0:
+        rows = ops.masked_fill(rows, (index == padding_idx).unsqueeze(-1), 0)
+    if scale:
+        counts = bincount(index.reshape(-1), minlength=table.size(0))
+        rows = rows / ops.take(counts, index.to(_C.int64)).unsqueeze(-1)
+    return rows
+
+
+@function
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """The rows of `weight` at `indices`.
+
+    >>> rushlight.embedding(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]), rushlight.tensor([1, 1]))
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
+    if sparse:
+        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+    return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
+
+
+def one_hot(input, num_classes=-1):
+    """Zeros with a one at each class, in a new last dimension (torch.nn.functional.one_hot).
+
+    >>> rushlight.nn.functional.one_hot(rushlight.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    if input.dtype != _C.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if input.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return input.new_zeros((*input.shape, num_classes))
+    if input.is_meta and num_classes > 0:
+        return input.new_zeros((*input.shape, num_classes))
+    if input.min().item() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = input.max().item()
+    if num_classes == -1:
+        num_classes = largest + 1
+    elif largest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    zeros = input.new_zeros((*input.shape, num_classes))
+    return _in_place(ops.scatter_value, zeros, input.unsqueeze(-1), 1, -1)
+
+
+@public
+def bincount(input, weights=None, minlength=0):
+    """How often each non-negative integer occurs, or the sum of the weights that go with it.
+
+    >>> rushlight.bincount(rushlight.tensor([1, 1, 3]))
+    tensor([0, 2, 0, 1])
+    """
+    if input.dtype.is_floating_point or input.dtype.is_complex or input.dtype == _C.bool:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(input.dtype)}'")
+    needs_values("bincount", input)
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.dim() != 1 or (input.numel() and input.min().item() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    length = max(input.max().item() + 1, minlength) if input.numel() else minlength
+    if weights is None:
+        weights = input.new_ones(input.shape, dtype=_C.int64)
+    elif weights.dtype != _C.float32:
+        weights = weights.to(_C.float64)
+    counts = weights.detach().new_zeros((length,))
+    result = _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
+    return undifferentiable("bincount", result, weights)

@@ -1,0 +1,127 @@
+"""Elements chosen by a mask: masked_select, masked_fill, masked_scatter, and where a tensor is not zero."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+from rushlight._warn import warn_once
+from rushlight.ops._public import Tensor, method, public, write_apart
+from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops.index import each_place_once, padded
+
+ops = _C.ops
+_in_place = _C.in_place
+
+derivative("masked_select", x=lambda g, mask, x_shape: ops.masked_select_backward(g, mask, x_shape))
+derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
+derivative(
+    "masked_fill",
+    x=lambda g, mask: ops.masked_fill(g, mask, 0),
+    value=lambda g, mask: ops.masked_select(g, mask).sum(),
+)
+derivative(
+    "masked_scatter",
+    x=lambda g, mask: ops.masked_fill(g, mask, 0),
+    source=lambda g, mask, source_shape: padded(
+        ops.masked_select(g, mask), (math.prod(source_shape),)
+    ).reshape(source_shape),
+)
+no_derivative("nonzero")
+
+
+@public
+def masked_select(input, mask, *, out=None):
+    """The elements where `mask` is True, in one dimension.
+
+    >>> rushlight.masked_select(rushlight.tensor([1, 2, 3]), rushlight.tensor([True, False, True]))
+    tensor([1, 3])
+    """
+    result = ops.masked_select(input, mask)
+    return (
+        result
+        if out is None
+        else write_apart(
+            out, result, input, mask, exact="masked_select(): self and result must have the same scalar type"
+        )
+    )
+
+
+@public
+def masked_fill(input, mask, value):
+    """A copy of `input` with `value` where `mask` is True.
+
+    >>> rushlight.tensor([1., 2.]).masked_fill(rushlight.tensor([True, False]), 0)
+    tensor([0., 2.])
+    """
+    return ops.masked_fill(input, mask, value)
+
+
+@method
+def masked_fill_(self, mask, value):
+    """In-place version of :meth:`masked_fill`."""
+    try:
+        return _in_place(ops.masked_fill, self, mask, value)
+    except RuntimeError:
+        once = each_place_once(self, "masked_fill_", "mask] = scalar")
+        if once is None:
+            raise
+    shared = [d for d in range(self.dim()) if once.size(d) != self.size(d)]
+    once.masked_fill_(mask.expand(self.shape).any(shared, keepdim=True), value)
+    return self
+
+
+@public
+def masked_scatter(input, mask, source):
+    """A copy of `input` with the elements of `source`, in order, where `mask` is True.
+
+    >>> rushlight.zeros(3).masked_scatter(rushlight.tensor([True, False, True]), rushlight.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return ops.masked_scatter(input, mask, source)
+
+
+@method
+def masked_scatter_(self, mask, source):
+    """In-place version of :meth:`masked_scatter`."""
+    if isinstance(mask, Tensor) and mask.dtype == _C.uint8:
+        warn_once(
+            "masked_scatter_ received a mask with dtype torch.uint8, this behavior is now deprecated,please "
+            "use a mask with dtype torch.bool instead."
+        )
+    return _in_place(ops.masked_scatter, self, mask, source)
+
+
+@public
+def nonzero(input, *, as_tuple=False, out=None):
+    """The coordinates of the elements that are not zero: one row each, or one index tensor per dimension.
+
+    >>> rushlight.nonzero(rushlight.tensor([0, 3, 5])).tolist()
+    [[1], [2]]
+    """
+    if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+        return ops.nonzero(input if input.dim() else input.reshape(1)).unbind(1)
+    result = ops.nonzero(input)
+    return (
+        result
+        if out is None
+        else write_apart(
+            out,
+            result,
+            input,
+            exact="nonzero: Expected out tensor to have scalar type Long but got scalar type{out}",
+        )
+    )
+
+
+@public
+def argwhere(input):
+    """The coordinates of the elements that are not zero, one row each.
+
+    >>> rushlight.argwhere(rushlight.tensor([[0, 5], [7, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    return ops.nonzero(input)
