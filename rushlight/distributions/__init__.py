@@ -3,11 +3,13 @@
 import sys as _sys
 
 from rushlight.distributions import (
+    _categorical,
     _combined,
     _discrete,
     _location_scale,
     _multivariate,
     _positive,
+    _relaxed,
     constraint_registry,
     constraints,
     distribution,
@@ -15,6 +17,8 @@ from rushlight.distributions import (
     transforms,
     utils,
 )
+from rushlight.distributions._categorical import *
+from rushlight.distributions._categorical import __all__ as _categorical_names
 from rushlight.distributions._combined import Independent, MixtureSameFamily, TransformedDistribution
 from rushlight.distributions._discrete import *
 from rushlight.distributions._discrete import __all__ as _discrete_names
@@ -24,6 +28,8 @@ from rushlight.distributions._multivariate import *
 from rushlight.distributions._multivariate import __all__ as _multivariate_names
 from rushlight.distributions._positive import *
 from rushlight.distributions._positive import __all__ as _positive_names
+from rushlight.distributions._relaxed import *
+from rushlight.distributions._relaxed import __all__ as _relaxed_names
 from rushlight.distributions.constraint_registry import biject_to, transform_to
 from rushlight.distributions.distribution import Distribution, ExponentialFamily
 from rushlight.distributions.kl import kl_divergence, register_kl
@@ -40,10 +46,12 @@ __all__ = [
     "kl_divergence",
     "register_kl",
     "transform_to",
+    *_categorical_names,
     *_discrete_names,
     *_location_scale_names,
     *_multivariate_names,
     *_positive_names,
+    *_relaxed_names,
     *_transform_names,
 ]
 
@@ -54,13 +62,13 @@ _OWN_MODULES = {
         "independent": "Independent", "mixture_same_family": "MixtureSameFamily",
         "transformed_distribution": "TransformedDistribution",
     },
+    _categorical: {
+        "categorical": "Categorical", "multinomial": "Multinomial",
+        "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough",
+    },
     _discrete: {
-        "bernoulli": "Bernoulli", "binomial": "Binomial", "categorical": "Categorical",
-        "continuous_bernoulli": "ContinuousBernoulli", "geometric": "Geometric", "multinomial": "Multinomial",
-        "negative_binomial": "NegativeBinomial",
-        "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "poisson": "Poisson",
-        "relaxed_bernoulli": "LogitRelaxedBernoulli RelaxedBernoulli",
-        "relaxed_categorical": "ExpRelaxedCategorical RelaxedOneHotCategorical",
+        "bernoulli": "Bernoulli", "binomial": "Binomial", "continuous_bernoulli": "ContinuousBernoulli",
+        "geometric": "Geometric", "negative_binomial": "NegativeBinomial", "poisson": "Poisson",
     },
     _location_scale: {
         "cauchy": "Cauchy", "generalized_pareto": "GeneralizedPareto", "gumbel": "Gumbel",
@@ -77,6 +85,10 @@ _OWN_MODULES = {
         "beta": "Beta", "chi2": "Chi2", "exponential": "Exponential", "fishersnedecor": "FisherSnedecor",
         "gamma": "Gamma", "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy", "pareto": "Pareto",
         "studentT": "StudentT", "weibull": "Weibull",
+    },
+    _relaxed: {
+        "relaxed_bernoulli": "LogitRelaxedBernoulli RelaxedBernoulli",
+        "relaxed_categorical": "ExpRelaxedCategorical RelaxedOneHotCategorical",
     },
     distribution: {"exp_family": "ExponentialFamily"},
 }  # fmt: skip

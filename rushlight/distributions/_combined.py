@@ -232,7 +232,7 @@ class MixtureSameFamily(Distribution):
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
     ) -> None:
-        from rushlight.distributions._discrete import Categorical
+        from rushlight.distributions._categorical import Categorical
 
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution

@@ -1,4 +1,4 @@
-"""Distributions of counts and categories, and their continuous relaxations."""
+"""Distributions of one yes or no (and its continuous kin) and of counts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import math
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
 from rushlight.distributions import constraints
-from rushlight.distributions._combined import TransformedDistribution
 from rushlight.distributions._positive import Gamma
 from rushlight.distributions.distribution import Distribution, ExponentialFamily
-from rushlight.distributions.transforms import ExpTransform, SigmoidTransform
 from rushlight.distributions.utils import (
     broadcast_all,
     clamp_probs,
@@ -20,18 +17,18 @@ from rushlight.distributions.utils import (
     probs_to_logits,
 )
 
-_PROBS = {"probs": constraints.unit_interval, "logits": constraints.real}
-_EITHER = "Either `probs` or `logits` must be specified, but not both."
+PROBS = {"probs": constraints.unit_interval, "logits": constraints.real}
+EITHER = "Either `probs` or `logits` must be specified, but not both."
 
 
-class _Binary:
+class Binary:
     """What has one probability: given as `probs` or as `logits`, the other one is computed when asked for."""
 
     _param: Any
 
     def _take(self, probs: Any, logits: Any) -> None:
         if (probs is None) == (logits is None):
-            raise ValueError(_EITHER)
+            raise ValueError(EITHER)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
             self._param = self.probs
@@ -60,14 +57,14 @@ def _bce(logits: Any, value: Any) -> Any:
     return rushlight.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
 
-class Bernoulli(_Binary, ExponentialFamily):
+class Bernoulli(Binary, ExponentialFamily):
     """1 with probability `probs`, else 0.
 
     >>> rushlight.distributions.Bernoulli(0.25).log_prob(rushlight.tensor(1.0)).exp()
     tensor(0.2500)
     """
 
-    arg_constraints = _PROBS
+    arg_constraints = PROBS
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
@@ -114,10 +111,10 @@ class Bernoulli(_Binary, ExponentialFamily):
         return rushlight.log1p(rushlight.exp(x))
 
 
-class ContinuousBernoulli(_Binary, ExponentialFamily):
+class ContinuousBernoulli(Binary, ExponentialFamily):
     """Density proportional to p^x (1 - p)^(1 - x) on [0, 1]."""
 
-    arg_constraints = _PROBS
+    arg_constraints = PROBS
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
@@ -221,10 +218,10 @@ class ContinuousBernoulli(_Binary, ExponentialFamily):
         return rushlight.where(outside, log_norm, taylor)
 
 
-class Geometric(_Binary, Distribution):
+class Geometric(Binary, Distribution):
     """How many failures come before the first success."""
 
-    arg_constraints = _PROBS
+    arg_constraints = PROBS
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
@@ -268,17 +265,17 @@ class Geometric(_Binary, Distribution):
         return _bce(self.logits, self.probs) / self.probs
 
 
-class Binomial(_Binary, Distribution):
+class Binomial(Binary, Distribution):
     """How many of `total_count` trials succeed."""
 
-    arg_constraints = {"total_count": constraints.nonnegative_integer, **_PROBS}
+    arg_constraints = {"total_count": constraints.nonnegative_integer, **PROBS}
     has_enumerate_support = True
 
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         if (probs is None) == (logits is None):
-            raise ValueError(_EITHER)
+            raise ValueError(EITHER)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
             self.total_count = self.total_count.type_as(self.probs)
@@ -339,7 +336,7 @@ class Binomial(_Binary, Distribution):
         return values.expand((-1, *self._batch_shape)) if expand else values
 
 
-class NegativeBinomial(_Binary, Distribution):
+class NegativeBinomial(Binary, Distribution):
     """How many successes come before `total_count` failures."""
 
     arg_constraints = {
@@ -352,7 +349,7 @@ class NegativeBinomial(_Binary, Distribution):
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         if (probs is None) == (logits is None):
-            raise ValueError(_EITHER)
+            raise ValueError(EITHER)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
             self.total_count = self.total_count.type_as(self.probs)
@@ -434,356 +431,4 @@ class Poisson(ExponentialFamily):
         return rushlight.exp(x)
 
 
-class Categorical(Distribution):
-    """A number 0 ... n-1 with the probabilities along the last dimension.
-
-    >>> rushlight.distributions.Categorical(rushlight.tensor([1.0, 3.0])).probs
-    tensor([0.2500, 0.7500])
-    """
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError(_EITHER)
-        given: Tensor = probs if probs is not None else logits
-        if given.dim() < 1:
-            name = "probs" if probs is not None else "logits"
-            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
-        if probs is not None:
-            self.probs = self._param = probs / probs.sum(-1, keepdim=True)
-        else:
-            self.logits = self._param = logits - logits.logsumexp(dim=-1, keepdim=True)
-        self._num_events = self._param.size()[-1]
-        super().__init__(self._param.size()[:-1], validate_args=validate_args)
-
-    @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
-        """0 ... n-1."""
-        return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._param.size()
-
-    @property
-    def mean(self) -> Any:
-        return rushlight.full(
-            self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device
-        )
-
-    @property
-    def mode(self) -> Any:
-        return self.probs.argmax(dim=-1)
-
-    @property
-    def variance(self) -> Any:
-        return self.mean
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        sample_shape = rushlight.Size(sample_shape)
-        with rushlight.no_grad():
-            rows = self.probs.reshape(-1, self._num_events)
-            drawn = rushlight.multinomial(rows, sample_shape.numel(), True).T
-            return drawn.reshape(self._extended_shape(sample_shape))
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        value = value.long().unsqueeze(-1)
-        value, log_pmf = rushlight.broadcast_tensors(value, self.logits)
-        return log_pmf.gather(-1, value[..., :1]).squeeze(-1)
-
-    def entropy(self) -> Any:
-        logits = rushlight.clamp(self.logits, min=rushlight.finfo(self.logits.dtype).min)
-        return -(logits * self.probs).sum(-1)
-
-    def enumerate_support(self, expand: bool = True) -> Any:
-        values = rushlight.arange(self._num_events, dtype=rushlight.int64, device=self._param.device)
-        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
-
-
-class _OfCategorical(Distribution):
-    """What is drawn from a Categorical has its parameters."""
-
-    _categorical: Categorical
-
-    @property
-    def _param(self) -> Any:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
-
-
-class OneHotCategorical(_OfCategorical):
-    """A category as a vector with a single one."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
-    has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        return self._categorical.probs
-
-    @property
-    def mode(self) -> Any:
-        probs = self._categorical.probs
-        return rushlight.nn.functional.one_hot(probs.argmax(-1), probs.shape[-1]).to(probs)
-
-    @property
-    def variance(self) -> Any:
-        return self._categorical.probs * (1 - self._categorical.probs)
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        with rushlight.no_grad():
-            indices = self._categorical.sample(sample_shape)
-            return rushlight.nn.functional.one_hot(indices, self._categorical._num_events).to(self.probs)
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return self._categorical.log_prob(value.max(-1)[1])
-
-    def entropy(self) -> Any:
-        return self._categorical.entropy()
-
-    def enumerate_support(self, expand: bool = True) -> Any:
-        n = self.event_shape[0]
-        values = rushlight.eye(n, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape((n,) + (1,) * len(self.batch_shape) + (n,))
-        return values.expand((n, *self.batch_shape, n)) if expand else values
-
-
-class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """The same whose samples pass gradients on to the probabilities."""
-
-    has_rsample = True
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        samples = self.sample(sample_shape)
-        probs = self._categorical.probs
-        return samples + (probs - probs.detach())
-
-
-class Multinomial(_OfCategorical):
-    """How often each category comes in `total_count` draws."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    total_count: int
-
-    def __init__(
-        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        if not isinstance(total_count, int):
-            raise NotImplementedError("inhomogeneous total_count is not supported")
-        self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        Binomial(total_count=total_count, probs=self.probs)  # says what is wrong with total_count
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> Any:
-        """Counts that sum to at most total_count."""
-        return constraints.multinomial(self.total_count)
-
-    @property
-    def mean(self) -> Any:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Any:
-        return self.total_count * self.probs * (1 - self.probs)
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        sample_shape = rushlight.Size(sample_shape)
-        with rushlight.no_grad():
-            drawn = self._categorical.sample(rushlight.Size((self.total_count,)) + sample_shape)
-            drawn = drawn.permute(*range(1, drawn.dim()), 0)  # the draws last
-            counts = rushlight.zeros(self._extended_shape(sample_shape), dtype=drawn.dtype)
-            counts = counts.scatter_add(-1, drawn, rushlight.ones_like(drawn))
-            return counts.type_as(self.probs)
-
-    def entropy(self) -> Any:
-        n = rushlight.tensor(self.total_count)
-        terms = self._categorical.entropy() * self.total_count - rushlight.lgamma(n + 1)
-        support = rushlight.arange(self.total_count + 1).reshape((-1,) + (1,) * len(self._batch_shape) + (1,))
-        binomial = Binomial(total_count=self.total_count, probs=self.probs)
-        weights = rushlight.exp(binomial.log_prob(support.to(self.probs)))
-        return terms + (weights * rushlight.lgamma(support + 1)).sum([0, -1])
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        factorials = rushlight.lgamma(value.sum(-1) + 1) - rushlight.lgamma(value + 1).sum(-1)
-        logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
-        return factorials + (logits * value).sum(-1)
-
-
-class LogitRelaxedBernoulli(_Binary, Distribution):
-    """The logit of a RelaxedBernoulli."""
-
-    arg_constraints = _PROBS
-    support = constraints.real
-    has_rsample = True
-    _not_expanded = ("temperature",)
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        self.temperature = temperature
-        self._take(probs, logits)
-        super().__init__(self._param.size(), validate_args=validate_args)
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        shape = self._extended_shape(sample_shape)
-        probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(rushlight.rand(shape, dtype=probs.dtype, device=probs.device))
-        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        diff = logits - value.mul(self.temperature)
-        return rushlight.as_tensor(self.temperature).log() + diff - 2 * diff.exp().log1p()
-
-
-class RelaxedBernoulli(TransformedDistribution):
-    """A Bernoulli softened by a temperature: samples between 0 and 1 with gradients."""
-
-    arg_constraints = _PROBS
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits)
-        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How soft: towards 0 samples become 0 or 1."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logits."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
-
-
-class ExpRelaxedCategorical(Distribution):
-    """The logarithm of a RelaxedOneHotCategorical."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.real_vector
-    has_rsample = True
-    _not_expanded = ("temperature",)
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        self._categorical = Categorical(probs, logits)
-        self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        shape = self._extended_shape(sample_shape)
-        uniforms = clamp_probs(rushlight.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
-        scores = (self.logits - (-uniforms.log()).log()) / self.temperature
-        return scores - scores.logsumexp(dim=-1, keepdim=True)
-
-    def log_prob(self, value: Any) -> Any:
-        n = self._categorical._num_events
-        self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        scale = math.lgamma(n) - rushlight.log(rushlight.as_tensor(self.temperature)).mul(-(n - 1))
-        score = logits - value.mul(self.temperature)
-        return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + scale
-
-
-class RelaxedOneHotCategorical(TransformedDistribution):
-    """A OneHotCategorical softened by a temperature: samples on the simplex with gradients."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
-    has_rsample = True
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How soft: towards 0 samples become one-hot."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
-
-
-__all__ = [
-    "Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "ExpRelaxedCategorical", "Geometric",
-    "LogitRelaxedBernoulli", "Multinomial", "NegativeBinomial", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical",
-]  # fmt: skip
+__all__ = ["Bernoulli", "Binomial", "ContinuousBernoulli", "Geometric", "NegativeBinomial", "Poisson"]

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.distributions._categorical import Categorical, OneHotCategorical
 from rushlight.distributions._combined import Independent, TransformedDistribution
 from rushlight.distributions._discrete import (
     Bernoulli,
     Binomial,
-    Categorical,
     ContinuousBernoulli,
     Geometric,
-    OneHotCategorical,
     Poisson,
 )
 from rushlight.distributions._location_scale import Cauchy, Gumbel, HalfNormal, Laplace, Normal, Uniform
