@@ -34,7 +34,7 @@ class PyTorchFileWriter:
         if isinstance(data, str):
             data = data.encode()
         elif hasattr(data, "data_ptr"):
-            from rushlight.serialization import memory_of
+            from rushlight._checkpoint_pickle import memory_of
 
             data = memory_of(getattr(data, "_untyped_storage", data))
         data = memoryview(data).cast("B")

@@ -23,9 +23,9 @@ PROTOCOL_VERSION = 1001
 
 def save_legacy(obj: object, file: Any, pickle_module: Any, protocol: int) -> None:
     """Writes the pickles, then each storage as its number of elements and its bytes."""
-    from rushlight.serialization import _Storages, make_pickler, memory_of
+    from rushlight._checkpoint_pickle import Storages, make_pickler, memory_of
 
-    storages = _Storages()
+    storages = Storages()
     sizes: dict[str, int] = {}
 
     def persistent_id(thing: Any) -> tuple | None:
@@ -87,7 +87,7 @@ class _Deferred:
     """Storages that are named in the pickle before their bytes come: memory now, contents later."""
 
     def __init__(self, map_location: Any) -> None:
-        from rushlight.serialization import restore_location
+        from rushlight._checkpoint_devices import restore_location
 
         self.restore = restore_location(map_location)
         self.read_into: dict[str, tuple[UntypedStorage, _C.dtype]] = {}
@@ -122,7 +122,7 @@ class _Deferred:
         return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
     def read(self, file: Any, key: Any) -> None:
-        from rushlight.serialization import memory_of
+        from rushlight._checkpoint_pickle import memory_of
 
         key = key.decode() if isinstance(key, bytes) else key
         if type(key) is not str or key not in self.read_into:
@@ -154,7 +154,9 @@ class _Deferred:
 
 
 def _load_tar(file: Any, map_location: Any, make: Callable) -> Any:
-    from rushlight.serialization import memory_of, restore_location, storage_dtype
+    from rushlight._checkpoint_devices import restore_location
+    from rushlight._checkpoint_pickle import memory_of
+    from rushlight.serialization import storage_dtype
 
     restore = restore_location(map_location)
     storages: dict[Any, TypedStorage] = {}

@@ -73,8 +73,8 @@ def _encode(text: str, encoding: str = "utf-8") -> bytes:
 
 def _table() -> tuple[dict[str, Any], tuple]:
     """The names that every checkpoint may use, and those of them that may be called."""
+    from rushlight._checkpoint_pickle import _get_layout
     from rushlight.nn.parameter import Parameter
-    from rushlight.serialization import _get_layout
 
     called = {
         "collections.OrderedDict": OrderedDict,

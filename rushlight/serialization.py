@@ -9,7 +9,6 @@ torch are in rushlight/_legacy_format.py.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import os
 import pickle
@@ -17,15 +16,21 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from enum import Enum
-from types import FunctionType
 from typing import Any
 
-import rushlight
-from rushlight import _C, _serialization_names, _utils
+from rushlight import _C, _serialization_names
 from rushlight._archive import ArchiveReader, ArchiveWriter
+from rushlight._checkpoint_devices import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    restore_location,
+    to_meta,
+)
+from rushlight._checkpoint_pickle import Storages, find_name, make_pickler, memory_of, torch_name
+from rushlight._checkpoint_pickle import _get_layout as _get_layout
 from rushlight._serialization_names import (
     SourceChangeWarning,
     StorageType,
@@ -36,7 +41,7 @@ from rushlight._serialization_names import (
     validate_cuda_device,
     validate_hpu_device,
 )
-from rushlight.storage import LEGACY, STORAGE_NAMES, TypedStorage, UntypedStorage
+from rushlight.storage import TypedStorage, UntypedStorage
 from rushlight.utils.serialization import config
 
 __all__ = [
@@ -85,8 +90,8 @@ class _Options(threading.local):
 
 _options = _serialization_tls = _Options()
 
-for _class in (SourceChangeWarning, StorageType):
-    _class.__module__ = __name__
+for _moved in (SourceChangeWarning, StorageType, default_restore_location, location_tag, register_package):
+    _moved.__module__ = __name__
 
 
 # For annotations; libraries import them.
@@ -98,168 +103,6 @@ def __getattr__(name: str) -> Any:
     if name in _serialization_names.FURTHER:
         return getattr(_serialization_names, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-# ---- names: rushlight's on this side, torch's in the file
-
-_FILES = {
-    "rushlight.optim._lr_base": "torch.optim.lr_scheduler",
-    "rushlight.optim._lr_cycles": "torch.optim.lr_scheduler",
-    "rushlight.nn.parallel": "torch.nn.parallel.data_parallel",
-    "rushlight.ops.create": "torch",
-    "rushlight.ops.shape": "torch",
-}
-_NOT_LAYERS = {"functional", "init", "parameter", "utils"}
-
-
-def torch_name(module: str, name: str) -> tuple[str, str]:
-    """Where torch has what is `name` in our `module`."""
-    if (module, name) == ("rushlight._utils", "_rebuild_from_type_v2"):
-        return "torch._tensor", name
-    if module in _FILES:
-        return _FILES[module], name
-    parts = module.split(".")
-    if parts[1:2] == ["nn"] and len(parts) == 3 and parts[2] not in _NOT_LAYERS:
-        return f"torch.nn.modules.{_layer_file(name, parts[2])}", name
-    return ".".join(["torch", *parts[1:]]), name
-
-
-def _layer_file(name: str, file: str) -> str:
-    from rushlight._torch_names import LAYER_FILES
-
-    return LAYER_FILES.get(name, file)
-
-
-def find_name(module: str, name: str) -> Any:
-    """What a pickle means by a name: torch's are ours, others are imported."""
-    if module != "torch" and not module.startswith("torch."):
-        return None
-    if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
-        return _utils._rebuild_from_type_v2
-    if (module, name) == ("torch.storage", "_load_from_bytes"):
-        return _load_from_bytes
-    ours = "rushlight" + module.removeprefix("torch")
-    candidates = [ours]
-    if module.startswith("torch.nn."):
-        candidates.append("rushlight.nn")
-    if module in sys.modules:  # somebody else's, that a program has put beside ours
-        candidates.append(module)
-    for candidate in candidates:
-        try:
-            found: Any = importlib.import_module(candidate)
-            for part in name.split("."):
-                found = getattr(found, part)
-            return found
-        except (ImportError, AttributeError):
-            continue
-    raise AttributeError(f"the file uses {module}.{name}, which Rushlight does not have")
-
-
-def _load_from_bytes(data: bytes) -> Any:
-    return load(io.BytesIO(data), weights_only=False)
-
-
-def _get_layout(name: str) -> Any:
-    """The layout of this name."""
-    if name != "torch.strided":
-        raise NotImplementedError(f"Rushlight does not have the layout {name}")
-    return rushlight.strided
-
-
-def _reduce_module(module: Any) -> tuple:
-    """torch expects the hook tables of a module, which ours has only once there are hooks."""
-    made, arguments, *rest = module.__reduce_ex__(2)
-    if rest and isinstance(rest[0], dict):
-        state = {name: value for name, value in rest[0].items() if name != "_hooked"}
-        for name in ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
-                     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-                     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-                     "_load_state_dict_post_hooks"):  # fmt: skip
-            state.setdefault(name, OrderedDict())
-        state.setdefault("_is_full_backward_hook", None)
-        rest[0] = state
-    return (made, arguments, *rest)
-
-
-_PythonPickler: Any = vars(pickle)["_Pickler"]
-
-
-class _NamesPickler(_PythonPickler):
-    """Pickles tensors as torch does, with torch's names. In Python, for only there a name can be changed."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, _C.Tensor) and type(obj).__reduce_ex__ is _C.Tensor.__reduce_ex__:
-            return _utils.reduce_tensor(obj)
-        if obj is rushlight.strided:
-            return _get_layout, (str(obj),)
-        if isinstance(obj, rushlight.nn.Module):
-            return _reduce_module(obj)
-        return NotImplemented
-
-    def save_global(self, obj: Any, name: str | None = None) -> None:
-        if obj is _C.Tensor:
-            module, name = "torch", "Tensor"
-        elif isinstance(obj, _C.dtype):
-            module, name = "torch", str(obj).removeprefix("torch.")
-        else:
-            name = name or getattr(obj, "__qualname__", None) or obj.__name__
-            module = vars(pickle)["whichmodule"](obj, name)
-            if module.partition(".")[0] != "rushlight" or "." in name:
-                super().save_global(obj, name)
-                return
-            module, name = torch_name(module, name)
-        if self.proto >= 4:
-            self.save(module)
-            self.save(name)
-            self.write(pickle.STACK_GLOBAL)
-        else:
-            self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
-        self.memoize(obj)
-
-    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global}
-
-
-class _Storages:
-    """The storages of a pickle being written: each once, under a number."""
-
-    def __init__(self) -> None:
-        self.keys: dict[int, str] = {}
-        self.storages: dict[str, UntypedStorage] = {}
-        self.dtypes: dict[int, _C.dtype] = {}
-
-    def describe(self, obj: Any) -> tuple | None:
-        """What stands in the pickle for a storage; None for any other object."""
-        if isinstance(obj, TypedStorage):
-            untyped, dtype, kind = obj._untyped_storage, obj.dtype, LEGACY[STORAGE_NAMES[obj.dtype]]
-        elif isinstance(obj, UntypedStorage):
-            untyped, dtype, kind = obj, _C.uint8, UntypedStorage
-        else:
-            return None
-        count = untyped.nbytes() // dtype.itemsize
-        where = untyped.data_ptr()
-        if where and self.dtypes.setdefault(where, dtype) != dtype:
-            raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different types"
-            )
-        key = self.keys.setdefault(untyped._cdata, str(len(self.keys)))
-        self.storages[key] = untyped
-        return "storage", kind, key, location_tag(untyped), count
-
-
-def make_pickler(pickle_module: Any, persistent_id: Callable, file: Any, protocol: int) -> Any:
-    """A pickler of this module that asks persistent_id about storages and writes tensors as torch does."""
-    base = _NamesPickler if pickle_module is pickle else pickle_module.Pickler
-    namespace: dict[str, Any] = {"persistent_id": lambda self, obj: persistent_id(obj)}
-    if base is not _NamesPickler:
-        namespace["reducer_override"] = _NamesPickler.reducer_override
-    return type("CheckpointPickler", (base,), namespace)(file, protocol=protocol)
-
-
-def memory_of(storage: UntypedStorage) -> memoryview:
-    """The bytes of a storage, without a copy."""
-    if storage.nbytes() == 0:
-        return memoryview(b"")
-    return memoryview(_C.export_buffer(storage.cpu()._all()))
 
 
 # ---- saving
@@ -296,7 +139,7 @@ def save(
 
             save_legacy(obj, file, pickle_module, pickle_protocol)
             return
-        storages = _Storages()
+        storages = Storages()
         stream = io.BytesIO()
         make_pickler(pickle_module, storages.describe, stream, pickle_protocol).dump(obj)
         archive = ArchiveWriter(file, name, config.save.storage_alignment, config.save.compute_crc32)
@@ -546,7 +389,7 @@ def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> 
             raise pickle.UnpicklingError(f"the pickle is damaged: {pid} does not describe a storage")
         dtype = storage_dtype(kind)
         if key not in loaded:
-            storage = _read_storage(archive, f"data/{key}", count * dtype.itemsize, restore is _to_meta)
+            storage = _read_storage(archive, f"data/{key}", count * dtype.itemsize, restore is to_meta)
             if swap:
                 storage.byteswap(dtype)
             loaded[key] = TypedStorage(wrap_storage=restore(storage, location), dtype=dtype, _internal=True)
@@ -582,71 +425,6 @@ def _needs_swap(archive: ArchiveReader) -> bool:
     else:
         order = sys.byteorder if config.load.endianness is LoadEndianness.NATIVE else "big"
     return order != sys.byteorder
-
-
-# ---- devices
-
-_packages: list[tuple[int, Callable, Callable]] = []
-
-
-def register_package(priority: int, tagger: Callable, deserializer: Callable) -> None:
-    """Adds a pair of functions that name the place of a storage and bring one there; low numbers first."""
-    _packages.append((priority, tagger, deserializer))
-    _packages.sort(key=lambda entry: entry[0])
-
-
-def location_tag(storage: Any) -> str:
-    """The name of the device that a storage is on."""
-    for _, tagger, _ in _packages:
-        tag = tagger(storage)
-        if tag is not None:
-            return tag
-    return sys.intern(str(storage.device))
-
-
-def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
-    """Brings a storage that was read to the device of this name."""
-    for _, _, deserializer in _packages:
-        result = deserializer(storage, location)
-        if result is not None:
-            return result
-    if location == "cpu":
-        return storage
-    if location.startswith("cuda"):
-        _C.device(location)
-        validate_cuda_device(location)
-    try:
-        if location.startswith("cpu:"):
-            raise RuntimeError("the place is called cpu")
-        return storage.to(device=location)
-    except RuntimeError:
-        raise RuntimeError(
-            f"don't know how to restore data location of torch.storage.{type(storage).__name__} (tagged with "
-            f"{location})"
-        ) from None
-
-
-def _to_meta(storage: UntypedStorage, location: str) -> UntypedStorage:
-    return storage if storage.device.type == "meta" else UntypedStorage(storage.nbytes(), device="meta")
-
-
-def restore_location(map_location: Any) -> Callable[[UntypedStorage, str], UntypedStorage]:
-    """The function that brings storages to where map_location says."""
-    if map_location is None:
-        return default_restore_location
-    if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(
-            storage, map_location.get(location, location)
-        )
-    if isinstance(map_location, (str, _C.device)):
-        place = str(map_location)
-        return _to_meta if place == "meta" else lambda storage, _: default_restore_location(storage, place)
-
-    def ask(storage: UntypedStorage, location: str) -> UntypedStorage:
-        result = map_location(storage, location)
-        return default_restore_location(storage, location) if result is None else result
-
-    return ask
 
 
 # ---- options

@@ -98,7 +98,7 @@ def test_whole_models():
 
 
 def test_layers_are_named_after_torchs_files():
-    from rushlight.serialization import torch_name
+    from rushlight._checkpoint_pickle import torch_name
 
     for name in rushlight.nn.__all__:
         ours, theirs = getattr(rushlight.nn, name), getattr(torch.nn, name, None)
