@@ -63,7 +63,7 @@ short, int, long = int16, int32, int64
 
 _C.set_size_type(Size)
 
-from rushlight import _exchange, _tensor  # noqa: E402
+from rushlight import _exchange, _tensor, _tensor_subclasses  # noqa: E402
 from rushlight import ops as _operations  # noqa: E402
 
 globals().update(_operations.FUNCTIONS)
