@@ -102,6 +102,8 @@ void stamp_write(Tensor* t);
 // functions has a place for each of these; `written`: where the one that was written in place came from.
 void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* kept,
                 std::span<PyObject* const> args = {}, bool all = false, Edge written = {nullptr, 0});
+// Note [what composed operations keep]: (alias, version, accumulator or None).
+Ref<PyObject> kept_tensor(Tensor* t);
 // A view of what such an operation computed on the way is no view to the user.
 void hide_inner_view(PyObject* result);
 // The edges that lead out of a composed operation; false if the node is none. Borrowed.

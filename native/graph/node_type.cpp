@@ -259,7 +259,7 @@ Ref<PyObject> saved_output(Node* node, uint32_t nr) {
   return unpack(node, node->saved_count - behind, int(nr));
 }
 
-// _output(nr): the tensor that is this output, None if it is gone.
+// _output(nr): what this output holds, with its history; None if it is gone.
 PyObject* node_output(PyObject* self, PyObject* number) {
   return guarded([&]() -> PyObject* {
     long nr = PyLong_AsLong(number);
@@ -267,7 +267,11 @@ PyObject* node_output(PyObject* self, PyObject* number) {
     bool exists = nr >= 0 && nr < long(self_node(self)->output_count);
     if (!exists) Py_RETURN_NONE;
     Tensor* living = living_output(self_node(self), uint32_t(nr));
-    return living ? Py_NewRef(living->object()) : saved_output(self_node(self), uint32_t(nr)).release();
+    if (!living) return saved_output(self_node(self), uint32_t(nr)).release();
+    TensorRef result = new_alias(living);  // another object, as what was saved of a result is
+    result->grad_fn = self_node(Py_NewRef(self));
+    result->output_nr = uint32_t(nr);
+    return result.release_object();
   });
 }
 

@@ -240,7 +240,9 @@ PyObject* saved_tensor_data(PyObject* self, void*) {
     if (is_packed(value.get())) {
       return shown_packed(handle->node, as_packed(value.get()), handle->out).release();
     }
-    if (handle->out >= 0 && is_tensor(value.get())) return new_alias(as_tensor(value.get())).release_object();
+    bool result = handle->out >= 0 || (handle->value && is_tensor(handle->value) &&
+                                       as_tensor(handle->value)->grad_fn == handle->node);
+    if (result && is_tensor(value.get())) return new_alias(as_tensor(value.get())).release_object();
     return original(std::move(value)).release();
   });
 }

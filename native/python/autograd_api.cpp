@@ -335,6 +335,7 @@ PyObject* py_before_write(PyObject*, PyObject* o) {
     Py_INCREF(t->grad_fn->object());
     kept->grad_fn = t->grad_fn;
     kept->output_nr = t->output_nr;
+    note_before_write(t, kept.get());
     return kept.release_object();
   });
 }

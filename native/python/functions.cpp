@@ -356,10 +356,42 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, Py
   });
 }
 
+// What the tensors that a function writes over held before, if it says so (before_write).
+struct BeforeWrite {
+  static thread_local BeforeWrite* innermost;
+  BeforeWrite* outer = std::exchange(innermost, this);
+  const Tensor* of;  // the function's first argument
+  TensorRef copy;
+  explicit BeforeWrite(const Tensor* of) : of(of) {}
+  ~BeforeWrite() { innermost = outer; }
+  BeforeWrite(const BeforeWrite&) = delete;
+
+  // As a node keeps it to show it: with a history of its own, that of a copy.
+  Ref<PyObject> to_keep() {
+    static Primitive& alias = primitive("alias");
+    GradMode on(true);
+    TensorRef shown = call_on(alias, copy.get());
+    if (shown->grad_fn) shown->grad_fn->op = renamed(&alias, "CloneBackward0");
+    return kept_tensor(shown.get());
+  }
+};
+thread_local BeforeWrite* BeforeWrite::innermost = nullptr;
+
+}  // namespace
+
+void note_before_write(const Tensor* of, Tensor* copy) {
+  for (BeforeWrite* call = BeforeWrite::innermost; call; call = call->outer) {
+    if (call->of == of) call->copy = share(copy);
+  }
+}
+
+namespace {
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
+  BeforeWrite before(first);
   PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
   if (!result) return result;
   bool given = false;  // what works in place, or has nothing to do, returns an argument
@@ -387,10 +419,12 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
       if (PyTuple_GET_SIZE(name.get()) > 2) inputs = share(PyTuple_GET_ITEM(name.get(), 2));
       name = share(PyTuple_GET_ITEM(name.get(), 0));
     }
-    // Torch shows what was there before the write, which is gone.
+    // Torch shows a copy of what was there before the write.
     bool self_kept =
         given && kept && PyDict_CheckExact(kept.get()) && PyDict_GetItemString(kept.get(), "self");
-    if (self_kept && PyDict_DelItemString(kept.get(), "self") < 0) throw PythonError{};
+    if (self_kept && before.copy) {
+      if (PyDict_SetItemString(kept.get(), "self", before.to_keep().get()) < 0) throw PythonError{};
+    } else if (self_kept && PyDict_DelItemString(kept.get(), "self") < 0) throw PythonError{};
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
     bool all = inputs && PyTuple_CheckExact(inputs.get());

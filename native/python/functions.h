@@ -26,6 +26,9 @@ PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* 
 Scalar number_of(Tensor* t);                   // item() with torch's errors
 PyObject* power_of(PyObject* a, PyObject* b);  // a ** b
 
+// `copy` is what the tensor that a running function writes over held before.
+void note_before_write(const Tensor* of, Tensor* copy);
+
 PyObject* tensor_subscript(PyObject* self, PyObject* index);  // index_ops.cpp
 int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value);
 

@@ -151,22 +151,9 @@ PyObject* py_name_node(PyObject*, PyObject* args) {
   });
 }
 
-// keep(tensor): (alias, version, accumulator or None), what `kept` reads.
+// keep(tensor): what `kept` reads.
 PyObject* py_keep(PyObject*, PyObject* o) {
-  return guarded([&]() -> PyObject* {
-    Tensor* t = tensor_argument(o);
-    if (t->flags & Tensor::INFERENCE) Py_RETURN_NONE;
-    TensorRef alias = new_alias(t);
-    alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
-    alias->output_nr = t->output_nr;
-    alias->grad_fn = t->grad_fn;
-    if (t->grad_fn) Py_INCREF(t->grad_fn->object());
-    Node* leaf =
-        !t->grad_fn && t->extra && t->flags & Tensor::REQUIRES_GRAD ? t->extra->accumulator : nullptr;
-    if (leaf && !leaf->saved_room[0].object) leaf = nullptr;  // asleep: no graph leads there
-    return Py_BuildValue("(NIO)", alias.release_object(), counter_of(t)->version,
-                         leaf ? leaf->object() : Py_None);
-  });
+  return guarded([&] { return kept_tensor(tensor_argument(o)).release(); });
 }
 
 // kept(node, what keep gave): the tensor that was kept, checked as saved ones are.
@@ -272,6 +259,19 @@ PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_l
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 
 }  // namespace
+
+Ref<PyObject> kept_tensor(Tensor* t) {
+  if (t->flags & Tensor::INFERENCE) return share(Py_None);
+  TensorRef alias = new_alias(t);
+  alias->flags |= t->flags & Tensor::REQUIRES_GRAD;
+  alias->output_nr = t->output_nr;
+  alias->grad_fn = t->grad_fn;
+  if (t->grad_fn) Py_INCREF(t->grad_fn->object());
+  Node* leaf = !t->grad_fn && t->extra && t->flags & Tensor::REQUIRES_GRAD ? t->extra->accumulator : nullptr;
+  if (leaf && !leaf->saved_room[0].object) leaf = nullptr;  // asleep: no graph leads there
+  return checked(Py_BuildValue("(NIO)", alias.release_object(), counter_of(t)->version,
+                               leaf ? leaf->object() : Py_None));
+}
 
 // A facade knows whose it is.
 bool is_facade(const Node* node) {

@@ -130,15 +130,9 @@ Saved save_value(PyObject* o, bool copy) {
   if (is_tensor(o)) {
     Tensor* t = as_tensor(o);
     if (!copy) return save_tensor(t, true);
-    // Written in place by this very operation.
+    // Written in place by this very operation; a copy with a history of its own, as torch's is.
     static Primitive& duplicate = primitive("clone");
-    GradMode unrecorded(false);
-    TensorRef kept = asks_dispatch(t) ? call_on(duplicate, t) : clone(t);
-    if (modes.forward) share_tangent(t, kept.get(), true);
-    kept->grad_fn = t->grad_fn;
-    kept->output_nr = t->output_nr;
-    if (t->grad_fn) Py_INCREF(t->grad_fn->object());
-    return save_tensor(kept.get(), true);
+    return save_tensor(call_on(duplicate, t).get(), true);
   }
   // An attribute may hold tensors too: the indices of x[:, index].
   for (Py_ssize_t k = 0; PyTuple_CheckExact(o) && k < PyTuple_GET_SIZE(o); k++) {

@@ -110,16 +110,6 @@ def _output_size(node: Node, nr: int, dim: int) -> int:
     return node._outputs()[nr][0][dim]
 
 
-def _source(node: Node) -> Any:
-    """What is put in, which torch keeps if it has a gradient."""
-    if node.next_functions[1][0] is None:
-        return None
-    found = node._input(2)
-    if found is None:
-        raise LookupError("source")
-    return found
-
-
 def _source_dim(node: Node) -> int:
     return len(_value(node, "source_shape"))
 
@@ -211,6 +201,26 @@ def _normalization(node: Node) -> int:
     return 0 if scale == 1 else 2 if math.isclose(scale, 1 / count) else 1
 
 
+def _bound(which: str) -> Callable:
+    """A bound of clamp, which three primitives serve: with both, with min and with max."""
+
+    def found(node: Node) -> Any:
+        bounds = node._primitive.__name__.removeprefix("clamp_").removesuffix("scalar").strip("_")
+        if bounds and bounds != which:
+            return None
+        return _value(node, "s" if bounds or which == "min" else "t")
+
+    return found
+
+
+def _noise(node: Node) -> Any:
+    """The slopes of rrelu; those that were not drawn are whatever was in memory in torch."""
+    from rushlight import zeros
+
+    shape, dtype = node._outputs()[0][:2]
+    return _value(node, "b") if node._primitive.__name__ == "mul" else zeros(shape, dtype=dtype)
+
+
 def _part(of: str, at: int, convert: Any = None) -> Callable:
     """One of the numbers that a primitive keeps together."""
     return lambda node: _value(node, of)[at] if convert is None else convert(_value(node, of))
@@ -249,6 +259,9 @@ NAMES: dict[str, dict[str, Any]] = {
     },
     "AvgPool2DBackward0": _AVERAGE,
     "AvgPool3DBackward0": _AVERAGE,
+    "ClampBackward0": {"min": "b", "max": "c"},
+    "ClampBackward1": {"min": _bound("min"), "max": _bound("max")},
+    "ClampMaxBackward0": {"max": "s"},
     "ConvolutionBackward0": {
         "input": "x",
         "bias_sym_sizes_opt": _bias_size,
@@ -273,9 +286,8 @@ NAMES: dict[str, dict[str, Any]] = {
         "self_sym_argsize_minus_1": lambda node: _value(node, "x_shape")[-1],
         "self_sym_argsize_minus_2": lambda node: _value(node, "x_shape")[-2],
     },
-    "IndexAddBackward0": {"source": _source, "source_dim": _source_dim},
-    "IndexCopyBackward0": {"source": _source, "source_dim": _source_dim},
-    "PutBackward0": {"source": _source},
+    "IndexAddBackward0": {"source_dim": _source_dim},
+    "IndexCopyBackward0": {"source_dim": _source_dim},
     "LerpBackward0": {"weight": "s"},
     "LerpBackward1": {"end": "b", "weight": "c"},
     "LinalgLstsqBackward0": {"self": "A", "b": "B"},
@@ -300,8 +312,11 @@ NAMES: dict[str, dict[str, Any]] = {
     "NormBackward1": {"p": "ord"},
     "DistBackward0": {"p": lambda node: float(_value(node, "ord"))},
     "NormalBackward1": {"mean_sym_sizes": lambda node: tuple(node._outputs()[0][0])},
+    "RreluWithNoiseBackward0": {"noise": _noise},
+    "RreluWithNoiseBackward1": {"noise": _noise},
     "PolygammaBackward0": {"n": "s"},
     "PolygammaBackward1": {"n": "s"},
+    "PowBackward2": {"self": "s", "exponent": "x"},
     "PowBackward0": {
         "exponent": lambda node: 2 if node._primitive.__name__ == "square" else _value(node, "s"),
     },
@@ -350,7 +365,7 @@ OUTPUTS: dict[str, dict[str, int]] = {
          "LogsumexpBackward0", "PdistBackward0", "SegmentReduceBackward0", "SpecialI1Backward0",
          "LinalgHouseholderProductBackward0", "SpecialI1EBackward0", "SpecialLogNdtrBackward0",
          "HardtanhBackward0", "DistBackward0", "EluBackward1", "CeluBackward1", "LeakyReluBackward1",
-         "RreluWithNoiseBackward1")
+         "RreluWithNoiseBackward1", "PowBackward1")
     },
     "TriangularSolveBackward0": {"solution": 0},
 }  # fmt: skip
@@ -366,16 +381,16 @@ def _found(node: Node, name: str) -> tuple[int, int] | None:
 
 def _unsaved(node: Node, name: str) -> Any:
     """A tensor that torch would have saved, found behind the node's edges or in front of it."""
+    outputs, inputs = OUTPUTS.get(node.name(), {}), INPUTS.get(node.name(), "").split()
+    known = name in outputs or name in inputs
+    if not known and _saves(node, name) and "" not in (node._kept or ()):
+        return None  # not needed for the gradients that are wanted
     if node._released:
         node._refuse()
-    if name in OUTPUTS.get(node.name(), ()):
-        found = node._output(OUTPUTS[node.name()][name])
-    elif name in (names := INPUTS.get(node.name(), "").split()):
-        found = node._input(names.index(name))
-    elif _saves(node, name) and "" not in (node._kept or ()):
-        return None  # not needed for the gradients that are wanted
+    if name in outputs:
+        found = node._output(outputs[name])
     else:
-        found = None
+        found = node._input(inputs.index(name)) if known else None
     if found is None:
         raise _not_kept(node, name)
     return found

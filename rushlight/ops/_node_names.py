@@ -50,6 +50,8 @@ def _diag(input, diagonal=0, **kwargs):
 def _clamp(input, min=None, max=None, **kwargs):
     if not isinstance(min, _C.Tensor) and not isinstance(max, _C.Tensor):
         return "ClampBackward1"
+    if isinstance(min, _C.Tensor) and isinstance(max, _C.Tensor):
+        return "ClampBackward0"
     return "ClampBackward0", _kept(self=input, min=min, max=max), (input, min, max)
 
 
@@ -92,8 +94,7 @@ def _keeping(name: str | None, *parameters: str, itself: bool = False, **default
     def choose(input, *args, **kwargs):
         given = {**defaults, **dict(zip(parameters, args)), **kwargs}
         kept = {key: given.get(key) for key in defaults}
-        written = kwargs.get("inplace") or args[len(parameters) :] == (True,)
-        return (name, _kept(**kept, self=input), (input,)) if itself and not written else (name, kept)
+        return (name, _kept(**kept, self=input), (input,)) if itself else (name, kept)
 
     return choose
 
@@ -317,7 +318,7 @@ COMPOSED: dict[str, Any] = {
     "hardtanh": _keeping(
         "HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1.0, max_val=1.0
     ),
-    "hardtanh_": _keeping("HardtanhBackward0", "min_val", "max_val", min_val=-1, max_val=1),
+    "hardtanh_": _keeping("HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1, max_val=1),
     "huber_loss": _saving(
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
@@ -326,10 +327,10 @@ COMPOSED: dict[str, Any] = {
     "index_fill_": _by_value("IndexFill", 3),
     "kron": "=UnsafeViewBackward0",
     "ldexp": _saving("LdexpBackward0", "self other", "other", "self other"),
-    "ldexp_": "LdexpBackward0",
+    "ldexp_": _saving("LdexpBackward0", "self other", "other", "self other"),
     "logaddexp": _saving("LogaddexpBackward0", "self other", "self other", "self other"),
     "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
-    "logit_": _keeping("LogitBackward0", "eps", eps=None),
+    "logit_": _keeping("LogitBackward0", "eps", itself=True, eps=None),
     "logsumexp": _logsumexp,
     "lu_unpack": _lu_unpack,
     "masked_fill": _by_value("MaskedFill", 2),
@@ -344,7 +345,7 @@ COMPOSED: dict[str, Any] = {
     ),
     "multigammaln": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
-    "mvlgamma_": _keeping("MvlgammaBackward0", "p", p=None),
+    "mvlgamma_": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
     "native_dropout_backward": _saving(
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
@@ -357,10 +358,12 @@ COMPOSED: dict[str, Any] = {
     "polar": "PolarBackward0",
     "prelu": "PreluKernelBackward0",
     "relu6": lambda input, inplace=False: (
-        "HardtanhBackward0", _kept(min_val=0, max_val=6, **({} if inplace else {"self": input}))
+        "HardtanhBackward0", _kept(min_val=0, max_val=6, self=input), (input,)
     ),
-    "renorm": _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),
-    "renorm_": _keeping("RenormBackward0", "p", "dim", "maxnorm", p=None, dim=None, maxnorm=None),
+    **dict.fromkeys(
+        ("renorm", "renorm_"),
+        _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),
+    ),
     **dict.fromkeys(("reshape", "flatten", "reshape_as"), "UnsafeViewBackward0"),
     "roll": "RollBackward0",
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),

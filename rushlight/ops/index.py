@@ -58,13 +58,13 @@ derivative(
 derivative(
     "index_add",
     x=lambda g: g,
-    source=lambda g, index, dim, alpha: ops.index_select(g, index, dim) * alpha,
+    source=lambda g, index, source, dim, alpha: ops.index_select(g, index, dim).reshape(source.shape) * alpha,
     shows="dim alpha source_shape",
 )
 derivative(
     "index_copy",
     x=lambda g, index, dim: ops.index_fill(g, index, 0, dim),
-    source=lambda g, index, dim: ops.index_select(g, index, dim),
+    source=lambda g, index, source, dim: ops.index_select(g, index, dim).reshape(source.shape),
     shows="source_shape",
 )
 derivative(
@@ -85,7 +85,7 @@ derivative(
     x=lambda g, index, source_shape, accumulate: (
         g if accumulate else ops.put(g, index, g.new_zeros(source_shape), False)
     ),
-    source=lambda g, index, source_shape: ops.take(g, index).reshape(source_shape),
+    source=lambda g, index, source: ops.take(g, index).reshape(source.shape),
 )
 derivative("index", x=lambda g, indices, x_shape: ops.index_backward(g, indices, x_shape))
 derivative("index_backward", g=lambda g_out, indices: ops.index(g_out, indices), node="IndexPutImplBackward0")

@@ -107,6 +107,68 @@ def test_same(expression):
     assert run(rushlight, expression, CASES[expression]) == run(torch, expression, CASES[expression])
 
 
+# Written in place on y = x * 1 [4]: torch saves a copy of what was there, with a history of its own.
+IN_PLACE = {
+    "F.hardtanh_(y, -0.1, 0.4)": "self min_val max_val",
+    "F.hardtanh(y, -0.1, 0.4, inplace=True)": "self",
+    "F.relu6(y, inplace=True)": "self max_val",
+    "y.abs_().logit_()": "self eps",
+    "y.logit_(0.1)": "self eps",
+    "y.add_(3).mvlgamma_(2)": "self p",
+    "y.clamp_(low, high)": "self min max",
+    "y.clamp_(low)": "self min max",
+    "y.clamp_max_(high)": "self max",
+    "y.clamp_max_(0.4)": "self max",
+    "y.clamp_(max=0.4)": "self min max",
+    "y.clone().view(2, 2).clone().renorm_(2, 0, 0.5)": "self p dim maxnorm",
+    "y.index_add_(0, at, low[:2] * 2)": "source index alpha",
+    "y.index_add_(0, at, high[:2])": "source source_dim",
+    "y.index_copy_(0, at, low[:2] * 2)": "source",
+    "y.put_(at, low[:2] * 2)": "source",
+    "y.put_(at, high[:2])": "source",
+    "F.rrelu_(y, 0.1, 0.4, True)": "noise result lower upper",
+    "F.rrelu(y, 0.1, 0.4, True)": "noise self",
+    "F.celu_(y, 1.5)": "result alpha",
+    "F.leaky_relu_(y, 0.1)": "result",
+    "y.ldexp_(high)": "other result",
+    "y.pow_(3)": "self exponent",
+    "y.mul_(low)": "self other",
+    "2 ** y": "self exponent result",
+    "y.clamp(max=0.5)": "min max",
+}
+
+
+@pytest.mark.parametrize("expression", IN_PLACE)
+def test_what_was_there_before_a_write(expression):
+    found = []
+    for lib in (rushlight, torch):
+        lib.manual_seed(0)
+        x, low = (lib.tensor([0.3, 0.8, -0.2, 0.5], requires_grad=True) for _ in range(2))
+        known = {"lib": lib, "F": lib.nn.functional, "y": x * 1, "low": low, "at": lib.tensor([0, 2])}
+        result = eval(expression, known, {"high": lib.full((4,), 0.4)})
+        node = result.grad_fn
+        seen = [node.name(), [type(behind).__name__ for behind, _ in node.next_functions]]
+        for name in IN_PLACE[expression].split():
+            value = getattr(node, f"_saved_{name}")
+            tensor = isinstance(value, lib.Tensor)
+            history = tensor and (value.grad_fn and value.grad_fn.name(), value is result, value._version)
+            raw = getattr(node, f"_raw_saved_{name}").data if tensor else None
+            seen.append((shown(value), history, tensor and (shown(raw), raw.requires_grad)))
+        result.sum().backward()
+        found.append([*seen, shown(x.grad), low.grad is not None and shown(low.grad)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_what_was_not_saved_is_none_after_backward_too(lib):
+    y = lib.ones(2, requires_grad=True) * lib.ones(2)
+    node = y.grad_fn
+    y.sum().backward()
+    assert node._saved_self is None
+    with pytest.raises(RuntimeError, match="already been freed"):
+        node._saved_other
+
+
 @pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
 def test_inputs_without_derivative_are_not_among_the_next_functions(lib):
     x, index = lib.ones(3, 4, requires_grad=True), lib.zeros(1, 4, dtype=lib.int64)

@@ -87,7 +87,7 @@ def _hardtanh(input, low, high, inplace):
     if input.dtype == rushlight.uint8 and int(low) < 0:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
-    passed = input if inplace else _straight(input)
+    passed = _C.before_write(input) if inplace else _straight(input)
     limited = rushlight.where(input <= low, input.new_tensor(low), passed)
     limited = rushlight.where(input >= high, input.new_tensor(high), limited)
     if low != low or high != high:  # NaN is no limit: nothing is within it
@@ -248,10 +248,11 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         return input if inplace else rushlight.empty_like(input)
     with rushlight.no_grad():
         below = input <= 0
-        # torch draws only for these, one after the other, in double precision.
-        drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64).uniform_(lower, upper)
-        slope = rushlight.ones_like(input)
-        slope[below] = drawn.to(input.dtype)
+        # torch draws only for these, one after the other, in double precision, between bounds of less.
+        wide = rushlight.float64 if input.dtype == rushlight.float64 else rushlight.float32
+        bounds = rushlight.tensor([lower, upper], dtype=wide)
+        drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64).uniform_(*bounds.tolist())
+        slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
     return input.mul_(slope) if inplace else _straight(input) * slope
 
 
