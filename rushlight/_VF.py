@@ -11,11 +11,15 @@ from typing import Any
 
 import rushlight
 
+_OPERATORS = ("__and__", "__or__", "__xor__", "__lshift__", "__rshift__")
+
 
 def __getattr__(name: str) -> Any:
     found = None if name.startswith("__") else getattr(rushlight, name, None)
     if callable(found) and not isinstance(found, type):
         return found
+    if found is None and name in _OPERATORS:
+        return getattr(rushlight.Tensor, name)
     found = None if name.startswith("__") else getattr(rushlight.ops.aten, name, None)
     if found is None or isinstance(found, types.ModuleType):
         raise AttributeError(f"module 'torch._VF' has no attribute '{name}'", name=name)

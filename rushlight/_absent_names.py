@@ -31,7 +31,7 @@ TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType Di
     quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
     per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
     per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2
-    sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
+    ScriptObject sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
 
 # Tensors with a mask of their own.
 _modules("""
@@ -71,6 +71,8 @@ _functorch.vmap: Tensor=Tensor _add_batch_dim _broadcast_to_and_flatten _create_
     _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched tree_flatten=utils._pytree.tree_flatten
     tree_unflatten=utils._pytree.tree_unflatten vmap
 _functorch.functional_call: functional_call=nn.utils.stateless.func_functional_call stack_module_state
+_functorch.batch_norm_replacement: *
+_functorch.pyfunctorch: *
 _C._functorch: _add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor? is_functorch_wrapped_tensor?
     is_gradtrackingtensor? is_legacy_batchedtensor?
 """)
@@ -103,17 +105,33 @@ _dynamo.decorators: disable@ mark_static_address
 _dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
-_dynamo.utils: counters is_compile_supported? LazyString=_logging.LazyString
+_dynamo.utils: clone_input counters is_compile_supported? LazyString=_logging.LazyString
 _dynamo._trace_wrapped_higher_order_op: TransformGetItemToIndex
 _guards: CompileContext TracingContext active_fake_mode detect_fake_mode
-_higher_order_ops:
+_higher_order_ops: InvokeQuant *
+_higher_order_ops.flex_attention: *
+_higher_order_ops.inline_asm_elementwise: *
+_higher_order_ops.invoke_subgraph: mark_compile_region@ *
+_higher_order_ops.register_hook: *
+_higher_order_ops.map: *
+_library: *
+_library.custom_ops: CustomOpDef=library.CustomOpDef *
+utils._helion: has_helion? has_helion_package?
+utils._pallas: has_pallas? has_pallas_package? has_tpu_pallas? has_cpu_pallas? has_cuda_pallas?
+utils._config_module: Config ConfigModule *
+ao.pruning: BaseSparsifier *
+_subclasses.schema_check_mode: SchemaCheckMode
 _inductor: compile cudagraph_mark_step_begin=compiler.cudagraph_mark_step_begin list_mode_options
     list_options standalone_compile
 _inductor.config: cpp_wrapper=False fallback_random=False size_asserts=True freezing=False
     max_autotune=False triton=_compile.no_settings patch=_compile.patch
-_inductor.utils: GPU_TYPES=_compile.GPU_TYPES *
+_inductor.utils: GPU_TYPES=_compile.GPU_TYPES get_gpu_type=_compile.gpu_type *
 _inductor.async_compile: AsyncCompile *
-_inductor.codecache: *
+_inductor.codecache: CppCodeCache=_compile.CppCodeCache *
+_inductor.exc: InvalidCxxCompiler=_compile.CompileError CppCompileError=_compile.CompileError
+_inductor.codegen:
+_inductor.codegen.common: *
+_inductor.codegen.wrapper: PythonWrapperCodegen *
 _inductor.compile_fx: *
 _inductor.graph: GraphLowering *
 _inductor.custom_graph_pass: *
@@ -194,11 +212,12 @@ fx.experimental.proxy_tensor: get_innermost_proxy_mode? get_proxy_mode? is_sym_n
     maybe_disable_thunkify maybe_enable_thunkify
 fx.experimental.symbolic_shapes: GuardOnDataDependentSymNode ShapeEnv free_symbols free_unbacked_symbols
     guard_or_false guard_or_true guard_size_oblivious has_static_value is_symbolic? statically_known_true
+    is_nested_int?
 fx.passes.infra:
 fx.passes.infra.pass_base: PassBase PassResult
 fx.traceback: preserve_node_meta
 nn.attention.flex_attention: _DEFAULT_SPARSE_BLOCK_SIZE=128 AuxOutput AuxRequest BlockMask FlexKernelOptions
-    and_masks create_block_mask
+    and_masks create_block_mask _create_empty_block_mask
     create_mask flex_attention noop_mask or_masks
 onnx: ExportableModule ONNXProgram OnnxExporterError OperatorExportTypes{ONNX,ONNX_ATEN,ONNX_ATEN_FALLBACK}
     TensorProtoDataType TrainingMode{EVAL,PRESERVE,TRAINING} export is_in_onnx_export?
@@ -211,7 +230,8 @@ onnx.symbolic_opset11: select squeeze unsqueeze
 onnx.symbolic_opset12: dropout
 onnx.utils: export register_custom_op_symbolic!
 package: PackageExporter PackageImporter
-jit._recursive: concrete_type_store
+jit._recursive: concrete_type_store *
+jit.frontend: *
 jit.annotations: BroadcastingList1 BroadcastingList2 BroadcastingList3 Any=typing.Any Dict=typing.Dict
     List=typing.List Optional=typing.Optional Tuple=typing.Tuple Union=typing.Union
 jit.mobile:
@@ -227,7 +247,7 @@ utils._sympy.value_ranges: ValueRanges
 
 # Several processes.
 _modules("""
-_C._distributed_c10d: ProcessGroup=distributed.ProcessGroup Reducer Store=distributed.Store
+_C._distributed_c10d: FakeProcessGroup ProcessGroup=distributed.ProcessGroup Reducer Store=distributed.Store
     Work=distributed.Work
 _C._distributed_rpc: PyRRef _is_current_rpc_agent_set?
 distributed._composable: checkpoint contract fully_shard replicate

@@ -78,3 +78,21 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     if isinstance(pred, _C.Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     return (true_fn if pred else false_fn)(*operands)
+
+
+def gpu_type() -> str:
+    """The kind of device that would be compiled for, were there one."""
+    return GPU_TYPES[0]
+
+
+class CompileError(RuntimeError):
+    """What asking for compiled code ends in."""
+
+
+class CppCodeCache:
+    """Compiled C++, of which there is none: who asks in order to find out is told so."""
+
+    @classmethod
+    def load(cls, source: str, *args: Any, **kwargs: Any) -> None:
+        """Raises CompileError."""
+        raise CompileError("Rushlight has no compiler")

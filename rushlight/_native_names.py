@@ -125,6 +125,21 @@ class _NN:
         return find(name)
 
 
+class _Family:
+    """torch._C._linalg and its like: `linalg_norm` is the public linalg.norm, the rest is of aten."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        public = getattr(rushlight, self._name)
+        found = getattr(public, name.removeprefix(f"{self._name}_"), None)
+        if found is None:
+            found = getattr(rushlight.ops.aten, name)
+        setattr(self, name, found)
+        return found
+
+
 def _parse_to(*args: Any, **kwargs: Any) -> tuple:
     """What the arguments of `Module.to` ask for: device, dtype, non_blocking, memory_format."""
     from rushlight.nn.module import _parse_to as parse
@@ -268,6 +283,7 @@ NAMES |= {
     name: absent_class("torch._C", name)
     for name in (
         "Graph",
+        "TensorType",
         "Value",
         "_ExcludeDispatchKeyGuard",
     )
@@ -315,6 +331,7 @@ NAMES |= {
     "_jit_set_texpr_fuser_enabled": lambda on: False,  # without TorchScript it changes nothing
     "_TensorMeta": type(_C.Tensor),
     "_nn": _NN(), "_VariableFunctions": rushlight._VF,
+    "_linalg": _Family("linalg"), "_special": _Family("special"), "_fft": _Family("fft"),
     "_DisableAutocast": _DisableAutocast,
     "PyTorchFileReader": PyTorchFileReader, "PyTorchFileWriter": PyTorchFileWriter,
     "_get_flash_sdp_enabled": cuda.flash_sdp_enabled, "_set_sdp_use_flash": cuda.enable_flash_sdp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight import ops
 from rushlight._functional_names import _reduction
 from rushlight.nn import functional as F
 
@@ -74,4 +75,6 @@ def find(name: str) -> Any:
         return _test_warn_in_autograd
     if name == "log_sigmoid":
         return F.logsigmoid
+    if not name.startswith("__") and hasattr(ops.aten, name):
+        return getattr(ops.aten, name)
     raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")

@@ -366,21 +366,36 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def _map_tensors(function: Any, value: Any, where: str) -> Any:
-    if value is None or isinstance(value, _C.Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)):
-        mapped = [_map_tensors(function, v, where) for v in value]
-        return type(value)(*mapped) if hasattr(value, "_fields") else type(value)(mapped)
-    if isinstance(value, dict):
-        return {key: _map_tensors(function, v, where) for key, v in value.items()}
-    raise ValueError(f"Auto nesting doesn't know how to process an input object of type {type(value)}. "
-                     f"Accepted types: Tensors, or lists/tuples of them")  # fmt: skip
+def _nested_map(condition: Any, fn: Any, condition_msg: str | None = None) -> Any:
+    """Maps what meets the condition, in nested lists, tuples and dicts; None stays."""
+
+    def mapped(value: Any) -> Any:
+        if condition(value):
+            return fn(value)
+        if value is None:
+            return None
+        if isinstance(value, (list, tuple)):
+            parts = [mapped(part) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if isinstance(value, dict):
+            return {key: mapped(part) for key, part in value.items()}
+        from rushlight import typename
+
+        accepted = f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else ""
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type {typename(value)}{accepted}"
+        )
+
+    return mapped
+
+
+def _map_tensors(function: Any, value: Any) -> Any:
+    return _nested_map(lambda part: part is None or isinstance(part, _C.Tensor), function, "Tensors")(value)
 
 
 def _flatten(value: Any) -> list:
     found: list = []
-    _map_tensors(found.append, value, "flatten")
+    _map_tensors(found.append, value)
     return found
 
 
@@ -419,12 +434,12 @@ class _Nested(Function):
     @classmethod
     def _rebuild(cls, flat):
         rest = iter(flat)
-        return _map_tensors(lambda _: next(rest), cls._result, "result")
+        return _map_tensors(lambda _: next(rest), cls._result)
 
     @classmethod
     def _nest(cls, structure, flat):
         rest = iter(flat)
-        return _map_tensors(lambda _: next(rest), structure, "arguments")
+        return _map_tensors(lambda _: next(rest), structure)
 
     @staticmethod
     def forward(ctx, *flat):

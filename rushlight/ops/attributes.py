@@ -346,13 +346,23 @@ def _absent(name, lacking):
 
 for _each in ("to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
               "to_sparse_csr", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_",
-              "resize_as_sparse_", "smm", "sspaddmm", "_indices", "_values"):  # fmt: skip
+              "resize_as_sparse_", "smm", "sspaddmm", "_indices", "_values", "_coalesced_", "_dimI", "_dimV",
+              "_nnz", "_sparse_mask_projection", "_to_dense", "_to_sparse", "_to_sparse_bsc",
+              "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr"):  # fmt: skip
     _absent(_each, "sparse tensors")
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")
 _absent("to_mkldnn", "oneDNN's layout")
-_absent("to_padded_tensor", "nested tensors")
+for _each in ("to_padded_tensor", "_nested_tensor_size", "_nested_tensor_storage_offsets",
+              "_nested_tensor_strides"):  # fmt: skip
+    _absent(_each, "nested tensors")
+for _each in ("_philox_normal_", "_philox_uniform_"):
+    _absent(_each, "the generator Philox")
+for _each in ("_autocast_to_full_precision", "_autocast_to_reduced_precision"):
+    _absent(_each, "TorchScript's autocast")
+for _each in ("_lazy_clone", "slice_inverse"):
+    _absent(_each, "copies made at the first write, nor functionalisation")
 _absent("record_stream", "streams of a GPU")
 
 
@@ -402,7 +412,15 @@ def _same_as(name):
     method(forward)
 
 
-for _each in ("_conj", "_conj_physical", "_is_all_true", "_is_any_true", "_is_zerotensor", "_neg_view"):
+for _each in (
+    "_addmm_activation",
+    "_conj",
+    "_conj_physical",
+    "_is_all_true",
+    "_is_any_true",
+    "_is_zerotensor",
+    "_neg_view",
+):
     _same_as(_each)
 for _each in ("eig", "lstsq", "solve", "symeig"):
     _removed(_each)
