@@ -50,8 +50,7 @@ foreach(library IN LISTS openblas_libraries)
   endif()
   if(CMAKE_OBJCOPY)
     execute_process(COMMAND ${CMAKE_OBJCOPY} ${unneeded} ${copy} ${copy}.lean ERROR_QUIET)
-    execute_process(
-      COMMAND ${Python_EXECUTABLE} -c "import ctypes, sys; ctypes.CDLL(sys.argv[1])" ${copy}.lean
+    execute_process(COMMAND ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/without_tables.py ${copy}.lean
       RESULT_VARIABLE unusable ERROR_QUIET)
     if(NOT unusable)
       file(SIZE ${copy} size)
