@@ -6,12 +6,12 @@ import math
 
 import rushlight
 from rushlight import _C, _dispatching
-from rushlight.ops._node_names import one_node
+from rushlight.ops._facts import told
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
 
-@one_node("SafeSoftmaxBackward0")
+@told(node_name="SafeSoftmaxBackward0")
 def _safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
     hidden = (self == -float("inf")).all(dim, keepdim=True)
@@ -19,7 +19,7 @@ def _safe_softmax(self, dim, dtype=None):
     return self.masked_fill(hidden, 0.0).softmax(dim, dtype=dtype).masked_fill(hidden, 0.0)
 
 
-@one_node("MaxPool2DWithIndicesBackwardBackward0")
+@told(node_name="MaxPool2DWithIndicesBackwardBackward0")
 def max_pool2d_with_indices_backward(
     grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, *, grad_input=None
 ):

@@ -10,8 +10,7 @@ from rushlight._size import Size
 from rushlight._tensor_copies import _deepcopy, _reduce_ex, _setstate
 from rushlight._warn import warn
 from rushlight.ops import create
-from rushlight.ops._lacking import tell_lacks
-from rushlight.ops._node_names import name_composed
+from rushlight.ops._facts import tell
 from rushlight.ops._public import as_dtype, attribute, method, public
 from rushlight.ops.layout import (
     arranged,
@@ -491,6 +490,4 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
 
 Tensor.__torch_function__ = classmethod(_torch_function)
 
-
-name_composed(Tensor.__dict__)
-tell_lacks(Tensor.__dict__)
+tell(Tensor.__dict__)

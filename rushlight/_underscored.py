@@ -6,14 +6,13 @@ from typing import Any
 
 import rushlight
 from rushlight import _C, Tensor
-from rushlight.ops._lacking import lacking
-from rushlight.ops._node_names import one_node
+from rushlight.ops._facts import told
 from rushlight.ops._public import FUNCTIONS, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 
 
-@one_node("UnsafeMaskedIndexBackward0")
+@told(node_name="UnsafeMaskedIndexBackward0")
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """input[indices] where the mask is set (elsewhere an index may be out of range), else `fill`.
 
@@ -26,7 +25,7 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -
     return found.masked_fill(mask.logical_not(), fill)
 
 
-@one_node("UnsafeMaskedIndexPutAccumulateBackward0")
+@told(node_name="UnsafeMaskedIndexPutAccumulateBackward0")
 def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
     """input with `values` added at the indices where the mask is set.
 
@@ -57,7 +56,7 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
     return 1 if any(n > 1 and stride == 0 for n, stride in zip(input.shape, strides, strict=True)) else 2
 
 
-@lacking(None, "aten::_chunk_cat")
+@told(no_forward_mode="aten::_chunk_cat")
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
     """Each tensor in `num_chunks` equal pieces along dim (the last ones filled up with zeros), flattened from
     there on and joined: all first pieces, all second ones, ...

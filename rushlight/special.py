@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C
 from rushlight.ops import special as _special
-from rushlight.ops._lacking import tell_lacks as _tell_lacks
+from rushlight.ops._facts import tell as _tell
 from rushlight.ops._public import FUNCTIONS, invalid_combination, public, write_out
 
 digamma = psi = rushlight.digamma
@@ -163,4 +163,4 @@ laguerre_polynomial_l = _polynomial(
 )
 legendre_polynomial_p = _polynomial("legendre_polynomial_p", "Legendre's polynomial, degree n.", 1.0, 2, "1.")
 
-_tell_lacks(globals())
+_tell(globals())

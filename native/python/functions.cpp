@@ -23,11 +23,12 @@ struct Function {
   PyObject* wrapped;
   PyObject* dict;
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
-  PyObject* lacks;      // (of complex results, in forward mode) see rushlight/ops/_lacking.py, or null
-  const Signatures* signatures;  // Note [signatures]: null if it has none or was not called yet
-  bool looked_up;                // whether they have been asked for
-  bool takes_self;               // a method: the first argument is not in its signatures
-  bool is_method;                // takes no `out`, which is for functions
+  PyObject* no_complex_gradient;  // rushlight/ops/_lacking.py: the name by which torch refuses it, or null
+  PyObject* no_forward_mode;      // the same, or a callable that returns one
+  const Signatures* signatures;   // Note [signatures]: null if it has none or was not called yet
+  bool looked_up;                 // whether they have been asked for
+  bool takes_self;                // a method: the first argument is not in its signatures
+  bool is_method;                 // takes no `out`, which is for functions
 };
 
 PyTypeObject* FunctionType = nullptr;
@@ -463,55 +464,49 @@ void refuse_complex_gradient(PyObject* name, PyObject* result) {
 // A function that torch cannot differentiate in every way: refuses what torch refuses.
 PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
-  Ref<PyObject> lacks = share(f->lacks);
+  Ref<PyObject> no_complex_gradient = share(f->no_complex_gradient),
+                no_forward_mode = share(f->no_forward_mode);
   Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   return guarded([&]() -> PyObject* {
-    PyObject* forward = PyTuple_GET_ITEM(lacks.get(), 1);
-    if (modes.forward && forward != Py_None) {
+    if (modes.forward && no_forward_mode) {
       Py_ssize_t n = positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
       bool dual = false;
       for (Py_ssize_t i = 0; i < n && !dual; i++) dual = is_dual(args[i]);
-      Ref<PyObject> name = share(forward);
-      if (dual && !PyUnicode_Check(forward))
-        name = checked(PyObject_Vectorcall(forward, args, size_t(positional), kwnames));
+      Ref<PyObject> name = share(no_forward_mode.get());
+      if (dual && !PyUnicode_Check(name.get()))
+        name = checked(PyObject_Vectorcall(no_forward_mode.get(), args, size_t(positional), kwnames));
       if (dual) refuse_forward_mode(name.get());
     }
     auto call = f->node_name ? named_vectorcall : function_vectorcall;
     Ref<PyObject> result = checked(call(self, args, nargsf, kwnames));
     // What was written in place torch lets pass.
-    if (!positional || result.get() != args[0])
-      refuse_complex_gradient(PyTuple_GET_ITEM(lacks.get(), 0), result.get());
+    bool in_place = positional && result.get() == args[0];
+    if (no_complex_gradient && !in_place) refuse_complex_gradient(no_complex_gradient.get(), result.get());
     return result.release();
   });
 }
 
 void choose_vectorcall(Function* f) {
-  f->vectorcall = f->lacks ? lacking_vectorcall : f->node_name ? named_vectorcall : function_vectorcall;
+  bool lacking = f->no_complex_gradient || f->no_forward_mode;
+  f->vectorcall = lacking ? lacking_vectorcall : f->node_name ? named_vectorcall : function_vectorcall;
 }
 
-PyObject* get_lacks(PyObject* self, void*) {
-  PyObject* lacks = self_function(self)->lacks;
-  return Py_NewRef(lacks ? lacks : Py_None);
+// Facts about a function, which tables in Python tell it (rushlight/ops/_facts.py): pointers in the struct,
+// at the offset that is the closure. None stands for null.
+PyObject*& fact(PyObject* self, void* offset) {
+  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + reinterpret_cast<size_t>(offset));
 }
-int set_lacks(PyObject* self, PyObject* lacks, void*) {
-  if (!lacks || !PyTuple_CheckExact(lacks) || PyTuple_GET_SIZE(lacks) != 2) {
-    PyErr_SetString(PyExc_TypeError, "lacks must be a pair");
-    return -1;
-  }
-  Py_XSETREF(self_function(self)->lacks, Py_NewRef(lacks));
+PyObject* get_fact(PyObject* self, void* offset) {
+  PyObject* value = fact(self, offset);
+  return Py_NewRef(value ? value : Py_None);
+}
+int set_fact(PyObject* self, PyObject* value, void* offset) {
+  Py_XSETREF(fact(self, offset), value && value != Py_None ? Py_NewRef(value) : nullptr);
   choose_vectorcall(self_function(self));
   return 0;
 }
-
-PyObject* get_node_name(PyObject* self, void*) {
-  PyObject* name = self_function(self)->node_name;
-  return Py_NewRef(name ? name : Py_None);
-}
-int set_node_name(PyObject* self, PyObject* name, void*) {
-  Function* f = self_function(self);
-  Py_XSETREF(f->node_name, name && name != Py_None ? Py_NewRef(name) : nullptr);
-  choose_vectorcall(f);
-  return 0;
+PyGetSetDef fact_at(const char* name, size_t offset, const char* doc) {
+  return {name, get_fact, set_fact, doc, reinterpret_cast<void*>(offset)};
 }
 
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
@@ -536,14 +531,16 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(self_function(self)->wrapped);
   Py_VISIT(self_function(self)->dict);
   Py_VISIT(self_function(self)->node_name);
-  Py_VISIT(self_function(self)->lacks);
+  Py_VISIT(self_function(self)->no_complex_gradient);
+  Py_VISIT(self_function(self)->no_forward_mode);
   return 0;
 }
 int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->wrapped);
   Py_CLEAR(self_function(self)->dict);
   Py_CLEAR(self_function(self)->node_name);
-  Py_CLEAR(self_function(self)->lacks);
+  Py_CLEAR(self_function(self)->no_complex_gradient);
+  Py_CLEAR(self_function(self)->no_forward_mode);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -582,9 +579,12 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Function, dict), READONLY, nullptr},
     {"__wrapped__", T_OBJECT_EX, offsetof(Function, wrapped), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyGetSetDef getset[] = {{"node_name", get_node_name, set_node_name,
-                         "What the node that the function ends with is called.", nullptr},
-                        {"lacks", get_lacks, set_lacks, "What torch cannot differentiate.", nullptr},
+PyGetSetDef getset[] = {fact_at("node_name", offsetof(Function, node_name),
+                                "What the node that the function ends with is called."),
+                        fact_at("no_complex_gradient", offsetof(Function, no_complex_gradient),
+                                "The name by which torch refuses gradients of complex results."),
+                        fact_at("no_forward_mode", offsetof(Function, no_forward_mode),
+                                "The name by which torch refuses forward mode, or what returns it."),
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

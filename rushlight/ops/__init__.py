@@ -50,14 +50,12 @@ from rushlight.ops import (
 
 from rushlight.ops import forms  # isort: skip  (of what is there by now)
 from rushlight.ops import _old_forms  # isort: skip
-from rushlight.ops._lacking import tell_lacks
-from rushlight.ops._node_names import name_composed
+from rushlight.ops._facts import tell
 from rushlight.ops._public import FUNCTIONS, Tensor
 from rushlight.ops._rules import check_complete
 
 check_complete()
-name_composed(FUNCTIONS, Tensor.__dict__)
-tell_lacks(FUNCTIONS, Tensor.__dict__)
+tell(FUNCTIONS, Tensor.__dict__)
 
 
 def load_library(path):

@@ -1,10 +1,10 @@
 """What torch cannot differentiate, refused in its words: a program that relies on such a gradient here would
 fail there.
 
-LACKS is a column of the table of functions. An operation of torch's may lack the gradient of complex results
-(refused when the result is there), or a formula for forward mode (refused before anything is computed); the
-entry is the name under which torch says so. A name that begins with "aten::" is that of an operation without
-any derivative. native/python/functions.cpp asks the table.
+An operation of torch's may lack the gradient of complex results (refused when the result is there), or a
+formula for forward mode (refused before anything is computed). Each has a table, from functions to the names
+under which torch says so. A name that begins with "aten::" is that of an operation without any derivative.
+native/python/functions.cpp refuses.
 
 A gradient that has no derivative of its own is computed as any other, but differentiating it raises: `final=`
 of `derivative` says so of a primitive's rules (_rules.py), `once` of an input of a composed function.
@@ -12,13 +12,11 @@ of `derivative` says so of a primitive's rules (_rules.py), `once` of an input o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rushlight import _C
 
 Tensor = _C.Tensor
-Name = Any  # a str, or a function of the call's arguments that returns one or None
 
 
 def _grid_sampler(input, *args, **kwargs):
@@ -53,77 +51,54 @@ def _remainder(input, other, **kwargs):
     return None if isinstance(input, Tensor) else "aten::remainder"
 
 
-# function: (gradients of complex results, forward mode)
-LACKS: dict[str, tuple[str | None, Name]] = {
+NO_COMPLEX_GRADIENT = {
+    name: name
+    for name in (
+        "conv_tbc", "embedding", "geqrf", "index_reduce", "nan_to_num", "native_dropout",
+        "native_dropout_backward", "normal", "scatter_reduce", "select_copy", "select_scatter", "silu",
+        "slice_copy", "slice_scatter", "soft_margin_loss", "view_as_complex_copy",
+    )
+}  # fmt: skip
+
+# A str, or a function of the call's arguments that returns one or None.
+NO_FORWARD_MODE: dict[str, Any] = {
     **{
-        name: (name, None)
+        name: name
         for name in (
-            "embedding", "geqrf", "nan_to_num", "native_dropout", "normal", "scatter_reduce", "select_copy",
-            "select_scatter", "silu", "slice_copy", "slice_scatter", "view_as_complex_copy",
+            "acosh_", "asinh_", "atanh_", "cholesky", "conv_tbc", "embedding_renorm_", "igamma", "igammac",
+            "index_reduce", "index_reduce_", "multi_margin_loss", "native_dropout_backward", "ormqr",
+            "segment_reduce", "unique_consecutive", "_standard_gamma",
         )
     },
     **{
-        name: (None, name)
-        for name in (
-            "cholesky", "igamma", "igammac", "multi_margin_loss", "ormqr", "segment_reduce",
-            "unique_consecutive", "_standard_gamma", "acosh_", "asinh_", "atanh_", "embedding_renorm_",
-            "index_reduce_",
-        )
-    },
-    **{
-        name: (None, f"aten::{name}")
+        name: f"aten::{name}"
         for name in (
             "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
             "bitwise_right_shift", "bitwise_xor", "detach_copy", "floor_divide", "floor_divide_", "gcd",
             "heaviside", "heaviside_", "histogram", "lcm", "native_channel_shuffle", "nonzero_static",
+            "_sample_dirichlet",
         )
     },
-    "arccosh_": (None, "acosh_"),
-    "arcsinh_": (None, "asinh_"),
-    "arctanh_": (None, "atanh_"),
-    "cdist": (None, _cdist),
-    "conv_tbc": ("conv_tbc", "conv_tbc"),
-    "ctc_loss": (None, "_ctc_loss"),
-    "embedding_bag": (None, "_embedding_bag"),
-    **dict.fromkeys(("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
-                    (None, _grid_sampler)),
-    "gammainc": (None, "igamma"),
-    "gammaincc": (None, "igammac"),
-    "histogramdd": (None, _histogramdd),
-    "index_reduce": ("index_reduce", "index_reduce"),
-    "ldl_factor": (None, "aten::linalg_ldl_factor_ex"),
-    "ldl_factor_ex": (None, "aten::linalg_ldl_factor_ex"),
-    "multilabel_margin_loss": (None, "multilabel_margin_loss_forward"),
-    "native_dropout_backward": ("native_dropout_backward", "native_dropout_backward"),
-    "pdist": (None, "_pdist_forward"),
-    "remainder": (None, _remainder),
-    "rrelu": (None, _rrelu),
-    "rrelu_": (None, "rrelu_with_noise_"),
-    "soft_margin_loss": ("soft_margin_loss", _soft_margin_loss),
-    "unique": (None, _unique),
-    "zeta": (None, "special_zeta"),
-    "_sample_dirichlet": (None, "aten::_sample_dirichlet"),
+    "arccosh_": "acosh_",
+    "arcsinh_": "asinh_",
+    "arctanh_": "atanh_",
+    "cdist": _cdist,
+    "ctc_loss": "_ctc_loss",
+    "embedding_bag": "_embedding_bag",
+    **dict.fromkeys(("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), _grid_sampler),
+    "gammainc": "igamma",
+    "gammaincc": "igammac",
+    "histogramdd": _histogramdd,
+    **dict.fromkeys(("ldl_factor", "ldl_factor_ex"), "aten::linalg_ldl_factor_ex"),
+    "multilabel_margin_loss": "multilabel_margin_loss_forward",
+    "pdist": "_pdist_forward",
+    "remainder": _remainder,
+    "rrelu": _rrelu,
+    "rrelu_": "rrelu_with_noise_",
+    "soft_margin_loss": _soft_margin_loss,
+    "unique": _unique,
+    "zeta": "special_zeta",
 }  # fmt: skip
-
-
-def lacking(of_complex: str | None, forward: Name, node: str | None = None) -> Any:
-    """Decorates a function that is not found by name: it lacks this, and torch calls its node so."""
-
-    def decorate(function):
-        made = _C.Function(function)
-        made.lacks, made.node_name = (of_complex, forward), node
-        return made
-
-    return decorate
-
-
-def tell_lacks(*spaces: Mapping[str, Any]) -> None:
-    """Tells the functions found in these namespaces what they lack."""
-    for name, lacks in LACKS.items():
-        for space in spaces:
-            function = space.get(name)
-            if isinstance(function, _C.Function):
-                function.lacks = lacks
 
 
 # ---- gradients without a derivative

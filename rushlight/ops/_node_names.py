@@ -9,7 +9,6 @@ name that begins with "=" is that of the last step only: torch composes the func
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from rushlight import _C
@@ -424,29 +423,6 @@ COMPOSED: dict[str, Any] = {
     "xlogy": _number_second("XlogyBackward0", "XlogyBackward2"),
     "xlogy_": _number_second("XlogyBackward0", "XlogyBackward2"),
 }  # fmt: skip
-
-
-def one_node(name: str) -> Any:
-    """Decorates a composed function that is not found by name: torch records it as one node."""
-
-    def decorate(function):
-        @functools.wraps(function)
-        def named(*args, **kwargs):
-            since = _C.next_sequence()
-            return _C.name_node(function(*args, **kwargs), name, since)
-
-        return named
-
-    return decorate
-
-
-def name_composed(*spaces: Mapping[str, Any]) -> None:
-    """Gives the functions found in these namespaces the names of their nodes."""
-    for name, node in COMPOSED.items():
-        for space in spaces:
-            function = space.get(name)
-            if isinstance(function, _C.Function):
-                function.node_name = node
 
 
 for _primitive, _names in VARIANTS.items():

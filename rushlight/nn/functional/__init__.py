@@ -152,11 +152,9 @@ from rushlight.nn.functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
-from rushlight.ops._lacking import tell_lacks as _tell_lacks
-from rushlight.ops._node_names import name_composed as _name_composed
+from rushlight.ops._facts import tell as _tell
 
-_name_composed(globals())
-_tell_lacks(globals())
+_tell(globals())
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import rushlight
 from rushlight.nn.functional._checks import functional
-from rushlight.ops._lacking import lacking
+from rushlight.ops._facts import told
 from rushlight.ops._public import C_NAMES
 from rushlight.ops.matmul import linear
 
@@ -55,7 +55,7 @@ def bilinear(input1, input2, weight, bias=None):
     return result if bias is None else result + bias
 
 
-@lacking("_trilinear", None)
+@told(no_complex_gradient="_trilinear")
 def _product(input1, weight, input2):
     """(N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too."""
     batch = input1.shape[:-1]

@@ -7,7 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable
 
 import rushlight
-from rushlight.ops._lacking import lacking
+from rushlight.ops._facts import told
 from rushlight.ops._public import type_name
 
 __all__ = [
@@ -218,7 +218,11 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(_joined(input, alive), rushlight.tensor(alive), sorted_indices)
 
 
-@lacking("_pack_padded_sequence", "_pack_padded_sequence", "PackPaddedSequenceBackward0")
+@told(
+    no_complex_gradient="_pack_padded_sequence",
+    no_forward_mode="_pack_padded_sequence",
+    node_name="PackPaddedSequenceBackward0",
+)
 def _joined(input, alive):
     """The first elements of every step, as many as are alive there."""
     return rushlight.cat([input[step, :count] for step, count in enumerate(alive)])
