@@ -160,7 +160,11 @@ class UntypedStorage:
                 raise RuntimeError(
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
-            return UntypedStorage._of(self._all()[start : max(start, stop)].clone())
+            part = self._all()[start : max(start, stop)]
+            if part.is_meta:
+                return UntypedStorage._of(part.clone())
+            _C.hold_storage(part)  # the slice must not be left behind by a storage that moves
+            return UntypedStorage._of(_C.from_buffer(_C.export_buffer(part))[0])
         at = self._position(index, TypeError)
         at = at + len(self) if at < 0 else at
         if not 0 <= at < len(self):

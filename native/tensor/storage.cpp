@@ -152,7 +152,7 @@ std::string device_name(Device device) {
 Storage* new_storage(size_t nbytes, Device device) {
   Storage* s = new_record();
   s->nbytes = nbytes;
-  s->device = device;
+  s->device = {device.type, -1};  // there is one of each: a number that was asked for is dropped, as in torch
   if (device.type == DeviceType::meta) return s;
   if (nbytes <= sizeof s->bytes) {
     s->data = s->bytes;

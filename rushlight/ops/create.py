@@ -92,14 +92,8 @@ def _kind(dtype, out):
     return out.dtype if dtype is None and out is not None else as_dtype(dtype)
 
 
-_FIRST = _C.device("cpu:0")
-_MAIN = _C.device("cpu")
-
-
 def _device(device):
-    if device is None:
-        return _default_device
-    return _MAIN if device == "cpu:0" or device == _FIRST else device
+    return _default_device if device is None else device
 
 
 def _size(args, name, keyword=None):
@@ -207,6 +201,17 @@ def _from_foreign(data):
     return _exchange.from_array(data)
 
 
+def _is_buffer(data):
+    """Whether `data` lends its memory (bytes, array.array, mmap ...) and is no array."""
+    if type(data) in _PLAIN or isinstance(data, Tensor) or hasattr(data, "__array__"):
+        return False
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
+
+
 @function
 def as_tensor(data, dtype=None, device=None):
     """A tensor of `data`, sharing memory and history where that is possible.
@@ -242,7 +247,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
                 "False. Pass requires_grad=False explicitly to get the old behavior and silence this warning."
             )
-    if isinstance(obj, (bytes, bytearray, memoryview)):
+    if _is_buffer(obj):
         from rushlight._exchange import frombuffer
 
         made = frombuffer(obj, dtype=dtype or _C.get_default_dtype())

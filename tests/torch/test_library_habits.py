@@ -1,0 +1,54 @@
+"""What the test suites of libraries written for torch ask of it, a few lines each, run in both libraries."""
+
+import array
+
+import pytest
+import torch
+from outcomes import collector, err, outcome
+
+import rushlight
+
+pytestmark = pytest.mark.torch
+
+CASES, case = collector()
+
+
+@case("memory lent by objects that are no arrays is shared")
+def _(torch):
+    numbers = array.array("f", [1.0, 2.0])
+    shared, copied = torch.asarray(numbers), torch.asarray(numbers, copy=True)
+    insisted = torch.asarray(numbers, copy=False)
+    numbers[0] = 5.0
+    whole = torch.asarray(array.array("i", [1, -2]), dtype=torch.int32)
+    odd = [err(torch.asarray, each) for each in ("ab", {}, None, 1.5, range(2))]
+    return shared, copied, insisted, whole, odd
+
+
+@case("the number of a device of which there is one is dropped")
+def _(torch):
+    places = ["cpu:0", "cpu:3", torch.device("cpu", 1), "meta:2"]
+    made = [f(2, device=place).device for place in places for f in (torch.ones, torch.empty, torch.rand)]
+    moved = [torch.ones(2).to(place).device for place in places]
+    return made, moved, torch.nn.Linear(1, 1, device="cpu:1").weight.device, torch.device("cpu:1")
+
+
+@case("a slice of a storage is its memory")
+def _(torch):
+    whole = torch.arange(6.0)
+    storage = whole.untyped_storage()
+    part = storage[4:16]
+    inner = torch.empty(0).set_(part)
+    inner[0] = 9
+    sizes = [storage[a:b].nbytes() for a, b in [(3, 3), (2, 1), (-4, 100)]]
+    return part.nbytes(), part.data_ptr() - storage.data_ptr(), inner, whole, sizes
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_gives_what_torch_gives(name):
+    assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
+
+
+def test_a_slice_keeps_its_storage():
+    part = rushlight.arange(1000.0).untyped_storage()[4000 - 8 :]
+    rushlight.full((1000,), 7.0)
+    assert rushlight.empty(0).set_(part).tolist() == [998.0, 999.0]
