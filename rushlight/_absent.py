@@ -65,9 +65,9 @@ class AbsentModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         from rushlight._absent_names import MODULES
 
-        shown = self.__name__.removeprefix("rushlight.")
+        shown = vars(self)["__spec__"].name.removeprefix("rushlight.")
         if f"{shown}.{name}" in MODULES:
-            return importlib.import_module(f"{self.__name__}.{name}")
+            return importlib.import_module(f"rushlight.{shown}.{name}")
         if "*" in MODULES[shown].split() and not name.startswith("__"):
             return _absent_function(f"torch.{shown}", name)
         raise AttributeError(

@@ -20,6 +20,11 @@ def rushlight_name(torch_name: str) -> str:
     return "rushlight" + torch_name.removeprefix("torch")
 
 
+def torch_name(rushlight_name: str) -> str:
+    """`rushlight.nn` -> `torch.nn`"""
+    return "torch" + rushlight_name.removeprefix("rushlight")
+
+
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds and loads `torch.x.y` as `rushlight.x.y`.
 
@@ -44,14 +49,18 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module):
-        module.__spec__ = module.__spec__.loader_state
+        own = module.__spec__.loader_state
+        module.__spec__ = own
+        # It says the name that the program knows: torch's tests are called after `torch.nn.__name__`.
+        module.__name__ = torch_name(own.name)
         # What a package imported of itself is there under its other name as well: importing it once more
         # would put the module in the place of what the package has under that name, such as the function
         # autograd.gradcheck.
-        inner = module.__name__ + "."
+        inner = own.name + "."
         for name, loaded in list(sys.modules.items()):
-            if name.startswith(inner) and name.startswith("rushlight."):
-                sys.modules.setdefault("torch" + name.removeprefix("rushlight"), loaded)
+            if name.startswith(inner):
+                sys.modules.setdefault(torch_name(name), loaded)
+                loaded.__name__ = torch_name(name)
 
 
 def explain(error: BaseException) -> None:
