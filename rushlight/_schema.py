@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from rushlight import _C
+from rushlight.ops.create import layout
+from rushlight.ops.layout import memory_format
+from rushlight.random import Generator
 
 Tensor = _C.Tensor
 
@@ -197,24 +200,20 @@ def _is_truth(value: Any) -> bool:
         return False
 
 
-def _is_called(value: Any, *names: str) -> bool:
-    return type(value).__name__ in names
-
-
 _ACCEPTED: dict[str, Callable[[Any], bool]] = {
     "Tensor": lambda v: v is None or isinstance(v, Tensor),
-    "int": lambda v: _is_int(v) or _is_called(v, "dtype", "layout", "memory_format"),
+    "int": lambda v: _is_int(v) or isinstance(v, (_C.dtype, layout, memory_format)),
     "SymInt": _is_int,
     "float": _is_float,
     "bool": _is_truth,
     "str": lambda v: isinstance(v, (str, bytes)),
-    "Scalar": lambda v: isinstance(v, (int, float, complex)) or _is_called(v, "dtype", "layout"),
+    "Scalar": lambda v: isinstance(v, (int, float, complex, _C.dtype, layout)),
     "complex": lambda v: isinstance(v, (int, float, complex)) or _is_single(v),
     "ScalarType": lambda v: isinstance(v, _C.dtype) or _is_int(v),
     "Device": lambda v: isinstance(v, (_C.device, str, bytes)),
-    "Layout": lambda v: _is_called(v, "layout") or _is_int(v),
-    "MemoryFormat": lambda v: _is_called(v, "memory_format") or _is_int(v),
-    "Generator": lambda v: _is_called(v, "Generator"),
+    "Layout": lambda v: isinstance(v, layout) or _is_int(v),
+    "MemoryFormat": lambda v: isinstance(v, memory_format) or _is_int(v),
+    "Generator": lambda v: isinstance(v, Generator),
     "Dimname": lambda v: isinstance(v, str),
     "QScheme": lambda v: True,
     "Storage": lambda v: True,

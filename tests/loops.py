@@ -47,6 +47,12 @@ def leaf():
     return torch.ones(3, requires_grad=True)
 
 
+def holding(token):
+    x = leaf()
+    x.token = token
+    return x
+
+
 def layer(token):
     made = nn.Linear(3, 3)
     made.token = token
@@ -92,13 +98,6 @@ def hook_is_a_method(token):
 
 
 @loop
-def hook_is_partial(token):
-    x, box = leaf(), [token]
-    x.register_hook(functools.partial(lambda box, g: None, box))
-    box.append(x.sin())
-
-
-@loop
 def hook_keeps_gradients(token):
     x, kept = leaf(), [token]
     x.register_hook(lambda g: kept.append(g))
@@ -113,58 +112,6 @@ def hook_of_a_long_chain(token):
     for _ in range(100_000):
         y = y * 1
     box.append(y)
-
-
-@loop
-def hook_after_accumulation(token):
-    x, box = leaf(), [token]
-    x.register_post_accumulate_grad_hook(lambda p: box)
-    box.append(x * 2)
-
-
-@loop
-def hook_of_several_tensors(token):
-    x, w, box = leaf(), leaf(), [token]
-    graph.register_multi_grad_hook((x, w), lambda g: box)
-    box.append(x * w)
-
-
-@loop
-def hook_of_any_tensor(token):
-    x, w, box = leaf(), leaf(), [token]
-    graph.register_multi_grad_hook((x, w * 2), lambda g: box, mode="any")
-    box.append(x * w)
-
-
-@loop
-def hook_before_a_node(token):
-    h, box = leaf() * 2, [token]
-    h.grad_fn.register_prehook(lambda g: box)
-    box.append(h.sin())
-
-
-@loop
-def hook_after_a_node(token):
-    h, box = leaf() * 2, [token]
-    h.grad_fn.register_hook(lambda a, b: box)
-    box.append(h.sin())
-
-
-@loop
-def hook_of_an_accumulator(token):
-    x = leaf()
-    accumulator = graph.get_gradient_edge(x).node
-    box = [token, accumulator]
-    accumulator.register_hook(lambda a, b: box)
-    box.append(x.sin())
-
-
-@loop
-def hook_of_a_gradient(token):
-    x, box = leaf(), [token]
-    (x * x).sum().backward(create_graph=True)
-    x.grad.register_hook(lambda g: box)
-    box.append(x)
 
 
 @loop
@@ -190,34 +137,78 @@ def hook_among_objects_of_all_ages(token):
     box.append([y.sin()])
 
 
+def accumulator_of(x):
+    return graph.get_gradient_edge(x).node
+
+
+def with_a_gradient(x):
+    (x * x).sum().backward(create_graph=True)
+    return x.grad
+
+
+# Hooks that hold a box, which then gets a result of the tensor: where each is registered.
+HOOKS = {
+    "is_partial": lambda x, y, box: x.register_hook(functools.partial(lambda box, g: None, box)),
+    "after_accumulation": lambda x, y, box: x.register_post_accumulate_grad_hook(lambda p: box),
+    "of_several_tensors": lambda x, y, box: graph.register_multi_grad_hook((x, leaf()), lambda g: box),
+    "of_any_tensor": lambda x, y, box: graph.register_multi_grad_hook((x, y), lambda g: box, mode="any"),
+    "before_a_node": lambda x, y, box: y.grad_fn.register_prehook(lambda g: box),
+    "after_a_node": lambda x, y, box: y.grad_fn.register_hook(lambda a, b: box),
+    "of_an_accumulator": lambda x, y, box: accumulator_of(x).register_hook(lambda a, b: box),
+    "of_a_gradient": lambda x, y, box: with_a_gradient(x).register_hook(lambda g: box),
+    "on_a_saved_result": lambda x, y, box: y.grad_fn._raw_saved_result.register_hooks(
+        lambda v: (v.clone(), box), lambda v: v[0]
+    ),
+}
+
+
+def boxed(register):
+    def maker(token):
+        x, box = leaf(), [token]
+        y = x.exp()
+        register(x, y, box)
+        box.append(y * 2)
+
+    return maker
+
+
+MAKERS.update({f"hook_{name}": boxed(register) for name, register in HOOKS.items()})
+
+
 # ---- attributes
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+# Attributes that are filled once they are there: whose, and with what.
+ATTRIBUTES = {
+    "filled_later": (leaf, torch.sin),
+    "of_a_result": (lambda: leaf() * 2, torch.sin),
+    "of_a_parameter": (lambda: nn.Parameter(torch.ones(3)), torch.sin),
+    "of_a_subclass": (lambda: leaf().as_subclass(Sub) * 1, torch.sin),
+    "is_a_node": (leaf, lambda x: (x * 2).grad_fn),
+    "is_an_object": (leaf, lambda x: types.SimpleNamespace(z=x.exp())),
+}
+
+
+def filled(owner, result):
+    def maker(token):
+        x = owner()
+        x.token, x.y = token, {"a": [({}, [])]}
+        x.y["a"][0][1].append(result(x))
+
+    return maker
+
+
+MAKERS.update({f"attribute_{name}": filled(*parts) for name, parts in ATTRIBUTES.items()})
 
 
 @loop
 def attribute_of_a_leaf(token):
     x = leaf()
     x.token, x.y = token, x * 2
-
-
-@loop
-def attribute_filled_later(token):
-    x = leaf()
-    x.token, x.y = token, {"a": [({}, [])]}
-    x.y["a"][0][1].append((x * 2).sin())
-
-
-@loop
-def attribute_is_an_object(token):
-    x = leaf()
-    x.token, x.y = token, types.SimpleNamespace()
-    x.y.z = x.exp()
-
-
-@loop
-def attribute_of_a_result(token):
-    h = leaf() * 2
-    h.token, h.y = token, []
-    h.y.append(h * 2)
 
 
 @loop
@@ -228,19 +219,11 @@ def attribute_by_the_dict(token):
 
 @loop
 def attribute_is_an_exception(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     try:
         raise ValueError(x * 2)
     except ValueError as error:
         x.error = error
-
-
-@loop
-def attribute_is_a_node(token):
-    x = leaf()
-    x.token, x.nodes = token, []
-    x.nodes.append((x * 2).grad_fn)
 
 
 @loop
@@ -256,13 +239,6 @@ def attribute_has_a_callback(token):
     x = leaf()
     y = x * 2
     x.weak, x.y = weakref.ref(y, lambda gone: (x, token)), [[y]]
-
-
-@loop
-def attribute_of_a_parameter(token):
-    p = nn.Parameter(torch.ones(3))
-    p.token, p.y = token, []
-    p.y.append(p * 2)
 
 
 @loop
@@ -300,16 +276,14 @@ def metadata_of_a_step_of_an_operation(token):
 
 @loop
 def gradient_with_a_graph(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     for _ in range(2):
         (x**3).sum().backward(create_graph=True)
 
 
 @loop
 def gradient_through_a_checkpoint(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False).sum().backward(create_graph=True)
 
 
@@ -327,16 +301,14 @@ def gradient_set(token):
 
 @loop
 def gradient_written(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     (x * 2).sum().backward()
     x.grad.mul_(x)
 
 
 @loop
 def gradient_written_through_a_view(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     (x * 2).sum().backward()
     x.grad[0].mul_(x[0])
 
@@ -415,13 +387,6 @@ def hook_on_a_saved_input(token):
 
 
 @loop
-def hook_on_a_saved_result(token):
-    y, box = leaf().exp(), [token]
-    y.grad_fn._raw_saved_result.register_hooks(lambda v: (v.clone(), box), lambda v: v[0])
-    box.append(y * 2)
-
-
-@loop
 def checkpointed_closure(token):
     for reentrant in (False, True):
         box = [token]
@@ -431,8 +396,7 @@ def checkpointed_closure(token):
 
 @loop
 def mutation_of_saved_tensors(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     with graph.allow_mutation_on_saved_tensors():
         b = x.clone()
         y = b**2
@@ -505,17 +469,6 @@ def function_that_fails(token):
         Failing.apply(leaf() * 1)
 
 
-class Sub(torch.Tensor):
-    pass
-
-
-@loop
-def attribute_of_a_subclass(token):
-    x = leaf().as_subclass(Sub) * 1
-    x.token, x.y = token, []
-    x.y.append((x * x).sin())
-
-
 @loop
 def slot_of_a_subclass(token):
     class Slotted(torch.Tensor):
@@ -571,8 +524,7 @@ def dispatch_mode_that_keeps_results(token):
 
 @loop
 def dual_numbers(token):
-    x = leaf()
-    x.token = token
+    x = holding(token)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, x * 2)
         x.kept = [dual, dual * dual]

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "../graph/custom.h"
@@ -42,7 +43,7 @@ class Numbers {
   double read(PyObject* o) {
     if (PyFloat_Check(o)) {
       double value = PyFloat_AS_DOUBLE(o);
-      usual &= !(std::abs(value) > 3.4028234663852886e38);
+      usual &= !(std::abs(value) > std::numeric_limits<float>::max());
       return value;
     }
     int overflow = 0;
