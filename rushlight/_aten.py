@@ -6,6 +6,7 @@ import math
 
 import rushlight
 from rushlight import _C, _dispatching
+from rushlight.autograd import Function
 from rushlight.ops._facts import told
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
@@ -50,15 +51,34 @@ def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non
     return made if memory_format is None else made.contiguous(memory_format=memory_format)
 
 
-def _slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+class _SliceInverse(Function):
     """Of a slice of `src`, or of another tensor of that layout: all of that tensor."""
-    if _C.is_grad_enabled() and self.requires_grad:
-        raise NotImplementedError("slice_inverse: the derivative is not implemented")
+
+    _node_name = "SliceInverseBackward0"
+
+    @staticmethod
+    def forward(ctx, self, src, dim, start, end, step):
+        ctx.part = (dim, start, end, step)
+        ctx._saved_dim, ctx._saved_start, ctx._saved_end, ctx._saved_step = ctx.part
+        return self.as_strided(src.shape, src.stride(), src.storage_offset())
+
+    @staticmethod
+    def backward(ctx, grad):
+        part = rushlight.ops.aten.slice(grad, *ctx.part)
+        rest = rushlight.slice_scatter(grad, rushlight.zeros_like(part), *ctx.part)
+        return part, rest, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx, part, rest, *others):
+        return part.as_strided(rest.shape, rest.stride(), rest.storage_offset())
+
+
+def _slice_inverse(self, src, dim=0, start=None, end=None, step=1):
     if _dispatching._wanted((self, src), {}):
         return _dispatching.ask(
             _dispatching.handle_named("slice_inverse.default"), (self, src, dim, start, end, step), {}
         )
-    return self.as_strided(src.shape, src.stride(), src.storage_offset())
+    return _SliceInverse.apply(self, src, dim, start, end, step)
 
 
 def _copy(self, src, non_blocking=False):

@@ -7,6 +7,7 @@ the rest once there is a result.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rushlight import _C
@@ -95,24 +96,79 @@ _WITHOUT_DERIVATIVE = _names("""
     special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
     special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
 """)
+# What forward mode does about `out=`. Carried along: torch copies what others computed into it.
+CARRIED = COMPOSED | _names("diff lu matrix_power")
+_NOT_EVEN_KNOWN = _names("""
+    arange linspace logspace ones zeros full eye
+""")  # to torch's derivatives
+_RESIZED = _names("empty rand randn")
+_LACKS = {
+    "diag": "aten::diag_embed", "norm": "", "linalg_ldl_factor": "aten::linalg_ldl_factor_ex",
+    "nn.normalize": "div_out", "argmax": "argmax_out", "argmin": "argmin_out",
+    **{name: f"{name}_out" for name in ("unbind_copy", "split_copy", "split_with_sizes_copy")},
+}  # fmt: skip
+# Whose results never have a tangent: only that of `out` is in the way.
+_CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
 # Written element by element, but read anywhere.
 _SCATTERED = _names("ger index_select masked_select scatter scatter_add scatter_reduce take")
-_entries: dict[Any, tuple[str, bool | None]] = {}
+_entries: dict[Any, tuple[str, bool | None, str]] = {}
 
 
-def _entry(function: Any) -> tuple[str, bool | None]:
-    """Who complains of a gradient (nobody: ""), and whether the function reads as it writes, element by
-    element (None: it writes as a whole)."""
+def _entry(function: Any) -> tuple[str, bool | None, str]:
+    """Who complains of a gradient (nobody: ""), whether the function reads as it writes, element by element
+    (None: it writes as a whole), and who complains of a tangent."""
     from rushlight import _signatures
 
     key, name = _signatures._name_of(function)
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return "", None
+        return "", None, ""
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
-    return complains, True if key in _ITERATED else False if key in _SCATTERED else None
+    iterated = True if key in _ITERATED else False if key in _SCATTERED else None
+    return complains, iterated, _lacks_tangents(key, name, complains)
+
+
+def _lacks_tangents(key: str, name: str, complains: str) -> str:
+    if key in _LACKS:
+        return _LACKS[key]
+    if not key or key in CARRIED or key in _LATER or key.startswith(("fft_", ".")):
+        return ""
+    if key in RECORDED or key in _NOT_EVEN_KNOWN:
+        return f"aten::{name}"
+    known = complains or key in _WITHOUT_DERIVATIVE or key in ("bernoulli", "multinomial", "normal")
+    return f"{complains or name}_out" if known else ""
+
+
+def _refuse_tangents(lacks: str, function: Any, inputs: list, tensors: list) -> None:
+    if _CONSTANT.match(lacks):
+        tensors = tensors[len(inputs) :]
+    if not any(_C.tangent(t) is not None for t in tensors):
+        return
+    if function.__name__ in _RESIZED:
+        raise RuntimeError("cannot resize variables that has a forward grad")
+    if function.__name__ == "normal" and not inputs:
+        lacks = "aten::normal"
+    if function.__name__ == "matmul" and all(t.dim() == 1 for t in inputs):
+        lacks = "dot_out"
+    if function.__name__ in ("max", "min") and len(inputs) > 1:
+        lacks = f"{function.__name__}imum_out"
+    if lacks:
+        _refuse(lacks)
+
+
+def refuse_written_tangent(writer: str) -> None:
+    """What `check` does not know of before there is a result."""
+    if writer in CARRIED:
+        return
+    lacks = {"vector_norm": "linalg_vector_norm_out", "conj_physical": "aten::conj_physical"}
+    _refuse(lacks.get(writer, f"{writer}_out"))
+
+
+def _refuse(lacks: str) -> None:
+    reason = "." if lacks.startswith("aten::") else " because it is an out= function"
+    raise NotImplementedError(f"Trying to use forward AD with {lacks} that does not support it{reason}")
 
 
 def check(function: Any, args: tuple, kwargs: dict) -> None:
@@ -121,8 +177,9 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     entry = _entries.get(function)
     if entry is None:
         entry = _entries[function] = _entry(function)
-    complains, iterated = entry
-    if out is None or not (complains or iterated is not None):
+    complains, iterated, lacks = entry
+    forward = _C.carries_tangents()
+    if out is None or not (complains or iterated is not None or forward):
         return
     inputs = [value for name, value in kwargs.items() if name != "out"]
     inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
@@ -134,6 +191,8 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
             f"{complains}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
+    if forward:
+        _refuse_tangents(lacks, function, inputs, tensors)
     if iterated is None or not isinstance(out, _C.Tensor) or out.is_meta:
         return
     if not iterated:

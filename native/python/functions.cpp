@@ -461,6 +461,14 @@ void refuse_complex_gradient(PyObject* name, PyObject* result) {
         PyUnicode_AsUTF8(name));
 }
 
+// Of an `out` and duals others complain (rushlight/_outputs.py).
+bool gives_out(PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    if (PyTuple_GET_ITEM(kwnames, i) == out_name && args[positional + i] != Py_None) return true;
+  }
+  return false;
+}
+
 // A function that torch cannot differentiate in every way: refuses what torch refuses.
 PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
@@ -468,7 +476,7 @@ PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargs
                 no_forward_mode = share(f->no_forward_mode);
   Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   return guarded([&]() -> PyObject* {
-    if (modes.forward && no_forward_mode) {
+    if (modes.forward && no_forward_mode && !gives_out(args, positional, kwnames)) {
       Py_ssize_t n = positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
       bool dual = false;
       for (Py_ssize_t i = 0; i < n && !dual; i++) dual = is_dual(args[i]);

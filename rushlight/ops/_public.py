@@ -14,7 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C, _type_names
-from rushlight._outputs import COMPOSED, INTERNAL, OVERLAP, RECORDED, check_apart_elements
+from rushlight._outputs import (
+    COMPOSED,
+    INTERNAL,
+    OVERLAP,
+    RECORDED,
+    check_apart_elements,
+    refuse_written_tangent,
+)
 from rushlight._warn import warn
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
@@ -117,14 +124,8 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "",
         unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
         raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
     check_recorded(out, result, writer)
-    duals = (result, out)
-    if not (result.is_floating_point() or result.is_complex()):  # no tangent says that the inputs had some
-        duals = (*duals, *(t for t in sys._getframe(1).f_locals.values() if isinstance(t, Tensor)))
-    if any(_C.tangent(t) is not None for t in duals):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {writer or _writer()}_out that does not support it because it is "
-            "an out= function"
-        )
+    if _C.carries_tangents() and any(_C.tangent(t) is not None for t in (result, out)):
+        refuse_written_tangent(writer or _writer())
     if out.device != result.device:
         if exact is SAME_DTYPE:
             raise RuntimeError(

@@ -231,6 +231,8 @@ def tangents(op: _C.Primitive, args: tuple, tangents: tuple, result: Any) -> tup
     name = op.__name__
     if name == "as_strided" and tangents[0] is not None:
         return (_as_strided(tangents[0], *args[1:]),)
+    if name == "copy" and result is None and tangents[0] is None and args[0].shape == tangents[1].shape:
+        return (tangents[1],)  # of the source's dtype, as in torch
     if name in LINEAR or op.is_view:
         found = _linear(op, args, tangents)
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)

@@ -6,7 +6,7 @@ import warnings
 
 from rushlight import _C
 from rushlight.ops import linalg
-from rushlight.ops._public import function, method, public, type_name
+from rushlight.ops._public import function, method, public, type_name, write_out
 from rushlight.ops.linalg import check_square, eye_like, finish, require_tensor, several, unpack_lu
 from rushlight.ops.linalg_rules import _hn, _mh, _nh
 from rushlight.ops.linalg_spectral import pseudoinverse
@@ -231,7 +231,7 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
     LU, pivots, info = ops.linalg_lu_factor(A, "torch.lu_factor", None)
     result = (LU, pivots, info) if get_infos else (LU, pivots)
     if out is not None:
-        return type(out)(finish(r, o) for r, o in zip(result, out, strict=True))
+        return type(out)([write_out(o, r, writer="lu") for r, o in zip(result, out, strict=True)])
     return several("_lu_with_info", result) if get_infos else result
 
 

@@ -703,4 +703,4 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         length = input.size(dim)
         after, before = ((input.narrow(dim, start, length - 1) if length else input) for start in (1, 0))
         input = FUNCTIONS["logical_xor"](after, before) if input.dtype == _C.bool else after - before
-    return input if out is None else write_out(out, input)
+    return input if out is None else write_out(out, input, writer="sub")
