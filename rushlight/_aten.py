@@ -248,7 +248,7 @@ FUNCTIONS = {
     "lift_fresh": lambda self: self,
     "lift": lambda self: self,
     "detach": lambda self: self.detach(),
-    "alias": lambda self: self.view_as(self),
+    "alias": lambda self: _C.ops.alias(self),
     "_unsafe_view": lambda self, size: self.reshape(size),
     "_reshape_alias": lambda self, size, stride: self.as_strided(size, stride),
     "slice_inverse": _slice_inverse,

@@ -142,6 +142,8 @@ def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
     so that nothing is written if one of them is."""
     if not inplace:
         return tuple(run(t, *row) for t, row in zip(tensors, rows, strict=True))
+    for tensor in tensors:
+        _C.check_inplace(tensor)
     for doubtful in (True, False):
         for tensor, row in zip(tensors, rows, strict=True):
             if _is_doubtful(tensor, row) == doubtful:

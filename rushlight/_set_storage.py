@@ -64,5 +64,7 @@ def set_storage(
         # What the graph says about the old memory is not true of the new one.
         from rushlight.autograd.function import without_derivative
 
-        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor))
+        version = tensor._version
+        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source))
+        _C.set_version(tensor, version)  # one write, not two
     return tensor

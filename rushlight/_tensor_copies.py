@@ -50,6 +50,7 @@ def _deepcopy(self, memo):
         copy = _C.on_storage(
             memo[key][0], plain.dtype, plain.storage_offset(), tuple(plain.shape), plain.stride()
         )
+        _C.set_version(copy, 1)  # in torch it was moved there
     if type(self) is not Tensor:
         copy = _C.as_subclass(copy, type(self))
     if with_grad:

@@ -15,7 +15,9 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
     """A tensor of this geometry on a storage, which other tensors may share."""
     if not isinstance(storage, TypedStorage):
         raise TypeError(f"a tensor is rebuilt from a storage, not from {type(storage).__name__}")
-    return _C.on_storage(storage._untyped_storage._bytes, storage.dtype, storage_offset, size, stride)
+    made = _C.on_storage(storage._untyped_storage._bytes, storage.dtype, storage_offset, size, stride)
+    _C.set_version(made, 1)  # in torch it was moved there
+    return made
 
 
 def _rebuild_tensor_v2(

@@ -356,7 +356,9 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
             dtype_class_name(result->dtype), dtype_class_name(t->dtype));
     }
     if (t == result) return Py_NewRef(args[0]);
-    bool plain = result->grad_fn && result->dtype == t->dtype && modes.grad && !modes.forward;
+    auto is_dual = [](const Tensor* x) { return x->extra && x->extra->tangent; };
+    bool plain = result->grad_fn && result->dtype == t->dtype && modes.grad &&
+                 !(modes.forward && (is_dual(t) || is_dual(result)));
     // A view's base is told of the operation, if that takes its gradient to the view and nowhere else.
     int64_t at = -1;
     if (plain && t->base()) {

@@ -151,11 +151,14 @@ Overlap overlap(const Tensor* in, const Tensor* out) {
   return same ? Overlap::full : Overlap::partial;
 }
 
-void check_overlap(const Tensor* in, const Tensor* out) {
-  if (in->storage != out->storage || overlap(in, out) != Overlap::partial) return;
+[[noreturn]] void fail_overlap() {
   fail(PyExc_RuntimeError,
        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
        "memory location. Please clone() the tensor before performing the operation.");
+}
+
+void check_overlap(const Tensor* in, const Tensor* out) {
+  if (in->storage == out->storage && overlap(in, out) == Overlap::partial) fail_overlap();
 }
 
 PyObject* py_overlap(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -172,6 +175,10 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+void check_apart(const Tensor* in, const Tensor* out) {
+  if (in->storage == out->storage && overlap(in, out) != Overlap::none) fail_overlap();
+}
 
 // Reading `in` while writing `out` is safe if they are the same elements or apart. Throws torch's error for a
 // partial overlap, and returns a copy where the geometry is too intricate to tell.

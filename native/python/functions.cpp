@@ -388,7 +388,21 @@ void note_before_write(const Tensor* of, Tensor* copy) {
 
 namespace {
 
+// Gives views whose base was written their histories now, which are none of the nodes that the call records.
+// A view that must not be used is refused by the call.
+void refresh_views(PyObject* const* args, Py_ssize_t n) {
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (!is_tensor(args[i]) || !as_tensor(args[i])->base()) continue;
+    Ref<PyObject> done(guarded([&]() -> PyObject* {
+      refresh_view(as_tensor(args[i]));
+      Py_RETURN_NONE;
+    }));
+    if (!done) PyErr_Clear();
+  }
+}
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (modes.grad) refresh_views(args, PyVectorcall_NARGS(nargsf));
   uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed

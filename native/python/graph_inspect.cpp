@@ -289,6 +289,7 @@ void refuse_facade(const Node* node, const char* what) {
 Ref<PyObject> facades_behind(Node* node) {
   if (node->kind != Node::operation || !with_facades.contains(node->op->number) || is_facade(node)) return {};
   PyObject* kept = node->extra ? node->extra->kept : nullptr;
+  if (kept && PyDict_GetItemString(kept, "")) return {};  // the last step of a composed function
   PyObject* known = kept ? PyDict_GetItemString(kept, "next") : nullptr;
   if (known && PyTuple_CheckExact(known)) return share(known);
   expose(node);
@@ -372,8 +373,9 @@ bool outer_edges(const Node* node, std::vector<Edge>& found) {
     return false;
   add_outer(node, PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(since, 0)), found);
   // In the order of the arguments; what is no argument's history stays behind.
-  std::vector<Edge> walked;
+  std::vector<Edge> walked, rest;
   walked.swap(found);
+  rest = walked;
   bool all = PyTuple_GET_ITEM(since, 1) == Py_True;
   for (Py_ssize_t at = 2; at < PyTuple_GET_SIZE(since); at += 2) {
     const void* address = PyLong_AsVoidPtr(PyTuple_GET_ITEM(since, at));
@@ -381,11 +383,11 @@ bool outer_edges(const Node* node, std::vector<Edge>& found) {
     auto same = [&](Edge e) { return e.node == address && e.nr == nr; };
     auto next = std::ranges::find_if(walked, same);
     if (next != walked.end()) {
-      found.push_back(*next);
-      if (!all) walked.erase(next);
+      found.push_back(*next);  // as often as it is an argument
+      std::erase_if(rest, same);
     } else if (all) found.push_back({nullptr, 0});
   }
-  if (!all) found.insert(found.end(), walked.begin(), walked.end());
+  if (!all) found.insert(found.end(), rest.begin(), rest.end());
   return true;
 }
 

@@ -49,16 +49,13 @@ void check_add_dtypes(const Tensor* input, const Tensor* mat1, const Tensor* mat
 PyObject* addmm_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor* input = tensor_argument(op, args, 0);
   Tensor *mat1 = tensor_argument(op, args, 1), *mat2 = tensor_argument(op, args, 2);
+  check_add_dtypes(input, mat1, mat2);
   if (mat1->ndim != 2) failf(PyExc_RuntimeError, "mat1 must be a matrix, got %d-D tensor", mat1->ndim);
   if (mat2->ndim != 2) failf(PyExc_RuntimeError, "mat2 must be a matrix, got %d-D tensor", mat2->ndim);
   check_same_device(input, mat1);
   check_same_device(mat1, mat2);
   int64_t sizes[] = {mat1->size(0), mat2->size(1)}, k = mat1->size(1);
-  if (k != mat2->size(0)) {
-    if (input->dtype != mat2->dtype) check_add_dtypes(input, mat1, mat2);
-    fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
-  }
-  check_add_dtypes(input, mat1, mat2);
+  if (k != mat2->size(0)) fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
   Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("addmm_impl_cpu_", result.get(), k);

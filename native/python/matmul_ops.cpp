@@ -460,7 +460,8 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
     }
     if (weight->ndim == 1) {
       if (bias) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
-      return matmul(x, weight);
+      static Primitive& turned = primitive("t");
+      return matmul(x, call_on(turned, weight).get());
     }
     if (!bias && x->ndim == 1) {  // in torch a row, whose dimension is taken off again
       uint64_t since = next_node_number();

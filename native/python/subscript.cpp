@@ -13,6 +13,8 @@
 #include "types.h"
 
 namespace rl {
+
+void check_apart(const Tensor* in, const Tensor* out);  // elementwise_ops.cpp
 namespace {
 
 Ref<PyObject> number(int64_t i) { return checked(PyLong_FromLongLong(i)); }
@@ -333,6 +335,10 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
+    bool fills = from && from->ndim == 0 && is_tensor(index) && as_tensor(index)->dtype == DType::b1;
+    if (modes.grad && (walker.view->requires_grad() || (from && from->requires_grad())))
+      check_inplace(walker.view.get());
+    if (from && !fills) check_apart(from.get(), walker.view.get());
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
     Py_DECREF(call_in_place(index_put, args));
   } else if (from) {
@@ -340,8 +346,9 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     if (same_sizes(as_tensor(value), walker.view.get())) from = share(as_tensor(value));
     static Primitive& copy = primitive("copy");
     check_expands(from.get(), walker.view.get());
-    if (from->storage == walker.view->storage && !same_sizes(from.get(), walker.view.get())) {
-      // A part of what is written, broadcast: once expanded it may overlap, as in torch.
+    bool shares = from->storage == walker.view->storage;
+    if ((shares || (from->ndim && from->requires_grad())) && !same_sizes(from.get(), walker.view.get())) {
+      // As in torch. A part of what is written may overlap once it is expanded.
       static Primitive& expand = primitive("expand");
       Ref<PyObject> sizes = checked(size_object(walker.view->sizes()));
       PyObject* expand_args[] = {from->object(), sizes.get()};

@@ -127,7 +127,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
             "supported."
         )
-    dual = _C.ops.alias(tensor)
+    dual = tensor.view_as(tensor)
     if _C._is_fwd_grad_enabled() and not _C.is_inference_mode_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
         key = id(dual)
@@ -138,8 +138,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Takes a dual tensor apart: (primal, tangent). The tangent of a plain tensor is None."""
     level = _current_level if level is None else level
-    if level < 0 or not isinstance(tensor, Tensor):
+    if level < 0:
         return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}"
+        )
     # In inference mode nobody asks for tangents.
     tangent = None if _C.is_inference_mode_enabled() else _C.tangent(tensor)
     if level > 0 and tangent is not None:

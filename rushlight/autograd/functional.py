@@ -52,7 +52,7 @@ def _leaves(inputs: tuple, create_graph: bool) -> tuple:
 
 
 def _finished(values: tuple, create_graph: bool) -> tuple:
-    return values if create_graph else tuple(v.detach() if v.requires_grad else v for v in values)
+    return values if create_graph else tuple(v.detach() for v in values)
 
 
 def _grad_postprocess(inputs: Any, create_graph: bool) -> tuple:

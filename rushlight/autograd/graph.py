@@ -315,6 +315,8 @@ def register_multi_grad_hook(
 
     if not all(tensor.requires_grad for tensor in tensors):
         raise AssertionError("Expected gradient function to be set")
+    from rushlight.autograd._native_names import _will_engine_execute_node
+
     edges = [get_gradient_edge(tensor) for tensor in tensors]
     waiting: dict = {}
 
@@ -325,7 +327,7 @@ def register_multi_grad_hook(
                 if run not in waiting:
                     # What the same tensors left behind in a run that was broken off.
                     waiting.clear()
-                    expected = sum(_C.will_run(node, nr) for node, nr, *_ in edges)
+                    expected = sum(_will_engine_execute_node(node) for node, *_ in edges)
                     waiting[run] = (expected, [None] * len(edges), [0])
                 expected, grads, count = waiting[run]
                 grads[index] = grad

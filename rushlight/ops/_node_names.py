@@ -363,7 +363,7 @@ COMPOSED: dict[str, Any] = {
         ("renorm", "renorm_"),
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),
     ),
-    **dict.fromkeys(("reshape", "flatten", "reshape_as"), "UnsafeViewBackward0"),
+    **dict.fromkeys(("reshape", "flatten", "reshape_as"), "=UnsafeViewBackward0"),
     "roll": "RollBackward0",
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
     "round": _round,

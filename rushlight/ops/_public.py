@@ -166,11 +166,14 @@ def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:
 
 def fit(out: Tensor, result: Tensor) -> None:
     """Resizes `out` to hold `result`, with its dimensions in the order in which they lie in memory."""
+    version = None if out.is_inference() else out._version
     out.resize_(result.shape)
     if out.stride() != result.stride() and out.numel():
         reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
         if reach == out.numel():
             out.as_strided_(out.shape, result.stride())
+    if version is not None:
+        _C.set_version(out, version)  # it is written once, by what comes after
 
 
 def warn_resized(out: Tensor, result: Tensor) -> None:

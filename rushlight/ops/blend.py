@@ -52,6 +52,7 @@ def _check_lerp(input, end, weight):
 @method
 def lerp_(self, end, weight):
     """In-place version of lerp."""
+    _C.check_inplace(self)
     _check_lerp(self, end, weight)
     return _C.in_place(ops.lerp if isinstance(weight, Tensor) else ops.lerp_scalar, self, end, weight)
 

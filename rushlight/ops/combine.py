@@ -249,7 +249,7 @@ def broadcast_tensors(*tensors):
     shape = ()
     for t in tensors:
         shape = _common_shape(shape, t.shape)
-    return tuple(ops.expand(t, shape) for t in tensors)
+    return tuple(t if t.shape == shape else ops.expand(t, shape) for t in tensors)
 
 
 def _check_tensors(tensors):

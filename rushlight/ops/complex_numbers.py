@@ -152,8 +152,13 @@ def complex(real, imag, *, out=None):
     check_tensor(real, "complex", "real", 1)
     check_tensor(imag, "complex", "imag", 2)
     _check_parts(real, imag)
-    pair = FUNCTIONS["stack"](FUNCTIONS["broadcast_tensors"](real, imag), -1)
-    result = ops.view_as_complex(pair)
+    parts = FUNCTIONS["broadcast_tensors"](real, imag)
+    if all(part.is_contiguous() for part in parts):
+        result = ops.view_as_complex(FUNCTIONS["stack"](parts, -1))
+    else:  # its dimensions lie in memory as those of an elementwise result
+        order = (parts[0].detach() + parts[1].detach()).dim_order()
+        pair = FUNCTIONS["stack"]([part.permute(order) for part in parts], -1)
+        result = ops.view_as_complex(pair).permute(sorted(range(len(order)), key=order.__getitem__))
     return (
         result
         if out is None

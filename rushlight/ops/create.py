@@ -12,6 +12,7 @@ from rushlight.ops._public import (
     Tensor,
     as_dtype,
     dims,
+    fit,
     function,
     invalid_combination,
     method,
@@ -57,7 +58,7 @@ def _checked(layout_, pin_memory):
 def _finish(t, requires_grad, out=None):
     if out is not None:
         if isinstance(out, Tensor) and out.dtype == t.dtype and out.shape != t.shape:
-            out.resize_(t.shape)  # without the warning that other functions give
+            fit(out, t)  # without the warning that other functions give
         if isinstance(out, Tensor) and out.is_meta:
             t = t.to(out.device)
         t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")

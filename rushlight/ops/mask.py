@@ -89,6 +89,9 @@ def masked_scatter_(self, mask, source):
             "masked_scatter_ received a mask with dtype torch.uint8, this behavior is now deprecated,please "
             "use a mask with dtype torch.bool instead."
         )
+    if isinstance(mask, Tensor) and isinstance(self, Tensor) and mask.shape != self.shape:
+        _C.check_inplace(self)
+        mask = ops.expand(mask, self.shape)
     return _in_place(ops.masked_scatter, self, mask, source)
 
 

@@ -27,12 +27,16 @@ def _replaced(input, src, view):
             f"{list(src.shape)}, slice size = {list(part.shape)}"
         )
     _in_place(ops.copy, part, src)
+    if not whole.is_inference():
+        _C.set_version(whole, 0)
     return whole
 
 
 def _scattered(input, src, view):
     """_replaced, as one node if it is recorded."""
     recorded = _C.is_grad_enabled() and (input.requires_grad or src.requires_grad)
+    if recorded and input.dtype != src.dtype and not src.requires_grad:
+        src = src.to(input.dtype)
     if not recorded or _C.dispatches(input) or input.dtype != src.dtype or input.device.type == "meta":
         return _replaced(input, src, view)
     layout = input.stride()

@@ -8,6 +8,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.nn.functional.dropout import dropout
 from rushlight.nn.functional.linear import linear
+from rushlight.ops._facts import told
 from rushlight.ops._lacking import once
 from rushlight.ops._public import C_NAMES, type_name
 
@@ -271,10 +272,20 @@ def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
 
 def _weights(query, key, attn_mask, is_causal, scale):
     """How much each query takes from each value."""
-    scores = rushlight.matmul(query * scale, key.mT)
+    scores = rushlight.matmul(_scaled(query, scale), key.mT)
     added, nowhere = _added_mask(query, key, attn_mask, is_causal)
     if added is not None:
         scores = scores + added
+    return _safe_softmax(scores, nowhere)
+
+
+@told(node_name="MulBackward1")
+def _scaled(query, scale):
+    return query * scale
+
+
+@told(node_name="SafeSoftmaxBackward0")
+def _safe_softmax(scores, nowhere):
     weights = rushlight.softmax(scores, -1)
     return weights if nowhere is None else weights.masked_fill(nowhere, 0.0)
 

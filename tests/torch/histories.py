@@ -1,0 +1,250 @@
+"""Random programs about the history of tensors: views, writes, hooks, passes and modes in any order, of the
+statements in histories.txt. Every statement is tried; `run` tells what it made, and what became of everything
+in the end, in a form that two libraries can be compared by."""
+
+import copy
+import random
+import warnings
+from pathlib import Path
+
+STEPS = 8
+KINDS = {"view": 25, "value": 26, "write": 25, "hook": 7, "backward": 11, "mode": 6}
+
+
+def _statements():
+    found = {}
+    for line in Path(__file__).with_suffix(".txt").read_text().splitlines():
+        if line.startswith("["):
+            kind = found.setdefault(line[1:-1], [])
+        elif not line.startswith("#"):
+            kind.append(line)
+    return found
+
+
+STATEMENTS = _statements()
+
+
+def program(seed):
+    """Lines of (depth, kind, name of the result or None, statement)."""
+    draw = random.Random(seed)
+    names, lines, ends = ["x", "w", "c", "e"], [], []
+    while sum(kind != "mode" for _, kind, *_ in lines) < STEPS:
+        kind = draw.choices(list(KINDS), KINDS.values())[0]
+        if kind == "mode" and len(ends) == 2:
+            continue
+        text = draw.choice(STATEMENTS[kind])
+        text = text.format(a=draw.choice(names), b=draw.choice(names), t=draw.choice(("True", "False")))
+        made = f"t{len(lines)}" if kind in ("view", "value") else None
+        lines.append((len(ends), kind, made, text))
+        if made:
+            names.append(made)
+        ends = [left - 1 for left in ends if left > 1]
+        if kind == "mode":
+            ends.append(draw.randint(2, 5))
+    return lines
+
+
+def source(lines):
+    """The program as it can be read and run on its own."""
+    told = []
+    for depth, kind, made, text in lines:
+        text = f"with {text}:" if kind == "mode" else f"{made} = {text}" if made else text
+        told.append("    " * depth + text)
+    return "\n".join(told)
+
+
+def _functions(torch):
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.save_for_forward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g * ctx.saved_tensors[0] ** 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return 3 * t * ctx.saved_tensors[0] ** 2
+
+    class Late(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    class Pair(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * 2, b + 1
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 2, h
+
+    class Write(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(3)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    class View(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Mixed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, n):
+            rounded = x.round()
+            ctx.mark_non_differentiable(rounded)
+            ctx.set_materialize_grads(False)
+            return x * n, rounded, None
+
+        @staticmethod
+        def backward(ctx, g, h, _):
+            return (None if g is None else g * 3), None
+
+    class Sub(torch.Tensor):
+        pass
+
+    return {made.__name__: made for made in (Cube, Late, Pair, Write, View, Same, Mixed, Sub)}
+
+
+_METHODS = ("is_inference", "is_conj", "is_neg")
+
+
+def _told_number(value):
+    if isinstance(value, list):
+        return [_told_number(v) for v in value]
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    return value
+
+
+def _told(torch, value, is_gradient=False):
+    """What there is to see of a tensor."""
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+
+    def ask(name):
+        try:
+            found = getattr(value, name)
+            return found() if name in _METHODS else found
+        except Exception as error:
+            return f"{type(error).__name__}: {_first(error)}"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        node, base, grad = (ask(name) for name in ("grad_fn", "_base", "grad"))
+        told = {"numbers": _told_number(value.detach().tolist())}
+    told |= {
+        "dtype": str(value.dtype).split(".")[-1],
+        "size": list(value.shape),
+        "type": type(value).__name__,
+        "grad": _told_number(grad.tolist()) if isinstance(grad, torch.Tensor) else grad,
+        "node": node,
+    }
+    if isinstance(node, torch.autograd.graph.Node):
+        told |= {"node": node.name(), "next": [f and f.name() for f, _ in node.next_functions]}
+    for name in ("requires_grad", "is_leaf", "retains_grad", "output_nr", *_METHODS):
+        told[name] = ask(name)
+    if not is_gradient:  # how a gradient was made is nobody's business
+        told |= {
+            "strides": list(value.stride()),
+            "offset": value.storage_offset(),
+            "_version": ask("_version"),
+        }
+        told["base"] = list(base.shape) if isinstance(base, torch.Tensor) else base
+    return told
+
+
+def _first(error):
+    return str(error).strip().splitlines()[0] if str(error).strip() else ""
+
+
+def run(torch, lines):
+    """What the statements did, one after the other: [statement, what is to be seen or was refused ...]."""
+    told = []
+
+    def log(name, *values):
+        told.append([name, *(_told(torch, v, is_gradient=True) for v in values)])
+
+    def f(z):
+        return (z * z).sin()
+
+    names = {"torch": torch, "copy": copy, "log": log, "f": f, **_functions(torch)}
+    names |= {"F": torch.nn.functional, "fw": torch.autograd.forward_ad}
+    names["checkpoint"] = torch.utils.checkpoint.checkpoint
+    torch.manual_seed(0)
+    names["x"] = torch.tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)
+    names["w"] = torch.tensor([[1.0, 2.0], [-0.5, 3.0]], requires_grad=True)
+    names["c"] = torch.tensor([[0.1, 0.2], [0.3, 0.4]])
+    names["e"] = names["x"] * names["w"]
+    names["i"], names["m"] = torch.tensor([1, 0]), torch.tensor([[True, False], [False, True]])
+
+    def attempt(made, text):
+        try:
+            exec(f"{made} = {text}" if made else text, names)
+        except NameError:
+            told.append([text, "nothing was made before"])
+        except Exception as error:
+            told.append([text, type(error).__name__, _first(error)])
+        else:
+            if made:
+                told.append([text, _told(torch, names[made])])
+
+    def block(start, depth):
+        """Runs the lines from `start` on that are at least this deep; tells where it ended."""
+        while start < len(lines) and lines[start][0] >= depth:
+            _, kind, made, text = lines[start]
+            start += 1
+            if kind != "mode":
+                attempt(made, text)
+                continue
+            entered = start
+            try:
+                with eval(text, names):
+                    start = block(start, depth + 1)
+            except Exception as error:
+                told.append([text, type(error).__name__, _first(error)])
+                while start == entered and start < len(lines) and lines[start][0] > depth:
+                    start += 1
+        return start
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        block(0, 0)
+        made = [name for name in ("x", "w", "c", "e", *(name for _, _, name, _ in lines)) if name in names]
+        told += [[f"in the end {name}", _told(torch, names[name])] for name in made]
+    # Said once in a process, or of torch's own use of its compiler.
+    passed = ("Using backward() with create_graph", "`torch.jit", "backward hook <")
+    heard = {_first(w.message)[:60] for w in caught}
+    told.append(["warned", *sorted(words for words in heard if not words.startswith(passed))])
+    return told

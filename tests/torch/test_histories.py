@@ -1,0 +1,91 @@
+"""Random programs about the history of tensors (histories.py) do the same in both libraries: values,
+gradients, versions, bases, the names of nodes and of what comes after them, refusals, warnings.
+
+    python tests/torch/test_histories.py SEED COUNT
+
+looks at other programs and prints what differs."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "torch"), str(ROOT / "tests")]
+
+from histories import program, run, source  # noqa: E402
+from processes import lines_of  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+SEED, COUNT = 1, 700
+
+
+def close(mine, theirs):
+    if isinstance(theirs, list):
+        return isinstance(mine, list) and len(mine) == len(theirs) and all(map(close, mine, theirs))
+    if isinstance(theirs, float) and isinstance(mine, float):
+        both_nan = mine != mine and theirs != theirs
+        return both_nan or math.isclose(mine, theirs, rel_tol=1e-4, abs_tol=1e-5)
+    return mine == theirs
+
+
+def difference(mine, theirs):
+    """How two observations differ, in a few words; None if they don't."""
+    if len(mine) != len(theirs) or mine[0] != theirs[0]:
+        return f"{theirs} / {mine}"
+    for ours, torchs in zip(mine[1:], theirs[1:], strict=True):
+        if isinstance(ours, dict) and isinstance(torchs, dict):
+            for name, value in torchs.items():
+                if not close(ours[name], value):
+                    return f"{name}: {value} / {ours[name]}"
+        elif ours != torchs:
+            return f"{torchs} / {ours}"
+    return None
+
+
+def all_told(name, seed, count):
+    told, ended = lines_of(__file__, name, seed, count, [], lambda line: line[0])
+    return dict(line for line in told if line[1] is not None), [line[0] for line in ended]
+
+
+def differences(seed, count):
+    theirs, _ = all_told("torch", seed, count)
+    mine, ended = all_told("rushlight", seed, count)
+    found = {}
+    for number in mine.keys() & theirs.keys():
+        for ours, torchs in zip(mine[number], theirs[number], strict=False):
+            told = difference(ours, torchs)
+            if told is not None:
+                found[number] = (torchs[0], told)
+                break
+    return len(mine), found, ended
+
+
+def test_few_histories_differ():
+    pytest.importorskip("torch")
+    ran, found, ended = differences(SEED, COUNT)
+    told = [f"{number}: {text}\n    {told[:400]}" for number, (text, told) in found.items()]
+    assert not ended
+    assert len(found) < 0.03 * ran, "\n".join(told)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "run":
+        library = importlib.import_module(sys.argv[2])
+        for part in ("autograd.forward_ad", "autograd.functional", "utils.checkpoint"):
+            importlib.import_module(f"{sys.argv[2]}.{part}")
+        library.set_num_threads(1)
+        seed, count, start = map(int, sys.argv[3:6])
+        for number in range(start, count):
+            print(json.dumps([number, None]), flush=True)
+            print(json.dumps([number, run(library, program(seed * 100_000 + number))]), flush=True)
+    else:
+        seed, count = int(sys.argv[1]), int(sys.argv[2])
+        ran, found, ended = differences(seed, count)
+        for number, (text, told) in sorted(found.items(), key=lambda item: item[1][1]):
+            print(f"{number}: {text}\n    {told[:400]}\n{source(program(seed * 100_000 + number))}\n")
+        print(f"{ran} programs, {len(found)} differ, ended: {ended}")

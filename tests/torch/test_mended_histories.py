@@ -1,0 +1,139 @@
+"""Programs about histories, found by test_histories.py, that once differed from torch."""
+
+from corners import same_in_torch, short_names
+from outcomes import collector, err
+
+
+def after(tensor):
+    return [node and node.name() for node, _ in tensor.grad_fn.next_functions]
+
+
+def cases(torch):
+    found, case = collector()
+    names = short_names(torch)
+    L, R = names.L, names.R
+    functional = torch.nn.functional
+
+    @case("attention shows its three inputs")
+    def _():
+        q = L(1, 2, 4, 8)
+        return after(functional.scaled_dot_product_attention(q, q, q))
+
+    @case("attention in steps is called after torch's steps")
+    def _():
+        return after(functional.scaled_dot_product_attention(L(2, 2), L(2, 2), L(2, 2)))
+
+    @case("a composed function of a view whose base was written")
+    def _():
+        x = R(2, 2)
+        e = x * 3
+        part = e[:, 1:]
+        e.index_copy_(0, torch.tensor([1, 0]), x)
+        result = torch.complex(part, part)
+        torch.view_as_real(result).sum().backward()
+        return after(result), x.grad
+
+    @case("a reshape that copies is two steps")
+    def _():
+        return after(R(2, 2).t().flatten()), after(R(2, 2).expand(2, 2, 2).reshape(-1))
+
+    @case("what needs no broadcasting is passed on")
+    def _():
+        x = R(2, 2)
+        same, wider = torch.broadcast_tensors(x, torch.ones(2))
+        return same is x, wider._is_view(), after(functional.mse_loss(x, torch.ones(2)))
+
+    @case("a weight of one dimension is transposed")
+    def _():
+        return after(functional.linear(R(2, 2), R(2) * 1))
+
+    @case("a broadcast assignment expands")
+    def _():
+        x, whole = R(2), torch.zeros(2, 2)
+        whole[...] = x * 1
+        return after(whole)
+
+    @case("aliases")
+    def _():
+        x = R(2)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones(2))
+            return torch.ops.aten.alias(x).grad_fn.name(), dual.grad_fn.name()
+
+    @case("in-place operations in a level keep their names")
+    def _():
+        x = R(2) * 1
+        with torch.autograd.forward_ad.dual_level():
+            x.cumsum_(0)
+            return x.grad_fn.name()
+
+    @case("set_ is one write")
+    def _():
+        x = R(2) * 1
+        x.set_(torch.ones(3))
+        return x._version, after(x)
+
+    @case("a jacobian is no view")
+    def _():
+        found = torch.autograd.functional.jacobian(torch.sin, R(2))
+        return found._is_view(), found
+
+    @case("versions of out= and of copies")
+    def _():
+        import copy
+
+        out = torch.zeros(0)
+        torch.sin(torch.ones(3), out=out)
+        made = torch.arange(3.0, out=torch.zeros(0))
+        scattered = torch.slice_scatter(torch.zeros(2), torch.ones(1), 0, 1, 2)
+        return [t._version for t in (out, made, scattered, copy.deepcopy(out))]
+
+    @case("lists refuse before they write")
+    def _():
+        whole = torch.ones(2, requires_grad=True) * 1
+        part = whole.split([1, 1])[1]
+        return err(torch._foreach_mul_, [whole, part], 2), whole.detach()
+
+    @case("indexed assignment of what shares memory")
+    def _():
+        x, i = torch.arange(6.0), torch.tensor([0, 2])
+        values = [x[:2], x[0], torch.ones(2), x[i]]
+        return [err(x.__setitem__, i, value) for value in values], x
+
+    @case("a leaf is refused before the other operand is looked at")
+    def _():
+        return err(L(2).lerp_, torch.ones(2).double(), 0.5)
+
+    @case("dtypes of addmm before its sizes")
+    def _():
+        x = torch.ones(2, 2)
+        return err(torch.addmm, x, x, torch.ones(2).long()), err(torch.addmm, x, x.long(), torch.ones(3, 2))
+
+    @case("masks that cannot be expanded")
+    def _():
+        return err(torch.ones(2).masked_scatter_, torch.ones(2, 2) > 0, torch.ones(4))
+
+    @case("complex numbers lie as their parts do")
+    def _():
+        x = torch.ones(2, 3).t()
+        return (
+            torch.complex(x, x).stride(),
+            torch.polar(x, x).stride(),
+            torch.complex(x, torch.ones(2)).stride(),
+        )
+
+    @case("hooks of several leaves in autograd.grad")
+    def _():
+        x, y = R(2), R(2)
+        torch.autograd.graph.register_multi_grad_hook((x, y), lambda grads: None)
+        return err(torch.autograd.grad, (x * y).sum(), [x, y])
+
+    @case("what is no tensor has no tangent")
+    def _():
+        with torch.autograd.forward_ad.dual_level():
+            return err(torch.autograd.forward_ad.unpack_dual, None)
+
+    return found
+
+
+test_as_in_torch = same_in_torch(cases)
