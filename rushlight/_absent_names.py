@@ -87,7 +87,8 @@ utils.model_zoo: load_url tqdm
 # Compilers and graph capture.
 _modules("""
 _dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disallow_in_graph@ explain export
-    forbid_in_graph@ graph_break is_compiling? list_backends=compiler.list_backends mark_dynamic mark_static
+    forbid_in_graph@ graph_break is_compiling? is_dynamo_supported? is_inductor_supported?
+    list_backends=compiler.list_backends mark_dynamic mark_static
     mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
 _dynamo.config: suppress_errors=False compiled_autograd=False recompile_limit=8 cache_size_limit=8

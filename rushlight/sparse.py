@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight._absent import absent_class
+
 
 def _missing(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
@@ -19,6 +21,21 @@ mm, addmm, sampled_addmm, sum, softmax, log_softmax, spdiags, spsolve, as_sparse
     ["mm", "addmm", "sampled_addmm", "sum", "softmax", "log_softmax", "spdiags", "spsolve",
      "as_sparse_gradcheck"],
 )  # fmt: skip
+to_sparse_semi_structured = _missing("to_sparse_semi_structured")
+
+for _name in (
+    "BFloat16",
+    "Byte",
+    "Char",
+    "Double",
+    "Float",
+    "Half",
+    "Int",
+    "Long",
+    "Short",
+    "SparseSemiStructured",
+):
+    globals()[f"{_name}Tensor"] = absent_class("torch.sparse", f"{_name}Tensor")
 
 
 class check_sparse_tensor_invariants:

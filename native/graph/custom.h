@@ -47,10 +47,8 @@ struct FunctionNode : Node {
   bool accessed;                  // saved_tensors was read (clear_saved_tensors_on_access)
 };
 
-// Source::operation of a storage whose tensor was cut off its history by detach_().
-constexpr uint32_t DETACHED = UINT32_MAX;
 // Source::operation of a storage that was written through a view.
-constexpr uint32_t THROUGH_VIEW = UINT32_MAX - 1;
+constexpr uint32_t THROUGH_VIEW = UINT32_MAX;
 
 inline FunctionNode* as_function(Node* node) { return static_cast<FunctionNode*>(node); }
 

@@ -84,6 +84,7 @@ void clear_extra(Node* node) {
   Py_XDECREF(extra->geometry);
   Py_XDECREF(extra->kept);
   Py_XDECREF(extra->moved);
+  Py_XDECREF(extra->detached);
   delete extra;
 }
 
@@ -140,6 +141,7 @@ int node_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(extra->geometry);
     Py_VISIT(extra->kept);
     Py_VISIT(extra->moved);
+    Py_VISIT(extra->detached);
   }
   return node->kind == Node::custom ? visit_function(as_function(node), visit, arg) : 0;
 }
@@ -362,6 +364,22 @@ void tell_savers(Tensor* t) {
   Ref<PyObject> nr = checked(PyLong_FromLong(t->output_nr));
   TensorRef alias = new_alias(t);
   if (PyDict_SetItem(extra->moved, nr.get(), alias->object()) < 0) throw PythonError{};
+}
+
+void note_detached(Tensor* t) {
+  if (!t->grad_fn) return;
+  NodeExtra* extra = extra_of(t->grad_fn);
+  if (!extra->detached) extra->detached = checked(PySet_New(nullptr)).release();
+  Ref<PyObject> nr = checked(PyLong_FromLong(t->output_nr));
+  if (PySet_Add(extra->detached, nr.get()) < 0) throw PythonError{};
+}
+
+bool was_detached(const Edge& edge) {
+  if (!edge.node || !edge.node->extra || !edge.node->extra->detached) return false;
+  Ref<PyObject> nr = checked(PyLong_FromLong(edge.nr));
+  int found = PySet_Contains(edge.node->extra->detached, nr.get());
+  if (found < 0) throw PythonError{};
+  return found;
 }
 
 Edge gradient_edge(Tensor* t) {

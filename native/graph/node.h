@@ -51,6 +51,7 @@ struct NodeExtra {
   PyObject* geometry;      // CopySlices: (sizes, strides, offset) of the view, and of the base
   PyObject* kept;          // dict, Note [what composed operations keep], python/graph_inspect.cpp
   PyObject* moved;         // dict output_nr -> alias of the memory that tensor was given since (tell_savers)
+  PyObject* detached;      // set of output_nr: the tensors that detach_() cut off since (note_detached)
 };
 
 // Per backward run, see engine.cpp.
@@ -109,6 +110,9 @@ void forget_accumulator(Extra* extra);  // its leaf goes, or changed its dtype
 // t was given other memory: what was saved of it is what it holds now, as in torch, where nodes save the
 // tensor itself. Of a tensor with a history nodes keep an alias; they find the new memory with its grad_fn.
 void tell_savers(Tensor* t);
+// detach_() cuts t off its grad_fn: a node that saved t with that history must not use it.
+void note_detached(Tensor* t);
+bool was_detached(const Edge& edge);  // the tensor that was this output
 
 // history.cpp
 void refresh_view(Tensor* t);

@@ -108,22 +108,19 @@ TensorRef moved(Tensor* alias) {
   return result;
 }
 
-// Where the gradient of the argument goes that was saved there; null if it needs none.
-Node* behind(const Node* node, int at) {
-  if (node->kind != Node::operation || node->op->list_inputs) return nullptr;
+// Where the gradient of the argument goes that was saved there; nowhere if it needs none.
+Edge behind(const Node* node, int at) {
+  if (node->kind != Node::operation || node->op->list_inputs) return {};
   uint32_t arg = 0;
   for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
     if ((rest & 1) && at-- == 0) break;
   }
-  return arg < node->edge_count ? node->edges[arg].node : nullptr;
+  return arg < node->edge_count ? node->edges[arg] : Edge{};
 }
 
-// One that is saved itself has no history any more: it had one if its gradient goes to no leaf.
+// One that is saved itself has no history any more: it is known by where its gradient goes.
 bool was_detached(const Node* node, const Tensor* saved, int at) {
-  if (saved->storage->written.operation != DETACHED) return false;
-  if (saved->grad_fn) return true;
-  Node* next = behind(node, at);
-  return next && next->kind != Node::accumulate;
+  return was_detached(saved->grad_fn ? Edge{saved->grad_fn, saved->output_nr} : behind(node, at));
 }
 
 // An alias of a leaf stands for the leaf itself when the rule is being recorded. Looked for behind the edge
@@ -131,7 +128,7 @@ bool was_detached(const Node* node, const Tensor* saved, int at) {
 Ref<PyObject> with_history(Node* node, Tensor* alias, int at) {
   bool leaf = alias->flags & Tensor::REQUIRES_GRAD && !(alias->flags & Tensor::SAVED);
   if (!modes.grad || !leaf) return share(alias->object());
-  Node* next = behind(node, at);
+  Node* next = behind(node, at).node;
   if (!next || next->kind != Node::accumulate) return share(alias->object());
   if (next->leaf()->storage == alias->storage) return share(next->leaf()->object());
   TensorRef old = new_alias(alias);  // it has other memory by now, and its gradient goes there all the same

@@ -185,7 +185,7 @@ int set_grad_fn(PyObject* self, PyObject* value, void*) {
            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.");
     }
-    if (t->grad_fn) t->storage->written.operation = DETACHED;
+    note_detached(t);
     leave_node(t);
     Py_CLEAR(t->grad_fn);
     t->output_nr = 0;

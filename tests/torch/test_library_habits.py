@@ -43,6 +43,33 @@ def _(torch):
     return part.nbytes(), part.data_ptr() - storage.data_ptr(), inner, whole, sizes
 
 
+@case("what was detached in place before it was saved has a gradient")
+def _(torch):
+    scale = torch.full((1,), 2.0, requires_grad=True)
+    x = torch.ones(2, 3, requires_grad=True).clone().detach_().requires_grad_(True)
+    (x.T.unsqueeze(-1) / scale).sum().backward()
+    return scale.grad, x.grad
+
+
+def detached_after(torch, saved, detached):
+    """Gradients where a product saved one tensor and one was detached in place after that."""
+    scale = torch.full((1,), 2.0, requires_grad=True)
+    leaf = torch.ones(2, 3, requires_grad=True)
+    copy = leaf.clone()
+    both = {"leaf": leaf, "copy": copy, "view": copy.T, "kept": copy.exp(), "taken": leaf.topk(2)[0]}
+    result = (both[saved] / scale).sum()
+    both[detached].detach_()
+    result.backward()
+    return scale.grad, leaf.grad
+
+
+for _saved in ("leaf", "copy", "view", "kept", "taken"):
+    for _detached in ("leaf", "copy", "kept", "taken"):
+        CASES[f"{_saved} saved, {_detached} detached in place"] = (
+            lambda torch, saved=_saved, detached=_detached: detached_after(torch, saved, detached)
+        )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
@@ -52,3 +79,9 @@ def test_a_slice_keeps_its_storage():
     part = rushlight.arange(1000.0).untyped_storage()[4000 - 8 :]
     rushlight.full((1000,), 7.0)
     assert rushlight.empty(0).set_(part).tolist() == [998.0, 999.0]
+
+
+def test_sparse_types_say_that_they_are_missing():
+    with pytest.raises(NotImplementedError, match=r"torch\.sparse\.FloatTensor is not implemented"):
+        rushlight.sparse.FloatTensor(rushlight.zeros(2, 1).long(), rushlight.ones(1))
+    assert rushlight._dynamo.is_dynamo_supported() is rushlight._dynamo.is_inductor_supported() is False
