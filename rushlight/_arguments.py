@@ -58,111 +58,136 @@ def _full_name(function: Any) -> str:
     return name
 
 
+class _Call:
+    """A call that failed, and what can be said of its arguments."""
+
+    def __init__(self, function: Any, args: tuple, kwargs: dict) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.code = code = function.__wrapped__.__code__
+        self.name = _full_name(function)
+        self.names = code.co_varnames[: code.co_argcount]
+        # The parameter that takes any number of arguments.
+        self.rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
+        self.is_method = _C.Tensor.__dict__.get(function.__name__) is function
+        functions = vars(sys.modules.get("rushlight.nn.functional", sys))
+        self.in_functional = functions.get(function.__name__) is function
+        more = max(0, len(args) - len(self.names))
+        self.given = list(zip((*self.names, *[self.rest] * more), args, strict=False))
+        self.given += list(kwargs.items())
+
+    def place(self, parameter: str, value: Any) -> str:
+        """(position 2), if the argument has one."""
+        for at, (known, one) in enumerate(self.given[: len(self.args)]):
+            if known == parameter and one is value:
+                first = self.names.index(parameter) if parameter in self.names else at
+                return f" (position {first + (0 if self.is_method else 1)})"
+        return ""
+
+    def wrong(self, parameter: str, value: Any, kind: str) -> str | None:
+        """The argument is of another type."""
+        if self.is_method and self.names and parameter == self.names[0]:
+            return None
+        if self.name in _OVERLOADED and parameter != self.names[0]:
+            return self.unfit()
+        usual = "size" if parameter == "args" else parameter.rstrip("_")
+        shown = _OTHER_NAMES.get((self.name, parameter), usual)
+        what = f"must be {kind}, not {type_name(value)}"
+        return f"{self.name}(): argument '{shown}'{self.place(parameter, value)} {what}"
+
+    def unfit(self) -> str:
+        """No signature takes arguments of these types."""
+        shown = [type_name(value) for value in self.args[1 if self.is_method else 0 :]]
+        shown += [f"{known}={type_name(value)}" for known, value in self.kwargs.items()]
+        listed = ", ".join(shown) + (", " if self.kwargs and len(shown) == len(self.kwargs) else "")
+        parameters = self.code.co_varnames[: self.code.co_argcount + self.code.co_kwonlyargcount]
+        return (
+            f"{self.name}() received an invalid combination of arguments - got ({listed}), but expected one "
+            f"of:\n * ({', '.join(parameters)})"
+        )
+
+    def missing(self, listed: str) -> str:
+        """Arguments were left out."""
+        if self.name in _OVERLOADED:
+            return self.unfit()
+        missing = re.findall(r"'(\w+)'", listed)
+        shown = ", ".join(f'"{one}"' for one in missing)
+        return f"{self.name}() missing {len(missing)} required positional arguments: {shown}"
+
+    def without_attribute(self, owner: Any) -> str | None:
+        """The owner of a missing attribute is an argument that should be a tensor."""
+        # Functions that are written in Python in torch as well stumble as they do there.
+        if self.in_functional and self.name not in _NATIVE_LOSSES:
+            return None
+        for parameter, value in self.given:
+            if value is owner and not isinstance(value, _C.Tensor):
+                return self.wrong(parameter, value, "Tensor")
+        return None
+
+    def of_kind(self, kind: str, culprits: set[str]) -> str | None:
+        """An argument of one of these types should be of this kind."""
+        for parameter, value in self.given:
+            if type(value).__name__ in culprits and not isinstance(value, _C.Tensor):
+                one_of_many = parameter == self.rest and len(self.args) > len(self.names) + 1
+                return None if kind == "tuple of ints" and one_of_many else self.wrong(parameter, value, kind)
+        return None
+
+    def with_element(self, culprits: set[str]) -> str | None:
+        """An element of one of these types stands in a list of sizes."""
+        several = self.args[len(self.names) :] if self.rest else ()
+        lists = [pair for pair in (*self.given, (self.rest, several)) if isinstance(pair[1], (list, tuple))]
+        for parameter, at, one, value in ((p, at, one, v) for p, v in lists for at, one in enumerate(v)):
+            if type(one).__name__ not in culprits:
+                continue
+            shown = "size" if parameter == "args" else (parameter or "").rstrip("_")
+            if shown in _UNPACKED:
+                return (
+                    f"{self.name}(): argument '{shown}' failed to unpack the object at pos {at + 1} with "
+                    f'error "type must be tuple of ints,but got {type(one).__name__}"'
+                )
+            return (
+                f"{self.name}(): argument '{shown}'{self.place(parameter or '', value)} must be tuple of "
+                f"ints, but found element of type {type(one).__name__} at pos {at}"
+            )
+        return None
+
+    def explained(self, text: str) -> str | None:
+        """The sentence in place of a TypeError's."""
+        if match := _NOT_INT.fullmatch(text):
+            return self.of_kind("int", {match.group(1)})
+        if match := _NOT_COMPARED.fullmatch(text):
+            return None if self.in_functional else self.of_kind("int", set(match.groups()) - {"int"})
+        if match := _NOT_NUMBER.fullmatch(text):
+            return self.of_kind("Number", {match.group(1)})
+        if not (match := _KIND.match(text)):
+            return None
+        switch, kind, other, element, _ = match.groups()
+        if kind == "bool" and switch in dict(self.given):  # told by name from the numbers
+            value = dict(self.given)[switch]
+            what = f"must be bool, not {type(value).__name__}"
+            return f"{self.name}(): argument '{switch}'{self.place(switch, value)} {what}"
+        culprits = _number(other or element)
+        return self.of_kind(kind, culprits) or (self.with_element(culprits) if element else None)
+
+
 def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> str | None:
     """The sentence for a TypeError in place of `error`, or None to leave it."""
-    if hasattr(error, "worded"):
-        return None
     wrapped = function.__wrapped__
-    code = getattr(wrapped, "__code__", None)
-    if code is None or function.__name__ in ("tensor", "as_tensor", "asarray", "new_tensor"):
+    if hasattr(error, "worded") or not hasattr(wrapped, "__code__"):
+        return None
+    if function.__name__ in ("tensor", "as_tensor", "asarray", "new_tensor"):
         return None
     if wrapped.__module__ == "rushlight.masked":
         return None  # written in Python in torch as well
-    name = _full_name(function)
-    names = code.co_varnames[: code.co_argcount]
-    rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
-    is_method = _C.Tensor.__dict__.get(function.__name__) is function
-    given = list(zip((*names, *[rest] * max(0, len(args) - len(names))), args, strict=False))
-    given += list(kwargs.items())
-
-    def place(parameter: str, value: Any) -> str:
-        """(position 2), if the argument has one."""
-        for at, (known, one) in enumerate(given[: len(args)]):
-            if known == parameter and one is value:
-                first = names.index(parameter) if parameter in names else at
-                return f" (position {first + (0 if is_method else 1)})"
-        return ""
-
-    def wrong(parameter: str, value: Any, kind: str) -> str:
-        if is_method and names and parameter == names[0]:
-            return ""
-        if name in _OVERLOADED and parameter != names[0]:
-            return unfit()
-        shown = _OTHER_NAMES.get((name, parameter), "size" if parameter == "args" else parameter.rstrip("_"))
-        what = f"must be {kind}, not {type_name(value)}"
-        return f"{name}(): argument '{shown}'{place(parameter, value)} {what}"
-
-    def unfit() -> str:
-        """No signature takes arguments of these types."""
-        shown = [type_name(value) for value in args[1 if is_method else 0 :]]
-        shown += [f"{known}={type_name(value)}" for known, value in kwargs.items()]
-        listed = ", ".join(shown) + (", " if kwargs and len(shown) == len(kwargs) else "")
-        return (
-            f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
-            f" * ({', '.join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])})"
-        )
-
-    # Functions that are written in Python in torch as well stumble as they do there.
-    functions = vars(sys.modules.get("rushlight.nn.functional", sys))
-    in_python = functions.get(function.__name__) is function and name not in _NATIVE_LOSSES
+    call = _Call(function, args, kwargs)
     if isinstance(error, AttributeError):
-        if in_python:
-            return None
-        owner = getattr(error, "obj", None)
-        for parameter, value in given:
-            if value is owner and not isinstance(value, _C.Tensor):
-                return wrong(parameter, value, "Tensor") or None
-        return None
+        return call.without_attribute(getattr(error, "obj", None))
     text = str(error)
     if "(position " in text:
         return None
     if match := _TOO_MANY.fullmatch(text):
-        alone = is_method and code.co_argcount == 1
-        return f"TensorBase.{name}() takes no arguments ({int(match.group(1)) - 1} given)" if alone else None
+        alone = call.is_method and call.code.co_argcount == 1
+        given = int(match.group(1)) - 1
+        return f"TensorBase.{call.name}() takes no arguments ({given} given)" if alone else None
     if match := _MISSING.match(text):
-        if match.group(1) != wrapped.__name__:
-            return None
-        if name in _OVERLOADED:
-            return unfit()
-        missing = re.findall(r"'(\w+)'", match.group(2))
-        listed = ", ".join(f'"{one}"' for one in missing)
-        return f"{name}() missing {len(missing)} required positional arguments: {listed}"
-    if match := _NOT_INT.fullmatch(text):
-        kind, culprits, element = "int", {match.group(1)}, None
-    elif (match := _NOT_COMPARED.fullmatch(text)) and functions.get(function.__name__) is function:
-        return None
-    elif match:
-        kind, culprits, element = "int", set(match.groups()) - {"int"}, None
-    elif match := _NOT_NUMBER.fullmatch(text):
-        kind, culprits, element = "Number", {match.group(1)}, None
-    elif match := _KIND.match(text):
-        kind, culprits = match.group(2), _number(match.group(3) or match.group(4))
-        element = match.group(4)
-        if kind == "bool" and (switch := match.group(1)) in dict(given):  # told by name from the numbers
-            value = dict(given)[switch]
-            what = f"must be bool, not {type(value).__name__}"
-            return f"{name}(): argument '{switch}'{place(switch, value)} {what}"
-    else:
-        return None
-    for parameter, value in given:
-        if type(value).__name__ in culprits and not isinstance(value, _C.Tensor):
-            if kind == "tuple of ints" and parameter == rest and len(args) > len(names) + 1:
-                break
-            return wrong(parameter, value, kind) or None
-    if element is None:
-        return None
-    several = args[len(names) :] if rest else ()
-    for parameter, value in [*given, (rest, several)]:
-        for at, one in enumerate(value if isinstance(value, (list, tuple)) else ()):
-            if type(one).__name__ in culprits:
-                shown = "size" if parameter == "args" else (parameter or "").rstrip("_")
-                if shown in _UNPACKED:
-                    return (
-                        f"{name}(): argument '{shown}' failed to unpack the object at pos {at + 1} with "
-                        f'error "type must be tuple of ints,but got {type(one).__name__}"'
-                    )
-                return (
-                    f"{name}(): argument '{shown}'{place(parameter or '', value)} must be tuple of ints, but "
-                    f"found element of type {type(one).__name__} at pos {at}"
-                )
-    return None
+        return call.missing(match.group(2)) if match.group(1) == wrapped.__name__ else None
+    return call.explained(text)

@@ -222,42 +222,16 @@ binary(
     covers=("pow_scalar", "scalar_pow"),
 )
 binary("float_power", None, left={"low": 0.4, "high": 2.0}, right={"low": 0.3, "high": 2.0}, scalars=(2, 0.5))
-binary(
-    "maximum",
-    max,
-    scalars=(),
-    left={"distinct": True},
-    right={"distinct": True, "low": -1.93, "high": 1.91},
-    dtypes="fib",
-    grad="f",
-)
-binary(
-    "minimum",
-    min,
-    scalars=(),
-    left={"distinct": True},
-    right={"distinct": True, "low": -1.93, "high": 1.91},
-    dtypes="fib",
-    grad="f",
-)
-binary(
-    "fmax",
-    max,
-    scalars=(),
-    left={"distinct": True},
-    right={"distinct": True, "low": -1.93, "high": 1.91},
-    dtypes="fib",
-    grad="f",
-)
-binary(
-    "fmin",
-    min,
-    scalars=(),
-    left={"distinct": True},
-    right={"distinct": True, "low": -1.93, "high": 1.91},
-    dtypes="fib",
-    grad="f",
-)
+for name, function in {"maximum": max, "minimum": min, "fmax": max, "fmin": min}.items():
+    binary(
+        name,
+        function,
+        scalars=(),
+        left={"distinct": True},
+        right={"distinct": True, "low": -1.93, "high": 1.91},
+        dtypes="fib",
+        grad="f",
+    )
 binary("atan2", math.atan2, scalars=(), right=AWAY, inplace=True, dtypes="fib", grad="f")
 binary("arctan2", math.atan2, scalars=(), right=AWAY, inplace=True, dtypes="fib", grad="f")
 binary("hypot", math.hypot, scalars=(), right=AWAY, inplace=True, dtypes="f", grad="f")

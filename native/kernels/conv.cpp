@@ -23,18 +23,10 @@ constexpr int64_t COLUMN_BYTES = 1 << 19;  // of the columns held at a time: a p
 
 template <class F>
 void visit_numbers(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::u8: return f(TypeTag<uint8_t>{});
-    case DType::i8: return f(TypeTag<int8_t>{});
-    case DType::i16: return f(TypeTag<int16_t>{});
-    case DType::i32: return f(TypeTag<int32_t>{});
-    case DType::i64: return f(TypeTag<int64_t>{});
-    case DType::f32: return f(TypeTag<float>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::c64: return f(TypeTag<std::complex<float>>{});
-    case DType::c128: return f(TypeTag<std::complex<double>>{});
-    default: return;
-  }
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!is_reduced_v<T> && !std::is_same_v<T, bool>) f(tag);
+  });
 }
 
 // Most of what follows moves elements, and has one form for each size of them.

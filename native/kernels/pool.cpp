@@ -26,18 +26,10 @@ const PoolRows& rows() {
 
 template <class F>
 void visit_real(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::u8: return f(TypeTag<uint8_t>{});
-    case DType::i8: return f(TypeTag<int8_t>{});
-    case DType::i16: return f(TypeTag<int16_t>{});
-    case DType::i32: return f(TypeTag<int32_t>{});
-    case DType::i64: return f(TypeTag<int64_t>{});
-    case DType::f16: return f(TypeTag<Half>{});
-    case DType::f32: return f(TypeTag<float>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::bf16: return f(TypeTag<BFloat16>{});
-    default: return;
-  }
+  visit(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!is_complex_v<T> && !std::is_same_v<T, bool>) f(tag);
+  });
 }
 
 template <class T>

@@ -204,8 +204,6 @@ PyObject* py_stamp(PyObject*, PyObject* o) {
   });
 }
 
-PyObject* py_source(PyObject*, PyObject*) { return source_as_tuple(current_source()); }
-
 PyObject* py_gradient_edge(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Edge edge = gradient_edge(tensor_argument(o, "get_gradient_edge"));
@@ -502,7 +500,6 @@ PyMethodDef functions[] = {
     {"leaf_hooks", FAST(py_leaf_hooks), nullptr},
     {"origin", py_origin, METH_O, nullptr},
     {"stamp", py_stamp, METH_O, nullptr},
-    {"current_source", py_source, METH_NOARGS, nullptr},
     {"gradient_edge", py_gradient_edge, METH_O, nullptr},
     {"is_view", py_is_view, METH_O, nullptr},
     {"as_subclass", FAST(py_as_subclass), nullptr},

@@ -4,23 +4,13 @@
 #include "../kernels/workspace.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
+#include "visit_floating.h"
 
 namespace rl {
 namespace {
 
 constexpr const char* NAME = "embedding_bag";
 constexpr int64_t AHEAD = 4;  // rows asked of memory before they are needed
-
-template <class F>
-void visit_floating(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32: return f(TypeTag<float>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::f16: return f(TypeTag<Half>{});
-    case DType::bf16: return f(TypeTag<BFloat16>{});
-    default: fail_not_implemented(NAME, dtype);
-  }
-}
 
 TensorRef integers(Tensor* t) {
   if (t->dtype != DType::i64 || t->ndim != 1)
@@ -53,7 +43,7 @@ PyObject* bag_sum_forward(const Primitive&, PyObject* const* args, Tensor*) {
             (long long)at[i], (long long)rows);
   TensorRef table = contiguous(weight);
   MaybeNoGil released(n * width);
-  visit_floating(weight->dtype, [&](auto tag) {
+  visit_floating(NAME, weight->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     const T* from = table->data_as<T>();

@@ -130,7 +130,6 @@ PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
 }  // namespace
 
 Forward real_forward(const Primitive& op) { return reals().empty() ? op.forward : reals()[op.number]; }
-bool timing_forwards() { return timing_now; }
 bool dispatching_forwards() { return dispatching_now; }
 
 void arrange_forwards(bool timing, bool dispatching) {

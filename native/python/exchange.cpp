@@ -53,6 +53,18 @@ void release_buffer(void* owner) {
   delete view;
 }
 
+// A tensor on memory that another library owns.
+TensorRef tensor_on(Storage* storage, DType dtype, const Shape& sizes, const Shape& strides) {
+  TensorRef t(allocate_tensor());
+  t->dtype = dtype;
+  if (is_rare(dtype)) rare_dtypes_seen = true;
+  t->storage = storage;
+  set_geometry(t.get(), sizes, strides);
+  storage->written = keep(current_source());
+  if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
+  return t;
+}
+
 // from_buffer(object): a tensor on its memory, and whether it may be written to: (tensor, writable)
 PyObject* py_from_buffer(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -65,7 +77,6 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
         return nullptr;
       }
     }
-    Storage* storage = nullptr;
     try {
       int dtype = dtype_of_format(view->format, view->itemsize);
       if (dtype < 0 || dtype_size(DType(dtype)) != view->itemsize) {
@@ -98,16 +109,10 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
         last += (view->shape[d] - 1) * strides.sizes[d];
       }
       size_t nbytes = empty ? 0 : size_t(last + 1) * size_t(view->itemsize);
-      storage = new_external_storage(view->buf, nbytes, view, release_buffer);
+      Storage* storage = new_external_storage(view->buf, nbytes, view, release_buffer);
       if (PyType_HasFeature(Py_TYPE(view->obj), Py_TPFLAGS_HAVE_GC)) expect_loops();
       view = nullptr;  // the storage's now
-      TensorRef t(allocate_tensor());
-      t->dtype = DType(dtype);
-      if (is_rare(t->dtype)) rare_dtypes_seen = true;
-      t->storage = storage;
-      set_geometry(t.get(), sizes, strides);
-      t->storage->written = keep(current_source());
-      if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
+      TensorRef t = tensor_on(storage, DType(dtype), sizes, strides);
       return Py_BuildValue("(NO)", t.release_object(), writable ? Py_True : Py_False);
     } catch (...) {
       if (view) release_buffer(view);
@@ -347,13 +352,7 @@ PyObject* import_dlpack(PyObject* capsule) {
   if (PyCapsule_SetName(capsule, used_name<Managed>) < 0) throw PythonError{};
   Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed,
                                           release_managed<Managed>);
-  TensorRef t(allocate_tensor());
-  t->dtype = DType(dtype);
-  if (is_rare(t->dtype)) rare_dtypes_seen = true;
-  t->storage = storage;
-  set_geometry(t.get(), sizes, strides);
-  t->storage->written = keep(current_source());
-  if (uint16_t bit = loose_bit(t.get())) set_lazy(t.get(), bit);
+  TensorRef t = tensor_on(storage, DType(dtype), sizes, strides);
   return t.release_object();
 }
 

@@ -10,7 +10,6 @@ namespace rl {
 
 Forward real_forward(const Primitive& op);
 void arrange_forwards(bool timing, bool dispatching);
-bool timing_forwards();
 bool dispatching_forwards();
 // Whether Python is asked about this call.
 bool asks_about(const Primitive& op, PyObject* const* args);

@@ -186,6 +186,20 @@ PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObj
   return PyObject_Vectorcall(old_form, args, nargsf, kwnames);
 }
 
+// The arguments of a call as Python functions are asked about them.
+struct Call {
+  Ref<PyObject> args, kwargs;
+
+  Call(PyObject* const* given, Py_ssize_t positional, PyObject* kwnames)
+      : args(checked(PyTuple_New(positional))), kwargs(checked(PyDict_New())) {
+    for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(args.get(), k, Py_NewRef(given[k]));
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+      if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), given[positional + k]) < 0)
+        throw PythonError{};
+    }
+  }
+};
+
 // Note [signatures]: what torch parses natively refuses arguments of other types before anything is computed:
 // sum(x, 0, 1) is an error, as is flip(x, 1). The signatures (rushlight/_signatures.txt) are attached at the
 // first call; `fits` lets through what is surely right, and rushlight/_signatures.py decides about the rest.
@@ -211,15 +225,10 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
            if (positional >= skipped && (!skipped || is_tensor(args[0])) &&
                fits(*f->signatures, args + skipped, positional - skipped, args + positional, kwnames))
              return 1;
-           Ref<PyObject> list = checked(PyTuple_New(positional));
-           for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
-           Ref<PyObject> kwargs = checked(PyDict_New());
-           for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
-             if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
-               throw PythonError{};
-           }
+           Call call(args, positional, kwnames);
            Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._signatures"));
-           checked(PyObject_CallMethod(module.get(), "examine", "OOO", self, list.get(), kwargs.get()));
+           checked(
+               PyObject_CallMethod(module.get(), "examine", "OOO", self, call.args.get(), call.kwargs.get()));
            return 1;
          }) == 1;
 }
@@ -231,15 +240,10 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
     if (PyTuple_GET_ITEM(kwnames, i) != out_name || args[positional + i] == Py_None) continue;
     return guarded([&]() -> int {
              auto* self = reinterpret_cast<PyObject*>(f);
-             Ref<PyObject> list = checked(PyTuple_New(positional));
-             for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
-             Ref<PyObject> kwargs = checked(PyDict_New());
-             for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
-               if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
-                 throw PythonError{};
-             }
+             Call call(args, positional, kwnames);
              Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._outputs"));
-             checked(PyObject_CallMethod(module.get(), "check", "OOO", self, list.get(), kwargs.get()));
+             checked(
+                 PyObject_CallMethod(module.get(), "check", "OOO", self, call.args.get(), call.kwargs.get()));
              return 1;
            }) == 1;
   }
@@ -264,27 +268,15 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
 
 // The call handed to the protocol as a tuple and a dict.
 PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  Ref<PyObject> list = checked(PyTuple_New(positional));
-  for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
-  Ref<PyObject> kwargs = checked(PyDict_New());
-  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
-    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
-      throw PythonError{};
-  }
-  return dispatch_torch_function(function, list.get(), kwargs.get());
+  Call call(args, positional, kwnames);
+  return dispatch_torch_function(function, call.args.get(), call.kwargs.get());
 }
 
 // The call with an `out=` that `__torch_dispatch__` is asked about (rushlight/_dispatching.py).
 PyObject* dispatch_out(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  Ref<PyObject> list = checked(PyTuple_New(positional));
-  for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(list.get(), k, Py_NewRef(args[k]));
-  Ref<PyObject> kwargs = checked(PyDict_New());
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
-    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[positional + k]) < 0)
-      throw PythonError{};
-  }
+  Call call(args, positional, kwnames);
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
-  return PyObject_CallMethod(module.get(), "ask_out", "OOO", function, list.get(), kwargs.get());
+  return PyObject_CallMethod(module.get(), "ask_out", "OOO", function, call.args.get(), call.kwargs.get());
 }
 
 // A call that failed because of its arguments, worded as torch words it (rushlight/_arguments.py). Keeps the

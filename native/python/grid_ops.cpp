@@ -10,6 +10,7 @@
 #include "../kernels/workspace.h"
 #include "../tensor/iterate.h"
 #include "arguments.h"
+#include "visit_floating.h"
 
 namespace rl {
 namespace {
@@ -40,17 +41,6 @@ void check_sizes(const Tensor* t, DType dtype, std::initializer_list<int64_t> si
   if (t->dtype != dtype || t->ndim != int(sizes.size()) ||
       !std::equal(sizes.begin(), sizes.end(), t->geometry))
     fail(PyExc_RuntimeError, "grid_sampler(): operands do not fit");
-}
-
-template <class F>
-void visit_floating(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32: return f(TypeTag<float>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::f16: return f(TypeTag<Half>{});
-    case DType::bf16: return f(TypeTag<BFloat16>{});
-    default: fail_not_implemented("grid_sampler", dtype);
-  }
 }
 
 // One image's picks without a question left in them: what picks nothing picks the element after the last,
@@ -100,7 +90,7 @@ PyObject* pick_weighted_forward(const Primitive&, PyObject* const* args, Tensor*
   if (x->is_meta() || result->numel == 0) return result.release_object();
   if (p.terms == 0) return zeros(sizes, x->dtype).release_object();
   MaybeNoGil released(result->numel);
-  visit_floating(x->dtype, [&](auto tag) {
+  visit_floating("grid_sampler", x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     Workspaces spaces(num_threads(), Prepared<C>::bytes(p));
@@ -132,7 +122,7 @@ PyObject* spread_weighted_forward(const Primitive&, PyObject* const* args, Tenso
   TensorRef result = zeros(sizes, g->dtype, g->device()), from = contiguous(g), w = contiguous(weights);
   if (g->is_meta() || result->numel == 0) return result.release_object();
   MaybeNoGil released(g->numel);
-  visit_floating(g->dtype, [&](auto tag) {
+  visit_floating("grid_sampler", g->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     Workspaces spaces(num_threads(), Prepared<C>::bytes(p));
@@ -166,7 +156,7 @@ PyObject* pick_products_forward(const Primitive&, PyObject* const* args, Tensor*
   TensorRef result = new_tensor(sizes, x->dtype, x->device()), from = contiguous(x), grads = contiguous(g);
   if (x->is_meta() || result->numel == 0) return result.release_object();
   MaybeNoGil released(g->numel);
-  visit_floating(x->dtype, [&](auto tag) {
+  visit_floating("grid_sampler", x->dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     Workspaces spaces(num_threads(), Prepared<C>::bytes(p));

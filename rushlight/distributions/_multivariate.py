@@ -98,6 +98,15 @@ def _mahalanobis(tril: Any, x: Any) -> Any:
     return solved.pow(2).sum((-2, -1))
 
 
+def _one_matrix(error: type[Exception], *matrices: Any) -> tuple[str, Any]:
+    """The only matrix that was given, and its name."""
+    names = ("covariance_matrix", "precision_matrix", "scale_tril")
+    given = [(name, matrix) for name, matrix in zip(names, matrices, strict=True) if matrix is not None]
+    if len(given) != 1:
+        raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+    return given[0]
+
+
 class MultivariateNormal(Distribution):
     """A normal vector with a mean and a covariance, given as such, as its inverse or as Cholesky factor."""
 
@@ -114,15 +123,7 @@ class MultivariateNormal(Distribution):
     ) -> None:  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }  # fmt: skip
-        if sum(value is not None for value in given.values()) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = next((name, value) for name, value in given.items() if value is not None)
+        name, matrix = _one_matrix(ValueError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError(
                 f"{name}{' matrix' if name == 'scale_tril' else ''} must be at least two-dimensional, with "
@@ -354,15 +355,7 @@ class Wishart(ExponentialFamily):
         self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }  # fmt: skip
-        if sum(value is not None for value in given.values()) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = next((name, value) for name, value in given.items() if value is not None)
+        name, matrix = _one_matrix(AssertionError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch dimensions"

@@ -43,7 +43,28 @@ class LogitRelaxedBernoulli(Binary, Distribution):
         return rushlight.as_tensor(self.temperature).log() + diff - 2 * diff.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """What is relaxed knows its parameters by its base."""
+
+    has_rsample = True
+
+    @property
+    def temperature(self) -> Any:
+        """How soft: towards 0 samples become 0 or 1."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """The logarithms of the odds, or of the probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """The probabilities."""
+        return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
     """A Bernoulli softened by a temperature: samples between 0 and 1 with gradients."""
 
     arg_constraints = PROBS
@@ -55,21 +76,6 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How soft: towards 0 samples become 0 or 1."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logits."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -118,7 +124,7 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """A OneHotCategorical softened by a temperature: samples on the simplex with gradients."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -130,21 +136,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How soft: towards 0 samples become one-hot."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]

@@ -35,35 +35,11 @@ class Container(Module):
             self.add_module(key, value)
 
 
-class Sequential(Module):
-    """Calls its modules one after the other.
-
-    >>> import rushlight as torch
-    >>> torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.tensor([-1.0, 1.0]))
-    tensor([0., 1.])
-    """
-
-    def __init__(self, *args):
-        super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else _numbered(args)
-        for name, module in named:
-            self.add_module(name, module)
-
-    def forward(self, input):
-        for module in self._modules.values():
-            input = module(input)
-        return input
+class _Numbered(Module):
+    """Modules whose names are their positions. `_key` finds the name of a position."""
 
     def _renumber(self, modules):
         self._modules = dict(_numbered(modules))
-
-    def _key(self, index):
-        return next(islice(self._modules, _absolute_index(index, len(self)), None))
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
 
     def __setitem__(self, index, module):
         setattr(self, self._key(index), module)
@@ -82,6 +58,40 @@ class Sequential(Module):
 
     def __dir__(self):
         return [name for name in super().__dir__() if not name.isdigit()]
+
+    def pop(self, key):
+        """Take out and return the module at ``key``."""
+        module = self[key]
+        del self[key]
+        return module
+
+
+class Sequential(_Numbered):
+    """Calls its modules one after the other.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.tensor([-1.0, 1.0]))
+    tensor([0., 1.])
+    """
+
+    def __init__(self, *args):
+        super().__init__()
+        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else _numbered(args)
+        for name, module in named:
+            self.add_module(name, module)
+
+    def forward(self, input):
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def _key(self, index):
+        return next(islice(self._modules, _absolute_index(index, len(self)), None))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
@@ -116,12 +126,6 @@ class Sequential(Module):
         self.extend(list(self) * (times - 1))
         return self
 
-    def pop(self, key):
-        """Take out and return the module at ``key``."""
-        module = self[key]
-        del self[key]
-        return module
-
     def append(self, module):
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
@@ -150,7 +154,7 @@ def _numbered(values):
     return [(str(i), value) for i, value in enumerate(values)]
 
 
-class ModuleList(Module):
+class ModuleList(_Numbered):
     """A list whose modules are registered.
 
     >>> import rushlight.nn as nn
@@ -166,40 +170,19 @@ class ModuleList(Module):
         if modules is not None:
             self.extend(modules)
 
-    def _absolute(self, index):
+    def _key(self, index):
         return str(_absolute_index(index, len(self)))
-
-    def _renumber(self, modules):
-        self._modules = dict(_numbered(modules))
 
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[self._absolute(index)]
-
-    def __setitem__(self, index, module):
-        setattr(self, self._absolute(index), module)
-
-    def __delitem__(self, index):
-        keys = list(self._modules)[index] if isinstance(index, slice) else [self._absolute(index)]
-        for key in keys:
-            delattr(self, key)
-        self._renumber(list(self._modules.values()))
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
+        return self._modules[self._key(index)]
 
     def __iadd__(self, modules):
         return self.extend(modules)
 
     def __add__(self, other):
         return ModuleList(chain(self, other))
-
-    def __dir__(self):
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self):
         """Equal neighbours are printed once, with their range and number."""
@@ -225,12 +208,6 @@ class ModuleList(Module):
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)
-
-    def pop(self, key):
-        """Take out and return the module at ``key``."""
-        module = self[key]
-        del self[key]
-        return module
 
     def append(self, module):
         """Add a module at the end."""

@@ -9,6 +9,16 @@ from rushlight.nn.parameter import Parameter
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
+def _table_options(layer):
+    """What both layers show of the options that differ from the usual ones."""
+    text = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
+    if layer.norm_type != 2:
+        text += f", norm_type={layer.norm_type}"
+    if layer.scale_grad_by_freq is not False:
+        text += f", scale_grad_by_freq={layer.scale_grad_by_freq}"
+    return text
+
+
 class Embedding(Module):
     """Rows of a learned table, by index. The row ``padding_idx`` starts at zero and gets no gradient.
 
@@ -87,12 +97,7 @@ class Embedding(Module):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += _table_options(self)
         if self.sparse is not False:
             text += ", sparse=True"
         return text
@@ -216,12 +221,7 @@ class EmbeddingBag(Module):
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type!r}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += _table_options(self)
         text += f", mode={self.mode!r}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"

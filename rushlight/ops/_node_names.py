@@ -27,15 +27,6 @@ VARIANTS = {
 }  # fmt: skip
 
 
-def _by_ndim(one: str, more: str) -> Any:
-    """The name by the number of dimensions of the input."""
-
-    def name(input, *args, **kwargs):
-        return one if input.dim() <= 2 else more
-
-    return name
-
-
 def _diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return "DiagEmbedBackward0", {"offset": offset, "dim1": dim1, "dim2": dim2}
 

@@ -244,42 +244,14 @@ _binary(
 )
 _binary("fmod", "The remainder of the division, with the dividend's sign.", "[7, -7]", "[3, 3]", "[ 1, -1]")
 _binary("floor_divide", "The quotient, rounded down.", "[7, -7]", "[2, 2]", "[ 3, -4]", numbers="tensors")
-_binary(
-    "maximum",
-    "The larger of both; NaN if either is.",
-    "[1.0, 4.0]",
-    "[2.0, 4.0]",
-    "[2., 4.]",
-    numbers="",
-    inplace=False,
-)
-_binary(
-    "minimum",
-    "The smaller of both; NaN if either is.",
-    "[1.0, 4.0]",
-    "[2.0, 4.0]",
-    "[1., 4.]",
-    numbers="",
-    inplace=False,
-)
-_binary(
-    "fmax",
-    "The larger of both; a NaN is ignored.",
-    "[1.0, 4.0]",
-    "[2.0, 4.0]",
-    "[2., 4.]",
-    numbers="",
-    inplace=False,
-)
-_binary(
-    "fmin",
-    "The smaller of both; a NaN is ignored.",
-    "[1.0, 4.0]",
-    "[2.0, 4.0]",
-    "[1., 4.]",
-    numbers="",
-    inplace=False,
-)
+for _extreme, _which, _nan, _shown in (
+    ("maximum", "larger", "NaN if either is", "[2., 4.]"),
+    ("minimum", "smaller", "NaN if either is", "[1., 4.]"),
+    ("fmax", "larger", "a NaN is ignored", "[2., 4.]"),
+    ("fmin", "smaller", "a NaN is ignored", "[1., 4.]"),
+):
+    _doc = f"The {_which} of both; {_nan}."
+    _binary(_extreme, _doc, "[1.0, 4.0]", "[2.0, 4.0]", _shown, numbers="", inplace=False)
 _binary(
     "atan2",
     "The angle of the point (other, input).",

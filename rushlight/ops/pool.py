@@ -194,6 +194,33 @@ def numbers(name, what, value, dims, omitted=False):
     return (value.__index__(),) * dims
 
 
+def _check_average(dims, shape, kernel, size):
+    """The input must have elements, and so must the result, of this size."""
+    if 0 in shape[-dims - 1 :] and dims == 3:
+        raise RuntimeError(
+            "avg_pool3d(): Expected input's non-batch dimensions to have positive length, but input has a "
+            f"shape of {list(shape)} and non-batch dimension 0 has length zero!"
+        )
+    if 0 in shape[-dims - 1 :]:
+        seen = [*shape[:-1], 1, shape[-1]] if dims == 1 else list(shape)
+        raise RuntimeError(
+            f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{seen}"
+        )
+    if dims == 3 and any(length < k for length, k in zip(shape[-3:], kernel, strict=True)):
+        t, h, w = shape[-3:]
+        raise RuntimeError(
+            f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kernel[0]} kH: {kernel[1]} "
+            f"kW: {kernel[2]})"
+        )
+    if min(size) < 1:
+        channels, flat = str(shape[-dims - 1]), (["1"] if dims == 1 else [])
+        before = "x".join([channels, *flat, *map(str, shape[-dims:])])
+        after = "x".join([channels, *flat, *map(str, size)])
+        raise RuntimeError(
+            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
+        )
+
+
 def _avg_pool(
     name, dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None
 ):
@@ -232,29 +259,8 @@ def _avg_pool(
         if ceil_mode and (out - 1) * s >= length + p:
             out -= 1
         size.append(out)
-    if 0 in shape[n - dims - 1 :] and dims == 3:
-        raise RuntimeError(
-            "avg_pool3d(): Expected input's non-batch dimensions to have positive length, but input has a "
-            f"shape of {list(shape)} and non-batch dimension 0 has length zero!"
-        )
-    if 0 in shape[n - dims - 1 :]:
-        seen = [*shape[:-1], 1, shape[-1]] if dims == 1 else list(shape)
-        raise RuntimeError(
-            f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{seen}"
-        )
-    if dims == 3 and any(length < k for length, k in zip(shape[n - 3 :], kernel, strict=True)):
-        t, h, w = shape[n - 3 :]
-        raise RuntimeError(
-            f"input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kernel[0]} kH: {kernel[1]} "
-            f"kW: {kernel[2]})"
-        )
-    if min(size) < 1:
-        channels, flat = str(shape[n - dims - 1]), (["1"] if dims == 1 else [])
-        before = "x".join([channels, *flat, *map(str, shape[n - dims :])])
-        after = "x".join([channels, *flat, *map(str, size)])
-        raise RuntimeError(
-            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
-        )
+    if 0 in shape[n - dims - 1 :] or min(size) < 1 or dims == 3:
+        _check_average(dims, shape, kernel, size)
     spec = ("average", kernel, stride, padding, count_include_pad, divisor_override or 0, given, ceil_mode)
     if input.dtype == _C.int64:
         return _integer_average(name, input, tuple(size), spec)

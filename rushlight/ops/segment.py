@@ -14,6 +14,37 @@ ops = _C.ops
 _EMPTY = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
+def _check_lengths(lengths, n, unsafe, kernel):
+    """Segments must be of whole, not negative lengths, and cover the n elements of a row."""
+    if lengths.dtype not in (_C.int64, _C.int32):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(lengths.dtype)}'")
+    if not lengths.numel() and not unsafe:
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    if bool(ops.lt(lengths, 0).any()):
+        raise RuntimeError("lengths contains negative value!")
+    totals = lengths.sum(-1)
+    if bool(ops.gt(totals, n).any()) or (not unsafe and bool(ops.ne(totals, n).any())):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) "
+            "when !unsafe."
+        )
+
+
+def _elements_of(rows, n, segments):
+    """The segment of every element that is in one, and where that element is."""
+    place, kept = [], []
+    for batch, row in enumerate(rows):
+        at = batch * n
+        for segment, length in enumerate(row):
+            place += [batch * segments + segment] * length
+            kept += range(at, at + length)
+            at += length
+    return place, kept
+
+
 @function
 def segment_reduce(
     data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
@@ -46,32 +77,10 @@ def segment_reduce(
         )
     if data.is_meta:
         return data.new_empty((*lengths.shape, *data.shape[axis + 1 :]))
-    if lengths.dtype not in (_C.int64, _C.int32):
-        raise NotImplementedError(
-            f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(lengths.dtype)}'"
-        )
-    if not lengths.numel() and not unsafe:
-        raise RuntimeError(
-            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-            "with the 'dim' argument."
-        )
-    if bool(ops.lt(lengths, 0).any()):
-        raise RuntimeError("lengths contains negative value!")
     n, segments = data.size(axis), lengths.size(-1)
-    totals = lengths.sum(-1)
-    if bool(ops.gt(totals, n).any()) or (not unsafe and bool(ops.ne(totals, n).any())):
-        raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) "
-            "when !unsafe."
-        )
+    _check_lengths(lengths, n, unsafe, f"_segment_reduce_{kind}_cpu_kernel1")
     rows = lengths.reshape(-1, segments).tolist()
-    place, kept = [], []  # the segment of every element, and which elements are in one
-    for batch, row in enumerate(rows):
-        at = batch * n
-        for segment, length in enumerate(row):
-            place += [batch * segments + segment] * length
-            kept += range(at, at + length)
-            at += length
+    place, kept = _elements_of(rows, n, segments)
     data = once(data, "aten::_segment_reduce_backward", data)
     rest = data.shape[axis + 1 :]
     flat = data.reshape(-1, math.prod(rest))

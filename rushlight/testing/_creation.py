@@ -9,8 +9,6 @@ from typing import Any
 import rushlight
 from rushlight import _C
 
-_SIGNED = (_C.int8, _C.int16, _C.int32, _C.int64)
-
 
 def make_tensor(
     *shape: Any,

@@ -78,17 +78,25 @@ def _each(function: Callable, result: Any) -> Any:
     return tuple(map(function, result)) if isinstance(result, (tuple, list)) else function(result)
 
 
-class _CachingTorchDispatchMode(TorchDispatchMode):
-    """The first run: keeps the results that the policy wants kept."""
+class _CountingMode(TorchDispatchMode):
+    """Numbers the calls of each operation in a run."""
 
-    def __init__(self, policy_fn: Callable, storage: dict) -> None:
+    def __init__(self, storage: dict) -> None:
         super().__init__()
-        self.policy_fn, self.storage = policy_fn, storage
+        self.storage = storage
         self.func_counter: dict = defaultdict(int)
 
     def __enter__(self) -> Any:
         self.func_counter.clear()
         return super().__enter__()
+
+
+class _CachingTorchDispatchMode(_CountingMode):
+    """The first run: keeps the results that the policy wants kept."""
+
+    def __init__(self, policy_fn: Callable, storage: dict) -> None:
+        super().__init__(storage)
+        self.policy_fn = policy_fn
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -104,17 +112,12 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
         return result
 
 
-class _CachedTorchDispatchMode(TorchDispatchMode):
+class _CachedTorchDispatchMode(_CountingMode):
     """The second run: hands out what was kept, and computes the rest."""
 
     def __init__(self, storage: dict, allow_cache_entry_mutation: bool) -> None:
-        super().__init__()
-        self.storage, self.allow_cache_entry_mutation = storage, allow_cache_entry_mutation
-        self.func_counter: dict = defaultdict(int)
-
-    def __enter__(self) -> Any:
-        self.func_counter.clear()
-        return super().__enter__()
+        super().__init__(storage)
+        self.allow_cache_entry_mutation = allow_cache_entry_mutation
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

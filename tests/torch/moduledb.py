@@ -40,11 +40,6 @@ class ModuleCarrier(Carrier):
         return super().__call__(item)
 
 
-def carry_state(source: torch.nn.Module, target: Any) -> None:
-    carrier = Carrier(requires_grad=False)
-    target.load_state_dict({name: carrier(value) for name, value in source.state_dict().items()})
-
-
 def flat(result: Any) -> list[Any]:
     """The tensors of a result, in order."""
     if isinstance(result, (torch.Tensor, rushlight.Tensor)):

@@ -390,42 +390,31 @@ def cases(torch):
             [n and n[0] and n[0].name() for n in x.grad_fn.next_functions],
         )
 
+    class Undefined(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, x):
+            return None
+
     @case("function returns undefined")
     def _():
-
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, x):
-                return None
-
         x = L(1)
-        F.apply(x).backward()
+        Undefined.apply(x).backward()
         r = [x.grad]
-        F.apply(x**2).backward()
+        Undefined.apply(x**2).backward()
         r.append(x.grad)
-        F.apply(x).sum().backward()
+        Undefined.apply(x).sum().backward()
         r.append(x.grad)
-        r.append(torch.autograd.grad(F.apply(x), x, allow_unused=True))
+        r.append(torch.autograd.grad(Undefined.apply(x), x, allow_unused=True))
         return r
 
     @case("function none unused error")
     def _():
-
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, x):
-                return None
-
         x = L(1)
-        return torch.autograd.grad(F.apply(x), x)
+        return torch.autograd.grad(Undefined.apply(x), x)
 
     @case("materialize")
     def _():

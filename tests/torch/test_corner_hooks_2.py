@@ -29,46 +29,29 @@ def cases(torch):
         torch._C._functions.UndefinedGrad()(F.apply(x)).backward()
         return (r, x.grad)
 
-    @case("set materialize nondiff")
-    def _():
-        r = []
+    for number, materialize in (("", False), ("2", True)):
 
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                out0, out1 = (x.clone(), x.clone())
-                ctx.mark_non_differentiable(out1)
-                ctx._materialize_non_diff_grads = False
-                return (out0, out1)
+        @case(f"set materialize nondiff{number}")
+        def _(materialize=materialize):
+            r = []
 
-            @staticmethod
-            def backward(ctx, a, b):
-                r.append((a, b))
-                return a
+            class F(Function):
+                @staticmethod
+                def forward(ctx, x):
+                    out0, out1 = (x.clone(), x.clone())
+                    ctx.mark_non_differentiable(out1)
+                    if not materialize:
+                        ctx._materialize_non_diff_grads = False
+                    return (out0, out1)
 
-        a = L(1)
-        F.apply(a)[0].backward()
-        return r
+                @staticmethod
+                def backward(ctx, a, b):
+                    r.append((a, b))
+                    return a
 
-    @case("set materialize nondiff2")
-    def _():
-        r = []
-
-        class F(Function):
-            @staticmethod
-            def forward(ctx, x):
-                out0, out1 = (x.clone(), x.clone())
-                ctx.mark_non_differentiable(out1)
-                return (out0, out1)
-
-            @staticmethod
-            def backward(ctx, a, b):
-                r.append((a, b))
-                return a
-
-        a = L(1)
-        F.apply(a)[0].backward()
-        return r
+            a = L(1)
+            F.apply(a)[0].backward()
+            return r
 
     @case("legacy fn")
     def _():

@@ -19,27 +19,17 @@ def cases(torch):
         y.sum().backward()
         return x.grad
 
-    @case("sth pack inplace error")
-    def _():
+    for name, start in (("sth pack inplace error", R), ("sth nonleaf pack inplace", lambda n: R(n) * 1)):
 
-        def inc(x):
-            x += 1
-            return x
+        @case(name)
+        def _(start=start):
+            def inc(x):
+                x += 1
+                return x
 
-        x = R(3)
-        with G.saved_tensors_hooks(inc, lambda t: t):
-            return torch.pow(x, 2)
-
-    @case("sth nonleaf pack inplace")
-    def _():
-
-        def inc(x):
-            x += 1
-            return x
-
-        x = R(3)
-        with G.saved_tensors_hooks(inc, lambda t: t):
-            return torch.pow(x * 1, 2)
+            x = start(3)
+            with G.saved_tensors_hooks(inc, lambda t: t):
+                return torch.pow(x, 2)
 
     @case("raw hooks")
     def _():

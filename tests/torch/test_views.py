@@ -10,7 +10,6 @@ import rushlight
 def cases(torch):
     found, case = collector()
     L = lambda *s: torch.ones(*s, requires_grad=True)
-    {"unbind": lambda x: x.unbind()[0], "nograd": None, "view": lambda x: x.view(-1)}
 
     def ng(f):
         def g(x):
@@ -45,112 +44,57 @@ def cases(torch):
     }
     bases = {"leaf": lambda: L(2, 2), "nonleaf": lambda: L(2, 2).clone(), "plain": lambda: torch.ones(2, 2)}
 
+    def without_recording(write):
+        with torch.no_grad():
+            write(2)
+
+    writes = {
+        "direct": lambda x, y: y.mul_(2),
+        "direct other": lambda x, y: y.mul_(L(1).sum()),
+        "indirect": lambda x, y: x.mul_(2),
+        "indirect other": lambda x, y: x.mul_(L(1).sum()),
+        "nograd write": lambda x, y: without_recording(y.mul_),
+        "nograd write base": lambda x, y: without_recording(x.mul_),
+    }
+
     def each(bn, b, vn, v):
-        if True:
+        for name, write in writes.items():
 
-            @case(f"{bn}/{vn}/direct")
-            def _():
+            @case(f"{bn}/{vn}/{name}")
+            def _(write=write):
                 x = b()
                 y = v(x)
-                y.mul_(2)
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                    x._version,
-                )
+                write(x, y)
+                names = [t.grad_fn and t.grad_fn.name() for t in (x, y)]
+                return y.requires_grad, names, y._version, x._version
 
-            @case(f"{bn}/{vn}/direct other")
-            def _():
-                x = b()
-                y = v(x)
-                y.mul_(L(1).sum())
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                    x._version,
-                )
+        @case(f"{bn}/{vn}/attrs")
+        def _():
+            x = b()
+            y = v(x)
+            return (
+                y._is_view(),
+                y._base is x,
+                y.requires_grad,
+                y.is_leaf,
+                y.is_inference(),
+                y.output_nr,
+                y.grad_fn and y.grad_fn.name(),
+            )
 
-            @case(f"{bn}/{vn}/indirect")
-            def _():
-                x = b()
-                y = v(x)
-                x.mul_(2)
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                )
+        @case(f"{bn}/{vn}/requires_grad_")
+        def _():
+            x = b()
+            y = v(x)
+            y.requires_grad_()
+            y.mul_(2)
 
-            @case(f"{bn}/{vn}/indirect other")
-            def _():
-                x = b()
-                y = v(x)
-                x.mul_(L(1).sum())
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                )
-
-            @case(f"{bn}/{vn}/nograd write")
-            def _():
-                x = b()
-                y = v(x)
-                with torch.no_grad():
-                    y.mul_(2)
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                )
-
-            @case(f"{bn}/{vn}/nograd write base")
-            def _():
-                x = b()
-                y = v(x)
-                with torch.no_grad():
-                    x.mul_(2)
-                return (
-                    y.requires_grad,
-                    y.grad_fn and y.grad_fn.name(),
-                    x.grad_fn and x.grad_fn.name(),
-                    y._version,
-                )
-
-            @case(f"{bn}/{vn}/attrs")
-            def _():
-                x = b()
-                y = v(x)
-                return (
-                    y._is_view(),
-                    y._base is x,
-                    y.requires_grad,
-                    y.is_leaf,
-                    y.is_inference(),
-                    y.output_nr,
-                    y.grad_fn and y.grad_fn.name(),
-                )
-
-            @case(f"{bn}/{vn}/requires_grad_")
-            def _():
-                x = b()
-                y = v(x)
-                y.requires_grad_()
-                y.mul_(2)
-
-            @case(f"{bn}/{vn}/detach_")
-            def _():
-                x = b()
-                y = v(x)
-                y.detach_()
-                return y.requires_grad, y._is_view()
+        @case(f"{bn}/{vn}/detach_")
+        def _():
+            x = b()
+            y = v(x)
+            y.detach_()
+            return y.requires_grad, y._is_view()
 
     for bn, b in bases.items():
         for vn, v in views.items():

@@ -383,6 +383,29 @@ def _project(query, key, value, weight, bias):
     return linear(query, w_q, b_q), linear(key, w_k, b_k), linear(value, w_v, b_v)
 
 
+def _project_apart(inputs, weights, bias, embed_dim):
+    """Queries, keys and values, each of its own input by a weight of its own."""
+    for weight, name in zip(weights, "qkv", strict=True):
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    for given, weight, name in zip(inputs, weights, ("query", "key", "value"), strict=True):
+        if weight.shape != (embed_dim, given.size(-1)):
+            raise AssertionError(
+                f"expecting {name} weights shape of {(embed_dim, given.size(-1))}, but got {weight.shape}"
+            )
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return map(linear, inputs, weights, biases)
+
+
+def _padding_by_heads(mask, batch, num_heads, keys):
+    """The mask of the keys of each sequence, once for each head."""
+    for d, size in enumerate((batch, keys)):
+        if mask.shape[d] != size:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {size}, but got {mask.shape[d]}")
+    by_heads = mask.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1)
+    return by_heads.reshape(batch * num_heads, 1, keys)
+
+
 def _pad_mask(mask):
     """One more column, which may be looked at."""
     return rushlight.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
@@ -449,22 +472,8 @@ def multi_head_attention_forward(
     _check_embedding(embed_dim, embed_dim_to_check, num_heads, key, value, use_separate_proj_weight)
     head_dim = embed_dim // num_heads
     if use_separate_proj_weight:
-        for weight, name in ((q_proj_weight, "q"), (k_proj_weight, "k"), (v_proj_weight, "v")):
-            if weight is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-        for given, weight, name in (
-            (query, q_proj_weight, "query"),
-            (key, k_proj_weight, "key"),
-            (value, v_proj_weight, "value"),
-        ):
-            if weight.shape != (embed_dim, given.size(-1)):
-                raise AssertionError(
-                    f"expecting {name} weights shape of {(embed_dim, given.size(-1))}, but got {weight.shape}"
-                )
-        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q = linear(query, q_proj_weight, biases[0])
-        k = linear(key, k_proj_weight, biases[1])
-        v = linear(value, v_proj_weight, biases[2])
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _project_apart((query, key, value), weights, in_proj_bias, embed_dim)
     else:
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
@@ -495,19 +504,7 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else _pad_mask(key_padding_mask)
     keys = k.size(1)
     if key_padding_mask is not None:
-        if key_padding_mask.shape[0] != batch:
-            raise AssertionError(
-                f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.shape[0]}"
-            )
-        if key_padding_mask.shape[1] != keys:
-            raise AssertionError(
-                f"Expected key_padded_mask.shape[1] to be {keys}, but got {key_padding_mask.shape[1]}"
-            )
-        padding = (
-            key_padding_mask.view(batch, 1, 1, keys)
-            .expand(-1, num_heads, -1, -1)
-            .reshape(batch * num_heads, 1, keys)
-        )
+        padding = _padding_by_heads(key_padding_mask, batch, num_heads, keys)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0

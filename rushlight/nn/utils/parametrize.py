@@ -200,6 +200,24 @@ def _add_property(module, tensor_name):
     setattr(type(module), tensor_name, property(compute, assign))
 
 
+def _check_further(parametrization, before):
+    """One that comes after others must leave the tensor's dtype and shape, there and back."""
+    after = parametrization(before)
+    if not isinstance(after, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
+    _check("dtype", before.dtype, after.dtype)
+    _check("shape", before.shape, after.shape)
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        back = parametrization.right_inverse(after)
+    except NotImplementedError:
+        return
+    if not isinstance(back, Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
+    _check("dtype", before.dtype, back.dtype)
+
+
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """Replaces a parameter or buffer by `parametrization(original)`, computed at each use.
 
@@ -215,23 +233,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
-            before = getattr(module, tensor_name)
-            after = parametrization(before)
-            if not isinstance(after, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
-            _check("dtype", before.dtype, after.dtype)
-            _check("shape", before.shape, after.shape)
-            if hasattr(parametrization, "right_inverse"):
-                try:
-                    back = parametrization.right_inverse(after)
-                except NotImplementedError:
-                    pass
-                else:
-                    if not isinstance(back, Tensor):
-                        raise ValueError(
-                            f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}"
-                        )
-                    _check("dtype", before.dtype, back.dtype)
+            _check_further(parametrization, getattr(module, tensor_name))
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:

@@ -230,8 +230,8 @@ def _compute_norm(t, n, dim):
     return rushlight.norm(t, p=n, dim=[d for d in range(t.dim()) if d != dim])
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes elements at random."""
+class _Unstructured(BasePruningMethod):
+    """Prunes single elements: those that `_chosen` names."""
 
     def __init__(self, amount):
         _validate_pruning_amount_init(amount)
@@ -241,29 +241,26 @@ class RandomUnstructured(BasePruningMethod):
         count = _count(self.amount, t.nelement())
         mask = default_mask.clone()
         if count:
-            chances = rushlight.rand_like(t)
-            mask.view(-1)[rushlight.topk(chances.view(-1), k=count).indices] = 0
+            mask.view(-1)[self._chosen(t, count)] = 0
         return mask
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes elements at random."""
+
+    def _chosen(self, t, count):
+        return rushlight.topk(rushlight.rand_like(t).view(-1), k=count).indices
 
     @classmethod
     def apply(cls, module, name, amount):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the elements of least magnitude."""
 
-    def __init__(self, amount):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        count = _count(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            least = rushlight.topk(rushlight.abs(t).reshape(-1), k=count, largest=False).indices
-            mask.view(-1)[least] = 0
-        return mask
+    def _chosen(self, t, count):
+        return rushlight.topk(rushlight.abs(t).reshape(-1), k=count, largest=False).indices
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):

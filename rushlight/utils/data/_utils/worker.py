@@ -147,14 +147,15 @@ def worker_loop(
     rushlight.set_num_threads(1)
     failure: ExceptionWrapper | None = None
     fetcher: Any = None
+    ended = False
 
     seed = base_seed + worker
     _seed_everything(seed, base_seed, worker)
     _worker_info = WorkerInfo(id=worker, num_workers=num_workers, seed=seed, dataset=dataset)
 
     def begin(shared_seed: int | None) -> None:
-        nonlocal failure, fetcher
-        failure = None
+        nonlocal failure, fetcher, ended
+        failure, ended = None, False
         try:
             if shared_seed is not None:
                 seed_pipe(dataset, shared_seed, None if fetcher else (num_workers, worker))
@@ -164,8 +165,21 @@ def worker_loop(
         except Exception:
             failure = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
 
+    def answer(index: Any) -> Any:
+        nonlocal failure, ended
+        if failure is not None:
+            result, failure = failure, None
+            return result
+        try:
+            if not ended:
+                return fetcher.fetch(index)
+        except Exception as error:
+            if not isinstance(error, StopIteration) or not kind:
+                return ExceptionWrapper(where=f"in DataLoader worker process {worker}")
+            ended = True
+        return _IterableDatasetStopIteration(worker)
+
     begin(shared_seed)
-    ended = False
     try:
         while True:
             if not tasks.poll(MP_STATUS_CHECK_INTERVAL):
@@ -177,24 +191,9 @@ def worker_loop(
                 break
             if isinstance(task, _ResumeIteration):
                 begin(task.seed)
-                ended = False
                 continue
             number, index = task
-            result: Any
-            if failure is not None:
-                result, failure = failure, None
-            elif ended:
-                result = _IterableDatasetStopIteration(worker)
-            else:
-                try:
-                    result = fetcher.fetch(index)
-                except Exception as error:
-                    if isinstance(error, StopIteration) and kind:
-                        ended = True
-                        result = _IterableDatasetStopIteration(worker)
-                    else:
-                        result = ExceptionWrapper(where=f"in DataLoader worker process {worker}")
-            results.put(_packed(number, result, worker))
+            results.put(_packed(number, answer(index), worker))
     except (EOFError, KeyboardInterrupt):
         results.cancel_join_thread()
     results.close()

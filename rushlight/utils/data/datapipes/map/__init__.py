@@ -89,16 +89,18 @@ class BatcherMapDataPipe(MapDataPipe):
         return total // self.batch_size if self.drop_last else -(-total // self.batch_size)
 
 
-@functional_datapipe("concat")
-class ConcaterMapDataPipe(MapDataPipe):
-    """The samples of several pipes one after the other."""
-
+class _OfSeveral(MapDataPipe):
     def __init__(self, *datapipes: MapDataPipe) -> None:
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
         if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
             raise TypeError("Expected all inputs to be `MapDataPipe`")
         self.datapipes: Any = datapipes
+
+
+@functional_datapipe("concat")
+class ConcaterMapDataPipe(_OfSeveral):
+    """The samples of several pipes one after the other."""
 
     def __getitem__(self, index: int) -> Any:
         offset = 0
@@ -113,15 +115,8 @@ class ConcaterMapDataPipe(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class ZipperMapDataPipe(MapDataPipe):
+class ZipperMapDataPipe(_OfSeveral):
     """Tuples of the samples of several pipes."""
-
-    def __init__(self, *datapipes: MapDataPipe) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
-            raise TypeError("Expected all inputs to be `MapDataPipe`")
-        self.datapipes: Any = datapipes
 
     def __getitem__(self, index: Any) -> tuple:
         row = []
