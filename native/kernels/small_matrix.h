@@ -157,8 +157,15 @@ void solve_lu(const Lapack<T>& l, char trans, int n, int nrhs, const T* a, const
 
 template <class T>
 void factor_cholesky(const Lapack<T>& l, char uplo, int n, T* a, int* info) {
-  if (n <= SMALL && uplo == 'L') *info = small_cholesky(n, a);
-  else l.potrf(&uplo, &n, a, &n, info);
+  if (n <= SMALL && uplo == 'L') {
+    *info = small_cholesky(n, a);
+    return;
+  }
+  l.potrf(&uplo, &n, a, &n, info);
+  // OpenBLAS asks whether a pivot is below zero, which NaN is not.
+  for (int k = 0; k < n && *info == 0; k++) {
+    if (std::isnan(std::real(a[int64_t(k) * n + k]))) *info = k + 1;
+  }
 }
 
 }  // namespace rl

@@ -12,6 +12,16 @@ namespace {
            values + " (error code: " + std::to_string(infos->data_as<int>()[at]) + ").");
 }
 
+// Whether the triangle that eigh reads is finite; a diagonal that is to be real has no imaginary part to read.
+template <class T>
+bool is_finite_triangle(const T* m, int n, bool upper) {
+  for (int64_t j = 0; j < n; j++) {
+    int64_t from = upper ? 0 : j + 1, to = upper ? j : n;
+    if (!is_finite(m + j * n + from, to - from) || !std::isfinite(std::real(m[j * n + j]))) return false;
+  }
+  return true;
+}
+
 // linalg_eigh(A; upper, vectors) -> eigenvalues, eigenvectors
 PyObject* eigh_forward(const Primitive&, PyObject* const* args, Tensor*) {
   static const char name[] = "linalg.eigh";
@@ -35,8 +45,13 @@ PyObject* eigh_forward(const Primitive&, PyObject* const* args, Tensor*) {
       over_batch(infos->numel, 9 * double(n) * n * n, Scratch::bytes<T>(sizes), [&](int64_t i, char* memory) {
         Scratch scratch{memory};
         T* m = data + i * n * n;
-        if (!is_finite(m, int64_t(n) * n)) {
-          info[i] = n - 1 > 0 ? n - 1 : 1;  // what LAPACK ends with, sooner
+        if (n == 1) {  // its own eigenvalue, finite or not
+          values[i] = std::real(*m);
+          *m = T(1);
+          return;
+        }
+        if (!is_finite_triangle(m, n, upper)) {
+          info[i] = std::max(vectors ? n - 1 : n - 2, 1);  // what LAPACK mostly ends with, sooner
           return;
         }
         info[i] =
@@ -141,10 +156,11 @@ PyObject* svd_forward(const Primitive&, PyObject* const* args, Tensor*) {
                      Scratch scratch{memory};
                      T* matrix = data + i * m * n;
                      if (!is_finite(matrix, int64_t(m) * n)) {
-                       // gesdd says -4 for NaN, does not converge for infinity, and may never end.
-                       bool nan = false;
-                       for (int64_t j = 0; j < int64_t(m) * n; j++) nan |= matrix[j] != matrix[j];
-                       info[i] = nan ? -4 : std::max(int(k) - 1, 1);
+                       // gesdd says -4 for NaN. For infinity it gives NaN, if it is asked for the values
+                       // alone; else it does not converge, and may never end.
+                       bool nan = std::any_of(matrix, matrix + int64_t(m) * n, [](T x) { return x != x; });
+                       info[i] = nan ? -4 : vectors ? std::max(int(k) - 1, 1) : 0;
+                       if (!nan && !vectors) std::fill_n(values + i * k, k, real_t<T>(NAN));
                        return;
                      }
                      info[i] = svd<T>(
@@ -257,10 +273,15 @@ struct Exponential {
   }
 
   void run(const T* from, T* to) {
+    if (n == 1) {
+      *to = std::exp(*from);
+      return;
+    }
     std::copy(from, from + size(), a);
     R norm = norm1();
     if (!std::isfinite(norm)) {
-      std::fill(to, to + size(), T(R(NAN)));
+      if constexpr (is_complex_v<T>) std::fill(to, to + size(), T(R(NAN), R(NAN)));
+      else std::fill(to, to + size(), T(NAN));
       return;
     }
     static const double b3[] = {120, 60, 12, 1}, b5[] = {30240, 15120, 3360, 420, 30, 1};

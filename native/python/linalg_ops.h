@@ -127,15 +127,12 @@ struct Scratch {
 
 // LAPACK complains on the terminal about what is not finite, or never ends.
 template <class T>
+inline bool is_finite(T x) {
+  return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
+}
+template <class T>
 inline bool is_finite(const T* data, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    if constexpr (is_complex_v<T>) {
-      if (!std::isfinite(data[i].real()) || !std::isfinite(data[i].imag())) return false;
-    } else {
-      if (!std::isfinite(data[i])) return false;
-    }
-  }
-  return true;
+  return std::all_of(data, data + n, [](T x) { return is_finite(x); });
 }
 
 // The number of elements in workspace a query answered with; throws if that is beyond 32 bits.

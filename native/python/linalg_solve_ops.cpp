@@ -13,6 +13,14 @@ struct Factored {
   TensorRef lu, pivots, infos;
   int n;
 
+  // Of the transpose, whose determinant is the same, where that lies column by column in memory already.
+  static Factored for_determinant(Tensor* a, Sizes batch) {
+    if (!a->is_contiguous() || is_complex(a->dtype)) return {a, batch};
+    int rest = a->ndim - 2;
+    Shape turned = with_batch(a->strides().first(size_t(rest)), {a->stride(rest + 1), a->stride(rest)});
+    return {new_alias(a, a->sizes(), turned, a->offset).get(), batch};
+  }
+
   Factored(Tensor* a, Sizes batch) : lu(column_major_copy(a, batch)), n(lapack_int(rows(a))) {
     pivots = new_tensor(with_batch(batch, {n}), DType::i32, a->device());
     infos = zeros(batch, DType::i32, a->device());
@@ -185,7 +193,7 @@ PyObject* det_forward(const Primitive&, PyObject* const* args, Tensor*) {
   check_floating("linalg.det", a);
   check_kernel("lu_cpu", a);
   Sizes batch = batch_sizes(a);
-  Factored f(a, batch);
+  Factored f = Factored::for_determinant(a, batch);
   TensorRef result = new_tensor(batch, a->dtype, a->device());
   if (!a->is_meta() && !a->numel) {  // products of nothing
     alignas(16) char one[16];
@@ -221,7 +229,7 @@ PyObject* slogdet_forward(const Primitive&, PyObject* const* args, Tensor*) {
   check_square(caller, a);
   check_floating(caller, a, false);
   Sizes batch = batch_sizes(a);
-  Factored f(a, batch);
+  Factored f = Factored::for_determinant(a, batch);
   TensorRef sign = new_tensor(batch, a->dtype, a->device());
   TensorRef logs = new_tensor(batch, to_real(a->dtype), a->device());
   if (!a->is_meta()) {
@@ -242,11 +250,8 @@ PyObject* slogdet_forward(const Primitive&, PyObject* const* args, Tensor*) {
           T d = m[j * n + j];
           R size = std::abs(d);
           if (pivot[j] != j + 1) phase = -phase;
-          T unit = size == 0 ? T(0) : d / size;
-          if constexpr (std::is_floating_point_v<T>) {
-            if (std::isinf(d)) unit = std::copysign(T(1), d);
-          }
-          phase *= unit;
+          if constexpr (std::is_floating_point_v<T>) phase *= T((d > 0) - (d < 0));  // 0 for NaN
+          else phase *= size == 0 ? T(0) : d / size;
           sum += std::log(size);
         }
         signs[i] = phase;

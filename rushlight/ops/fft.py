@@ -117,8 +117,11 @@ def check_out(name, out, real=False):
 
 def finish(result, out, writer):
     """`result`, or `out` filled with it by what torch calls `writer`."""
-    exact = FOUND_DTYPE if writer == "conj_physical" else ""
-    return result if out is None else write_out(out, result, exact=exact, writer=writer)
+    if out is None:
+        return result
+    if writer == "conj_physical":
+        return write_out(out, result, exact=FOUND_DTYPE, writer=writer)
+    return write_out(out, result.contiguous(), writer=writer)
 
 
 def transform(x, dims, norm, forward, several=False):

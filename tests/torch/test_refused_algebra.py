@@ -22,6 +22,11 @@ def g(*size, **options): return torch.ones(*size, **options).requires_grad_()
 M = L([[2.0, 1.0], [1.0, 3.0]])
 G = M.clone().requires_grad_()
 P = L([1, 2]).int()
+def N(n, i, j, v):
+    x = torch.eye(n) * n + (torch.arange(n * n) % 7).reshape(n, n) / 9
+    x = x + x.mT
+    x[i, j] = v
+    return x
 """
 
 WHO_COMPLAINS = """
@@ -199,10 +204,50 @@ torch.addmv(o(1, 1).to(U), o(2, 3).byte(), o(3).byte())
 T.irfftn(o(2, 3).to(torch.float8_e5m2))
 """
 
+# What is infinite or NaN. `N(n, i, j, v)` is a positive-definite matrix with v in that place.
+NOT_FINITE = """
+Z.cholesky(N(3, 1, 1, nan), upper=True)
+Z.cholesky(N(20, 10, 10, nan))
+Z.cholesky(N(20, 19, 0, inf))
+Z.cholesky(N(40, 0, 0, nan), upper=True)
+Z.cholesky_ex(N(33, 20, 3, nan)).info
+Z.cholesky(N(3, 0, 2, nan))
+Z.eigvalsh(N(3, 0, 2, inf))
+Z.eigh(N(3, 2, 0, nan), UPLO='U').eigenvalues
+Z.eigh(N(1, 0, 0, -inf))
+Z.eigvalsh(N(1, 0, 0, nan))
+Z.eigvalsh(N(5, 4, 0, inf))
+Z.eigh(N(5, 4, 0, inf))
+Z.svdvals(N(3, 1, 2, -inf))
+Z.svdvals(torch.stack((N(2, 1, 0, inf), N(2, 0, 0, 1.0))))
+Z.svdvals(N(3, 1, 2, nan))
+Z.matrix_norm(N(3, 0, 0, inf), 2), Z.matrix_norm(N(3, 0, 0, inf), 'nuc')
+Z.cond(N(3, 0, 0, inf)), Z.matrix_rank(N(3, 0, 0, inf))
+Z.slogdet(N(3, 0, 0, nan)), Z.slogdet(N(3, 0, 0, -inf)), Z.slogdet(N(1, 0, 0, nan))
+Z.det(N(5, 4, 0, inf)), Z.det(N(5, 0, 4, inf)), Z.det(N(5, 0, 4, inf).mT)
+torch.logdet(N(5, 4, 0, inf)), torch.logdet(N(5, 0, 4, -inf))
+Z.matrix_exp(L([[inf]])), Z.matrix_exp(L([[-inf]])), Z.matrix_exp(L([[[2.0]], [[nan]]]))
+Z.matrix_exp(L([[1e300 + 0j, inf], [0, 0]]))
+"""
+
+# A result of another size than `out` has.
+LAYOUTS_OF_OUT = """
+T.fft(o(2, 3), dim=0, out=z(1).cfloat()).stride()
+T.ifft(o(2, 3), dim=0, out=z(1).cfloat()).stride()
+T.rfftn(o(2, 3, 4), dim=(0, 1), out=z(0).cfloat()).stride()
+T.irfft(o(2, 3).cfloat(), dim=0, out=z(5)).stride()
+Z.householder_product(o(3, 2), o(2), out=z(1)).stride()
+Z.householder_product(o(3, 2), o(2), out=z(0)).stride()
+Z.eig(M, out=(z(1).cfloat(), z(1).cfloat())).eigenvectors.stride()
+"""
+
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "text", (WHO_COMPLAINS + ORDER_OF_CHECKS + OF_NOTHING + RARE_DTYPES).strip().split("\n")
+    "text",
+    (WHO_COMPLAINS + ORDER_OF_CHECKS + OF_NOTHING + RARE_DTYPES + NOT_FINITE + LAYOUTS_OF_OUT)
+    .strip()
+    .split("\n"),
 )
 def test_same(text):
     if text:
