@@ -160,27 +160,52 @@ void turn_weights(const ConvShape& s, W* to, const W* w) {
         for (int64_t k = 0; k < size; k++) *to++ = w[((g * gout + o) * gin + i) * size + size - 1 - k];
 }
 
+bool is_finite(DType dtype, const char* w, int64_t n) {
+  bool finite = true;
+  visit_numbers(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_integral_v<T>) {
+      const T* numbers = reinterpret_cast<const T*>(w);
+      for (int64_t i = 0; i < n; i++) finite &= T(numbers[i] - numbers[i]) == T(0);
+    }
+  });
+  return finite;
+}
+
+void turned_gradient(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
+                     const char* bias) {
+  ConvShape other = turned_round(s);
+  if (of.dtype == DType::f32 && s.work() > TINY && conv_has_avx512(other))
+    return conv_forward_avx512(other, floats(gx), floats(gy), floats(w), floats(bias), true);
+  if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
+  Workspaces room(1, s.out_channels * s.terms() * of.item);
+  Workspaces::Lease turned(room);
+  visit_words(of.dtype, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    turn_weights(s, turned.as<W>(), reinterpret_cast<const W*>(w));
+  });
+  forward(of, other, gx, gy, turned.as<char>(), bias);
+}
+
 void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
                     const char* bias) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t in_pixels = s.in_pixels();
   if (turns_round(s)) {
-    ConvShape other = turned_round(s);
-    if (of.dtype == DType::f32 && s.work() > TINY && conv_has_avx512(other))
-      return conv_forward_avx512(other, floats(gx), floats(gy), floats(w), floats(bias), true);
+    // Turned round, the zeros around gy make NaN of weights that are not finite. Whether there are any is
+    // asked before, of the weights, or afterwards, of the result: whichever is less.
+    int64_t weights = s.out_channels * terms, results = s.batch * s.in_channels * in_pixels;
+    bool first = weights <= results;
+    if (!first || is_finite(of.dtype, w, weights)) {
+      turned_gradient(of, s, gx, gy, w, bias);
+      if (first || is_finite(of.dtype, gx, results)) return;
+    }
+  } else {
+    if (of.dtype == DType::f32 && s.work() > TINY &&
+        depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
+      return;
     if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
-    Workspaces room(1, s.out_channels * terms * item);
-    Workspaces::Lease turned(room);
-    visit_words(of.dtype, [&](auto tag) {
-      using W = typename decltype(tag)::type;
-      turn_weights(s, turned.as<W>(), reinterpret_cast<const W*>(w));
-    });
-    return forward(of, other, gx, gy, turned.as<char>(), bias);
   }
-  if (of.dtype == DType::f32 && s.work() > TINY &&
-      depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
-    return;
-  if (depthwise_fits(of.dtype, s)) return depthwise_input_gradient(of.dtype, s, gx, gy, w, bias);
   bool direct = s.pointwise();
   int64_t width = direct ? pixels : of.pixels_at_a_time(s);
   Workspaces spaces(num_threads(), direct ? 0 : terms * width * item);

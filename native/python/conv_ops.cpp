@@ -152,6 +152,7 @@ void check_groups(const Tensor* weight, int64_t groups) {
 
 int spatial_dims(const Tensor* x, const Tensor* weight) {
   int dims = x->ndim - 2;
+  if (weight->ndim < 3) fail(PyExc_RuntimeError, "weight should have at least three dimensions");
   if (dims < 1 || dims > 3 || weight->ndim != x->ndim) {
     failf(
         PyExc_RuntimeError,

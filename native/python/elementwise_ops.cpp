@@ -497,7 +497,9 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       alignas(16) char element[16];
       bool half = compute == DType::f16 || compute == DType::bf16;
       bool power = std::string_view(entry.name) == "pow_scalar";  // whose exponents may be infinite
-      bool rounds = power || rounds_scalars(entry.name);
+      // A threshold is compared with; what stands below it becomes an element.
+      bool compared = k == 0 && std::string_view(entry.name) == "threshold";
+      bool rounds = power || (rounds_scalars(entry.name) && !compared);
       if (unreal || !power || half || is_integral(compute))
         store_checked(scalars[k], half && !rounds ? DType::f32 : compute, element);
     }

@@ -196,10 +196,10 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 
 // Whether torch computes the product of `large` and a matrix or vector as one over all rows (mm or mv), not
 // as a batch (bmm): that decides which words its errors have. The rows of `large` must follow one another in
-// memory, unless `small` requires grad.
+// memory, if there are any, unless `small` requires grad.
 bool torch_folds(const Tensor* large, const Tensor* small, bool transposed) {
   if (small->ndim > 2) return false;
-  if (small->requires_grad()) return true;
+  if (small->requires_grad() || !large->numel) return true;
   int last = large->ndim - 1;
   auto dim = [&](int d) { return transposed && d == last - 1 ? last : d; };
   for (int d = 0; d < last - 1; d++) {
@@ -364,13 +364,12 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   int64_t k = x->size(x->ndim - 1), n = weight->size(0), rows = 1;
   for (int d = 0; d < x->ndim - 1; d++) rows *= x->size(d);
   bool fits = k == weight->size(1);
-  // What torch cannot view as one matrix is a batch of products to it, to which it adds the bias afterwards.
-  bool batched = x->ndim == 3 && !x->is_contiguous();
-  if (batched && !fits) {
+  if (!fits && x->ndim > 2 && !torch_folds(x, weight, false)) {
+    long long count = rows / std::max<int64_t>(x->size(x->ndim - 2), 1);
     failf(
         PyExc_RuntimeError,
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-        (long long)x->size(0), (long long)k, (long long)x->size(0), (long long)weight->size(1));
+        count, (long long)k, count, (long long)weight->size(1));
   }
   if (!biased) {
     if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
@@ -383,10 +382,11 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
           dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
   }
   if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
-  if (biased && bias->size(0) != n && x->ndim == 3 && (batched || !bias->is_contiguous())) {
+  // What is not one matrix in memory torch multiplies first and adds the bias to afterwards.
+  if (biased && bias->size(0) != n && x->ndim != 2 && !(x->is_contiguous() && bias->is_contiguous())) {
     failf(PyExc_RuntimeError,
-          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension 2",
-          (long long)n, (long long)bias->size(0));
+          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+          (long long)n, (long long)bias->size(0), x->ndim - 1);
   }
   if (biased && bias->size(0) != n) {
     failf(PyExc_RuntimeError,

@@ -15,6 +15,7 @@ from rushlight._warn import warn_once
 from ._public import Tensor, function, type_name
 from ._rules import derivative
 from ._tangents import LINEAR, MULTILINEAR
+from .shape import contiguous_format
 
 ops = _C.ops
 
@@ -357,13 +358,18 @@ def conv_tbc(input, weight, bias, pad=0):
     if input.dtype != weight.dtype:
         names = f"{type_name(input.dtype)} and {type_name(weight.dtype)}"
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
-    if pad < 0:  # what lies outside is cut off
-        input, pad = input[-pad : input.size(0) + pad], 0
-    if input.size(0) + 2 * pad < weight.size(0):
-        return input.new_empty((0, input.size(1), weight.size(2))) + 0 * (weight.sum() + bias.sum())
+    shape = (input.size(0) + 2 * pad - weight.size(0) + 1, input.size(1), weight.size(2))
+    if shape[0] < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {shape[0]}: {list(shape)}")
     bias = bias.to(input.dtype)
-    result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
-    return result.permute(2, 0, 1).contiguous()
+    if 0 in (*shape, *input.shape, *weight.shape):  # no products to add
+        result = bias.expand(shape) + (input[:0].sum() + weight[:0].sum()).to(input.dtype)
+    else:
+        if pad < 0:  # what lies outside is cut off
+            input, pad = input[-pad : input.size(0) + pad], 0
+        result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+        result = result.permute(2, 0, 1)
+    return _C.name_node(result.clone(memory_format=contiguous_format), "ConvTbcBackward0")
 
 
 def _pairs(name, signature, input, *given):

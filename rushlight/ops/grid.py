@@ -92,11 +92,18 @@ def _padded(place, size, padding_mode, align_corners):
     return place
 
 
-def _places(point, size, align_corners):
+def _places(point, size, dims, mode, padding_mode, align_corners):
     """From [-1, 1] to pixels: the ends are the centres of the outer pixels, or their outer edges."""
     place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
-    # Far outside and NaN: anywhere outside will do, as long as it is an integer.
-    return _where(ops.abs(place) < 1e9, place, -100.0)
+    # Far outside: anywhere on that side will do, as long as it is an integer. What has no place (NaN, and
+    # infinity where it is reflected) is brought to the first pixel in two dimensions, to the last in three.
+    stays = padding_mode == ZEROS or mode == BICUBIC
+    nowhere = -100.0 if stays else size - 1.0 if dims == 3 else 0.0
+    if padding_mode == REFLECTION and not stays:
+        return _where(ops.abs(place) < 1e9, place, nowhere)
+    place = _where(place.isnan(), nowhere, place)
+    place = _where(place < 1e9, place, size + 100.0)
+    return _where(place > -1e9, place, -100.0)
 
 
 def _cubic_weights(t, a=-0.75):
@@ -136,7 +143,7 @@ def _points_gradient(g, grid, sizes, mode, padding_mode, align_corners):
         return grid.new_zeros(grid.shape)
     factors, slopes = [], []
     for point, size in zip(_points(grid), sizes, strict=True):
-        of_place = _factors(_place(point, size, mode, padding_mode, align_corners), mode)
+        of_place = _factors(_place(point, size, len(sizes), mode, padding_mode, align_corners), mode)
         factors.append(of_place[0])
         slopes.append(of_place[1])
     count = len(factors[0])
@@ -154,8 +161,8 @@ def _points_gradient(g, grid, sizes, mode, padding_mode, align_corners):
     return ops.stack(moved[::-1], -1) * ops.grid_slopes(grid, *spec)
 
 
-def _place(point, size, mode, padding_mode, align_corners):
-    place = _places(point, size, align_corners)
+def _place(point, size, dims, mode, padding_mode, align_corners):
+    place = _places(point, size, dims, mode, padding_mode, align_corners)
     return place if mode == BICUBIC else _padded(place, size, padding_mode, align_corners)
 
 
@@ -163,7 +170,7 @@ def _composed_terms(grid, sizes, mode, padding_mode, align_corners):
     """grid_terms for half precision, where torch rounds after every operation."""
     choices = []
     for point, size in zip(_points(grid), sizes, strict=True):
-        place = _place(point, size, mode, padding_mode, align_corners)
+        place = _place(point, size, len(sizes), mode, padding_mode, align_corners)
         whole = place.detach().floor()
         if mode == NEAREST:
             # The grid takes part with a gradient of zero.

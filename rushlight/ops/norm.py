@@ -7,6 +7,7 @@ gradient are fused primitives; the derivative of a gradient is written once, for
 from __future__ import annotations
 
 import math
+import operator
 
 from rushlight import _C
 from rushlight.ops._public import check_tensor, function, refuse_gradient, type_name, write_out
@@ -278,7 +279,7 @@ _EPSILON = {_C.float64: 2.0**-52, _C.float32: 2.0**-23, _C.float16: 2.0**-23, _C
 def _composed_rms_norm(x, normalized_shape, weight, eps):
     if eps is None:
         eps = 2.0**-52 if x.dtype in (_C.float64, _C.complex128) else 2.0**-23
-    shape = list(normalized_shape)
+    shape = list(map(operator.index, normalized_shape))
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "

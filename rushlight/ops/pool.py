@@ -400,7 +400,7 @@ def _check_size(name, size, at):
     if isinstance(size, Tensor):
         fine = size.numel() == 1 and not (size.is_floating_point() or size.is_complex())
     else:
-        fine = hasattr(size, "__index__") and not (isinstance(size, bool) and not at)
+        fine = isinstance(whole(size), int) and not (isinstance(size, bool) and not at)
     large = fine and not isinstance(size, Tensor) and not -(2**63) <= size < 2**63
     if fine and not large:
         return

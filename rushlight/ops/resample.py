@@ -7,6 +7,7 @@ the other direction. `spec` says how the taps are chosen, see native/python/resa
 from __future__ import annotations
 
 import math
+import operator
 
 from rushlight import _C
 
@@ -235,8 +236,8 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
     factors = (
         scale_factor if isinstance(scale_factor, (tuple, list)) or scale_factor is None else [scale_factor]
     )
-    listed = shown is None or not len(shown) or (_is_int(shown[0]) and not isinstance(shown[0], bool))
-    number = factors is None or not len(factors) or isinstance(factors[0], (int, float, complex))
+    listed = shown is None or not len(shown) or (_is_int(whole(shown[0])) and not isinstance(shown[0], bool))
+    number = factors is None or not len(factors) or _is_number(factors[0]) or isinstance(factors[0], complex)
     if not (listed and number and all(isinstance(each, bool) for each in align)):
         kinds = ", ".join(type(each).__name__ for each in (shown, *align, factors))
         raise TypeError(
@@ -258,7 +259,7 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
     if scales is None:
         return sizes, None
     for at, each in enumerate(scales):
-        if not (isinstance(each, (int, float)) or (isinstance(each, Tensor) and each.numel() == 1)):
+        if not (_is_number(each) or (isinstance(each, Tensor) and each.numel() == 1)):
             raise TypeError(
                 f"{name}(): argument 'scale_factors' must be tuple of floats, but found element of type "
                 f"{type(each).__name__} at pos {at + 1}"
@@ -270,10 +271,17 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
     return tuple(math.floor(product) for product in products), scales
 
 
+def _is_number(value):
+    """A real number, NumPy's too, but no array of one."""
+    return isinstance(value, (int, float)) or (
+        hasattr(value, "__float__") and value.__hash__ is not None and not isinstance(value, Tensor)
+    )
+
+
 def _is_int(value):
     if isinstance(value, Tensor):
         return value.numel() == 1 and not (value.is_floating_point() or value.is_complex())
-    return hasattr(value, "__index__")
+    return hasattr(value, "__index__") and value.__hash__ is not None  # an array of NumPy is no number
 
 
 def _target(input, size, scale_factor, dims, recompute, sizes_first):
@@ -305,7 +313,7 @@ def _target(input, size, scale_factor, dims, recompute, sizes_first):
                 "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
                 f"but got size with types {kinds}"
             )
-        return tuple(n.__index__() if _is_int(n) and n.__class__ is not bool else n for n in size), None
+        return tuple(map(whole, size)), None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if isinstance(scale_factor, (list, tuple)):
@@ -358,7 +366,7 @@ def pixel_shuffle(input, upscale_factor):
     tensor([[[0., 1.],
              [2., 3.]]])
     """
-    r = upscale_factor
+    r = operator.index(upscale_factor)
     if r * r >= 2**63:
         raise ValueError(
             f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={upscale_factor}"
@@ -391,7 +399,7 @@ def pixel_unshuffle(input, downscale_factor):
     >>> torch.pixel_unshuffle(torch.arange(4.0).reshape(1, 2, 2), 2).flatten()
     tensor([0., 1., 2., 3.])
     """
-    r = downscale_factor
+    r = operator.index(downscale_factor)
     if input.ndim < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} "

@@ -8,7 +8,7 @@ serves second derivatives, projections, and types that the primitive does not ha
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.ops._public import function, type_name
+from rushlight.ops._public import function, invalid_combination, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.combine import cat, stack
 from rushlight.ops.matmul import linear
@@ -176,6 +176,30 @@ def _check_counts(states, params, cells, has_biases, bidirectional, projected):
     return per_cell
 
 
+# An LSTM of these torch leaves to oneDNN, layer by layer: it does not ask for the counts first, nor whether
+# there are states and weights that no layer uses.
+_OF_LIBRARY = _C.float32, _C.bfloat16
+
+
+def _check_slices(x, h0, params, cells, per_cell):
+    if params % per_cell:
+        raise RuntimeError(f"MatrixRef: ArrayRef size {params} not divisible by stride {per_cell}")
+    if cells <= 0:
+        none, below = (
+            "stack expects a non-empty TensorList",
+            "cannot create std::vector larger than max_size()",
+        )
+        raise RuntimeError(below if cells else none)
+    for k in range(cells):
+        if (k + 1) * per_cell > params:
+            raise RuntimeError(
+                f"ArrayRef: invalid slice, N = {k * per_cell}; M = {per_cell}; size = {params}"
+            )
+        h0.select(0, k)
+        for dim in range(3):
+            x.size(dim)
+
+
 def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirectional, sizes):
     """out, h and c of all layers; x is (time, batch, features), or packed with `sizes`."""
     directions = 2 if bidirectional else 1
@@ -183,11 +207,14 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
         raise RuntimeError("lstm expects two hidden states")
     h0, c0 = hx if mode == "lstm" else (hx, None)
     cells = num_layers * directions
-    if sizes is None and x.size(0) == 0:
-        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     projected = c0 is not None and h0.size(2) != c0.size(2)
-    per_cell = _check_counts(h0.size(0), len(params), cells, has_biases, bidirectional, projected)
-    plain = 4 if has_biases else 2
+    if sizes is None and x.dim() and x.size(0) == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    plain = per_cell = 4 if has_biases else 2
+    if mode == "lstm" and not projected and x.dtype in _OF_LIBRARY and x.numel() and sizes is None:
+        _check_slices(x, h0, len(params), cells, per_cell)
+    else:
+        per_cell = _check_counts(h0.size(0), len(params), cells, has_biases, bidirectional, projected)
     if dropout and train and num_layers > 1 and not 0 <= dropout <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout:g}")
     hs, cs = [], []
@@ -229,6 +256,8 @@ def _run(name, mode, args, kwargs):
         raise TypeError(
             f"{name}() received an invalid combination of arguments: missing {', '.join(missing)}"
         )
+    if isinstance(given["num_layers"], Tensor) and given["num_layers"].dim():
+        raise invalid_combination(name, args)
     rest = tuple(given[n] for n in common)
     if is_packed:
         if given["batch_sizes"].dtype != _C.int64:
@@ -236,6 +265,8 @@ def _run(name, mode, args, kwargs):
             raise RuntimeError(f"expected scalar type Long but found {found}")
         sizes = given["batch_sizes"]
         sizes = tuple(sizes.reshape(-1)[: sizes.size(0)].tolist())
+        if mode == "lstm" and sizes and sizes[0] == sizes[-1] and given["data"].dtype in _OF_LIBRARY:
+            given["data"].reshape(len(sizes), sizes[0], given["data"].size(-1))  # must be one block
         return _layers(mode, given["data"], *rest, sizes)
     x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
     out, h, c = _layers(mode, x, *rest, None)

@@ -225,7 +225,8 @@ def same_but_for_numbers(a, b):
 
 FACTORISED = ("linalg.svd", "svd", "linalg.qr", "qr", "geqrf", "lu", "linalg.lu", "linalg.lu_factor",
               "linalg.lu_factor_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.cholesky",
-              "linalg.cholesky_ex", "cholesky", "linalg.eigh", "linalg.eig")  # fmt: skip
+              "linalg.cholesky_ex", "cholesky", "linalg.eigh", "linalg.eigvalsh", "linalg.eig",
+              "linalg.eigvals", "lu_unpack")  # fmt: skip
 SOLVED = ("det", "linalg.det", "logdet", "slogdet", "linalg.slogdet", "cholesky_inverse", "inverse",
           "linalg.inv", "linalg.inv_ex", "linalg.solve", "linalg.solve_ex", "linalg.lu_solve", "lu_solve",
           "linalg.ldl_solve", "cholesky_solve", "linalg.tensorinv", "linalg.tensorsolve", "linalg.cond",

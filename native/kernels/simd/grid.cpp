@@ -74,12 +74,16 @@ struct Places {
   template <int DIMS>
   void read(const GridShape& s, const T* point, int64_t n, int d) {
     T size = T(s.sizes[d]), scale = s.align_corners ? (size - 1) / 2 : size / 2;
+    // Far outside: anywhere on that side will do, as long as it is an integer. What has no place (NaN, and
+    // infinity where it is reflected) is brought to the first pixel in two dimensions, to the last in three.
+    bool stays = s.padding == GridShape::ZEROS || s.mode == GridShape::BICUBIC;
+    bool reflects = s.padding == GridShape::REFLECTION && !stays;
+    T nowhere = stays ? T(-100) : DIMS == 3 ? size - 1 : T(0);
     for (int64_t i = 0; i < n; i++) {
       T x = point[i * DIMS];
       T at = s.align_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
-      // Far outside and NaN: anywhere outside will do, as long as it is an integer.
       bool near = std::abs(at) < T(1e9);
-      place[d][i] = near ? at : T(-100);
+      place[d][i] = near ? at : reflects || at != at ? nowhere : at > 0 ? T(1e9) : T(-100);
       slope[d][i] = near ? scale : T(0);
     }
   }

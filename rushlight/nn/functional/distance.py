@@ -96,10 +96,10 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 def _check_triplet(anchor, positive, negative, margin):
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not (anchor.dim() == positive.dim() == negative.dim()):
+    if not (anchor.ndim == positive.ndim == negative.ndim):
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-            f"but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D "
+            f"but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D "
             "inputs"
         )
 
