@@ -198,7 +198,9 @@ def _contains(self, element):
 def _complex(self):
     if self.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
-    return complex(_C.item(self))
+    if self.is_complex():
+        return complex(float(self.real), _C.item(self.imag))
+    return complex(float(self))  # float warns of a lost history
 
 
 def _format(self, spec):

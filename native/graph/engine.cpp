@@ -588,7 +588,9 @@ TensorRef own_gradient(Tensor* grad, Tensor* leaf, bool record) {
     static Primitive& duplicate = primitive("contiguous_copy");
     return call_on(duplicate, grad);
   }
-  TensorRef own = empty_like(leaf, grad->dtype);
+  // Without elements empty_like would be contiguous, whatever the strides of the leaf.
+  TensorRef own = leaf->numel ? empty_like(leaf, grad->dtype)
+                              : new_strided(leaf->sizes(), leaf->strides(), grad->dtype, leaf->device());
   if (!record && same_sizes(own.get(), grad)) {
     copy_into(own.get(), grad);
     return own;

@@ -137,6 +137,7 @@ void store_element(PyObject* o, DType dtype, char* to) {
     if (whole && (t->numel != 1 || is_differentiable(t->dtype)))
       fail(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
     if (t->numel != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    if (!whole) warn_of_lost_history(t);
     s = number_of(t);
   } else if (dtype == DType::u64 && PyLong_Check(o)) {
     scalar_from_python(o, s);

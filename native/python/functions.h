@@ -24,6 +24,7 @@ void guard_attributes(PyGetSetDef* table);
 PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs);
 
 Scalar number_of(Tensor* t);                   // item() with torch's errors
+void warn_of_lost_history(const Tensor* t);    // once, where a number is made of what has a gradient
 PyObject* power_of(PyObject* a, PyObject* b);  // a ** b
 
 // `copy` is what the tensor that a running function writes over held before.

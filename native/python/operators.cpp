@@ -346,14 +346,6 @@ Scalar sole_number(PyObject* self) {
   return number_of(t);
 }
 
-// A number has no history: torch warns of that once.
-void warn_of_lost_history(const Tensor* t) {
-  if (!t->requires_grad() || !modes.grad) return;
-  warn_once(
-      "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-      "Consider using tensor.detach() first.");
-}
-
 PyObject* to_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (asks_protocol(self)) return through_protocol("__float__", self);
@@ -388,6 +380,13 @@ PyObject* to_index(PyObject* self) {
 }
 
 }  // namespace
+
+void warn_of_lost_history(const Tensor* t) {
+  if (!t->requires_grad() || !modes.grad) return;
+  warn_once(
+      "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+      "Consider using tensor.detach() first.");
+}
 
 Scalar number_of(Tensor* t) {
   if (t->numel != 1) {

@@ -1,6 +1,7 @@
 """What torch's own suites of operators ask about many operators at once, one expression each."""
 
 import itertools
+import warnings
 
 import pytest
 from outcomes import outcome
@@ -76,3 +77,45 @@ def test_elementwise_dtypes():
     import torch._prims_common as theirs
 
     assert answers(rushlight, ours) == answers(torch, theirs)
+
+
+LOST_HISTORY = """
+float(x)
+int(x)
+complex(x)
+torch.tensor([x, x])
+torch.tensor([[x], [1]])
+torch.tensor([x], dtype=torch.complex64)
+torch.tensor([x.detach()])
+x.new_tensor([x * 2])
+torch.Tensor([x])
+torch.as_tensor([x])
+torch.no_grad()(lambda: torch.tensor([x]))()
+x.item()
+"""
+
+
+@pytest.mark.parametrize("text", LOST_HISTORY.strip().splitlines())
+def test_a_number_made_of_what_has_a_gradient(text):
+    def told(library):
+        names = {"torch": library, "x": library.ones((), requires_grad=True)}
+        library.set_warn_always(True)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                value = eval(text, names)
+        finally:
+            library.set_warn_always(False)
+        return repr(value), [str(w.message).split(" (Triggered")[0] for w in caught]
+
+    assert told(rushlight) == told(torch)
+
+
+def test_layout_of_gradients_without_elements():
+    def strides(library):
+        x = library.empty_strided((0, 4, 10), (80, 20, 1)).requires_grad_()
+        (x * 2).backward(library.ones(0, 4, 10))
+        (x * 2).backward(library.ones(0, 4, 10))
+        return x.grad.stride()
+
+    assert strides(rushlight) == strides(torch)
