@@ -200,7 +200,15 @@ op("masked_scatter", [call(x(3), mask(1, 0, 1), x(2)), call(x(2, 3), mask(1, 0, 
 op("select_scatter", [call(x(3, 4), x(4), 0, 1), call(x(3, 4), x(3), 1, -1)], grad="f")
 op("slice_scatter", [call(x(3, 4), x(2, 4), 0, 1), call(x(3, 4), x(3, 2), 1, 0, None, 2)], grad="f")
 op("diagonal_scatter", [call(x(3, 3), x(3)), call(x(3, 4), x(3), 1)])
-mutating("Tensor.put_", [call(x(3), index(0, 2), x(2)), call(x(2, 2), index(0, 0), x(2), accumulate=True)])
+mutating(
+    "Tensor.put_",
+    [
+        call(x(3), index(0, 2), x(2)),
+        call(x(2, 2), index(0, 0), x(2), accumulate=True),
+        call(x(3, 4), index(1, 0, 7, -1), x(4)),
+        call(x(3, 4), index(5, 2, 5, -4, shape=(2, 2)), x(2, 2), accumulate=True),
+    ],
+)
 op(
     "nonzero",
     [call(x(3, 4, low=-1.4, high=1.4)), call(x(0)), call(x()), call(Input((4,), values=(0, 1, 0, 1)))],

@@ -317,7 +317,9 @@ IndexFault put(Span self, Span index, Span src, bool accumulate) {
     strides[d] = step;
     step *= index.sizes[d];
   }
-  IndexedDim memory = {offsets.data(), strides, 0, 1, 0};  // size 0: a negative offset is not wrapped
+  int64_t reach = 1;
+  for (int d = 0; d < self.ndim; d++) reach += (self.sizes[d] - 1) * self.strides[d];
+  IndexedDim memory = {offsets.data(), strides, reach, 1, 0};
   index_write(self.data, geometry.zeros, src, &memory, 1, op);
   return {};
 }
