@@ -141,7 +141,7 @@ def _node_name(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_g
     return "ScaledDotProductFlashAttentionForCpuBackward0" if flash else None
 
 
-scaled_dot_product_attention.lacks = None, _lacks_forward_mode
+scaled_dot_product_attention.no_forward_mode = _lacks_forward_mode
 scaled_dot_product_attention.node_name = _node_name
 
 # Not empty while nn.attention.sdpa_kernel or the switches of backends.cuda forbid one of torch's kernels.
