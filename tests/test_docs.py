@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(path for path in (ROOT / "docs").glob("*.md") if path.stem != "coverage")
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
 NAMING = [*DOCUMENTS, ROOT / "docs" / "design" / "measured.md"]
 
 
@@ -21,10 +22,19 @@ def test_code_blocks(document):
     assert runner.summarize(verbose=False).failed == 0
 
 
-@pytest.mark.parametrize("document", NAMING, ids=lambda path: path.stem)
+def test_the_example_of_the_readme(capsys):
+    exec(re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1), {})
+    assert capsys.readouterr().out.startswith("tensor(")
+
+
+@pytest.mark.parametrize(
+    "document", [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCUMENTS, *DESIGN], ids=lambda path: path.stem
+)
 def test_named_files_exist(document):
-    for name in re.findall(r"`((?:native|rushlight|tests)/[\w/.]*)`", document.read_text()):
-        assert (ROOT / name).exists(), name
+    folders = r"native|rushlight|tests|docs|tools|examples|benchmarks|cmake"
+    for name in re.findall(rf"(?<![\w/.])((?:{folders})/[\w/.-]*\w)", document.read_text()):
+        made_by_the_build = name.startswith("rushlight/_lib/")
+        assert made_by_the_build or (ROOT / name).exists() or (ROOT / f"{name}.py").exists(), name
 
 
 @pytest.mark.parametrize("document", NAMING, ids=lambda path: path.stem)
