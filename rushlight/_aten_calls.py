@@ -283,7 +283,7 @@ def _as_strided(x, size, stride, offset, layout, start):
 
 def _spread(name: str) -> Callable:
     def show(x, dim, correction, keepdim):
-        kwargs: dict = {"keepdim": True} if keepdim else {}
+        kwargs = {"keepdim": True} if keepdim else {}
         if dim is None:
             shown = kwargs if correction in (None, 1) else {"correction": correction, **kwargs}
             return f"{name}.correction", (x,), shown
@@ -297,7 +297,7 @@ def _spread(name: str) -> Callable:
 def _where(condition, a, b):
     from rushlight._dispatching import stack
 
-    options: dict[str, Any] = {"dtype": rushlight.result_type(a, b)}
+    options = {"dtype": rushlight.result_type(a, b)}
     made = rushlight.scalar_tensor
     if stack.modes and _C.rule_of() is not None:  # in a derivative torch makes it otherwise
         options |= {"layout": rushlight.strided, "device": condition.device}

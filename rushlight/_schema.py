@@ -512,6 +512,28 @@ def _word(annotation: Any, optional_inside: bool = True) -> str | None:
     return None
 
 
+def _unsupported(name: str, annotation: Any) -> str:
+    advice = ""
+    if typing.get_origin(annotation) is tuple:
+        advice = (
+            "We do not support Tuple inputs in schema. As a workaround, please try to use List instead. For "
+            "example, list[int].\n\n"
+        )
+    return (
+        f"Parameter {name} has unsupported type {annotation}. {advice}The valid types are: "
+        f"{list(_BASES.values())}, optional or in a list."
+    )
+
+
+def _default_text(default: Any) -> str | None:
+    """A default as a schema writes it; None if it cannot."""
+    if isinstance(default, (str, _C.device)):
+        return f'"{default}"'
+    if isinstance(default, _C.dtype):
+        return str(default).rpartition(".")[2]
+    return repr(default) if default is None or isinstance(default, (int, float)) else None
+
+
 def infer_schema(
     prototype_function: Callable, /, *, mutates_args: str | Iterable[str], op_name: str | None = None
 ) -> str:
@@ -550,16 +572,7 @@ def infer_schema(
         annotation = resolved(param.annotation)
         word = _word(annotation)
         if word is None:
-            advice = ""
-            if typing.get_origin(annotation) is tuple:
-                advice = (
-                    "We do not support Tuple inputs in schema. As a workaround, please try to use List "
-                    "instead. For example, list[int].\n\n"
-                )
-            refuse(
-                f"Parameter {name} has unsupported type {annotation}. {advice}The valid types are: "
-                f"{list(_BASES.values())}, optional or in a list."
-            )
+            refuse(_unsupported(name, annotation))
         if name in wanted or (unknown and word.startswith("Tensor")):
             if not word.startswith("Tensor"):
                 refuse(
@@ -568,22 +581,15 @@ def infer_schema(
                 )
             word = word.replace("Tensor", f"Tensor(a{number}!)", 1)
             written.add(name)
+        words.append(f"{word} {name}")
         if param.default is not param.empty:
-            default = param.default
-            if isinstance(default, (str, _C.device)):
-                text = f'"{default}"'
-            elif isinstance(default, _C.dtype):
-                text = str(default).rpartition(".")[2]
-            elif default is None or isinstance(default, (int, float)):
-                text = repr(default)
-            else:
+            text = _default_text(param.default)
+            if text is None:
                 refuse(
-                    f"Parameter {name} has an unsupported default value type {type(default)}. Please file an "
-                    "issue on GitHub so we can prioritize this."
+                    f"Parameter {name} has an unsupported default value type {type(param.default)}. Please "
+                    "file an issue on GitHub so we can prioritize this."
                 )
-            words.append(f"{word} {name}={text}")
-        else:
-            words.append(f"{word} {name}")
+            words[-1] += f"={text}"
     if wanted - written:
         refuse(
             f"{wanted - written} in mutates_args were not found in the custom op's signature. mutates_args "

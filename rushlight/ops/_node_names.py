@@ -206,7 +206,7 @@ def _as_strided_scatter(input, src, size, stride, storage_offset=None):
 
 def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, *args, **kwargs):
     ndim = input.dim() - 2
-    scales: tuple = (None,) * ndim
+    scales = (None,) * ndim
     if scale_factor is not None and not kwargs.get("recompute_scale_factor"):
         scales = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * ndim
         scales = tuple(map(float, scales))
@@ -216,7 +216,7 @@ def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corn
         factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * ndim
         output = tuple(int(n * f) for n, f in zip(input.shape[2:], factors))
     axes = ("scales",) if ndim == 1 else tuple(f"scales_{axis}" for axis in "dhw"[3 - ndim :])
-    kept: dict[str, Any] = {"output_size": output, **dict(zip(axes, scales))}
+    kept = {"output_size": output, **dict(zip(axes, scales))}
     if "linear" in mode or mode == "bicubic":
         kept["align_corners"] = bool(align_corners)
     return None, kept

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any
 
 from rushlight import _C
 from rushlight._outputs import OVERLAP
@@ -256,7 +255,7 @@ def _check_tensors(tensors):
     """Refuses what is no tensor among several, as torch does where it takes a list of them."""
     for i, t in enumerate(tensors):
         if not isinstance(t, _C.Tensor):
-            error: Any = TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(t)}")
+            error = TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(t)}")
             error.worded = True
             raise error
 

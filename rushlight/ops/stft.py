@@ -60,6 +60,34 @@ def _window(window, n_fft, win_length, dtype, device):
     return FUNCTIONS["cat"]((zeros(left), window, zeros(n_fft - win_length - left)), 0)
 
 
+def _centered(input, n_fft, pad_mode):
+    """The signal padded so that the first window lies around its first point."""
+    from rushlight.nn.functional import pad
+
+    shape = (1,) * (3 - input.ndim) + tuple(input.shape)
+    if not isinstance(pad_mode, str):
+        _signatures.check_call("pad", "o input,o pad,s mode", input, n_fft, pad_mode)
+    half = int(n_fft // 2)
+    padded = pad(input.reshape(shape), (half, half), pad_mode)
+    return padded.reshape(padded.shape[-input.ndim :])
+
+
+def _complex_wanted(return_complex, complex_result):
+    """Whether the result is to be complex, or pairs of numbers."""
+    if return_complex is None and not complex_result:
+        raise RuntimeError(
+            "stft requires the return_complex parameter be given for real inputs, and will further require "
+            "that return_complex=True in a future PyTorch release."
+        )
+    if return_complex is not None and not return_complex:
+        warn_once(
+            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+            "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
+            "still call torch.view_as_real on the complex output to recover the old return format."
+        )
+    return True if return_complex is None else return_complex
+
+
 @public
 def stft(
     input,
@@ -87,14 +115,7 @@ def stft(
         check_tensor(input, "stft", "input", 1)
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
-        from rushlight.nn.functional import pad
-
-        shape = (1,) * (3 - input.ndim) + tuple(input.shape)
-        if not isinstance(pad_mode, str):
-            _signatures.check_call("pad", "o input,o pad,s mode", input, n_fft, pad_mode)
-        half = int(n_fft // 2)
-        padded = pad(input.reshape(shape), (half, half), pad_mode)
-        input = padded.reshape(padded.shape[-input.ndim :])
+        input = _centered(input, n_fft, pad_mode)
     _check_arguments(
         input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
     )
@@ -120,19 +141,7 @@ def stft(
             )
 
     complex_result = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
-    if return_complex is None:
-        if not complex_result:
-            raise RuntimeError(
-                "stft requires the return_complex parameter be given for real inputs, and will further "
-                "require that return_complex=True in a future PyTorch release."
-            )
-        return_complex = True
-    elif not return_complex:
-        warn_once(
-            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
-            "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
-            "still call torch.view_as_real on the complex output to recover the old return format."
-        )
+    return_complex = _complex_wanted(return_complex, complex_result)
     require(
         input.dtype.is_floating_point or input.dtype.is_complex,
         "expected a tensor of floating point or complex values",
@@ -180,6 +189,16 @@ def _overlap_added(frames, hop_length, total):
     shape = (*frames.shape[:-2], total)
     added = _unfold_backward(frames, shape, len(shape) - 1, frames.shape[-1], hop_length)
     return _C.name_node(added, "UnfoldBackwardBackward0")
+
+
+def _frames_of(spectrum, n_fft, half, norm, return_complex):
+    """The windows whose transforms are the rows of `spectrum`, or, if `half`, of which these are a half."""
+    last = (spectrum.ndim - 1,)
+    if return_complex:
+        return fft.transform(spectrum, last, norm, False)
+    if not half:
+        spectrum = spectrum.narrow(-1, 0, n_fft // 2 + 1)
+    return fft.from_half(spectrum, last, norm, False, n_fft)
 
 
 @public
@@ -252,16 +271,9 @@ def istft(
     if not return_complex and window is not None and window.dtype.is_complex:
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
     real = input.real.dtype
-    norm = "ortho" if normalized else None
     single = input.ndim == 2
     spectrum = (input.unsqueeze(0) if single else input).mT
-    last = (spectrum.ndim - 1,)
-    if return_complex:
-        frames = fft.transform(spectrum, last, norm, False)
-    else:
-        if not half:
-            spectrum = spectrum.narrow(-1, 0, n_fft // 2 + 1)
-        frames = fft.from_half(spectrum, last, norm, False, n_fft)
+    frames = _frames_of(spectrum, n_fft, half, "ortho" if normalized else None, return_complex)
     window = _window(window, n_fft, win_length, frames.dtype if return_complex else real, input.device)
     total = n_fft + hop_length * (count - 1)
     signal = _overlap_added(frames * window, hop_length, total)

@@ -107,7 +107,7 @@ def _replaced(module, tensors, tie_weights, strict):
              **dict(module.named_buffers(remove_duplicate=False))}  # fmt: skip
     wanted = dict(tensors)
     if tie_weights:  # one tensor under several names is replaced under all of them
-        given: dict = {}
+        given = {}
         for name, value in tensors.items():
             if name in named:
                 first, other = given.setdefault(id(named[name]), (name, value))
