@@ -16,6 +16,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._taken_apart import _mh, unsafe
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -355,7 +356,8 @@ SHOWN: dict[str, Callable] = {
         "_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
     "log_softmax_backward": lambda g, result, dim: (
         "_log_softmax_backward_data.default", (g, result, dim, g.dtype), {}),
-    "view": lambda x, size: ("view.default", (x, _known(x, size)), {}),
+    "view": lambda x, size: (
+        "_unsafe_view.default" if unsafe.now else "view.default", (x, _known(x, size)), {}),
     "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
     "mse_loss": _mse_loss, "elu": _elu,
     "elu_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, False, b), {}),
@@ -379,22 +381,6 @@ SHOWN_IN_PLACE: dict[str, Callable] = {
 # ---- primitives that torch has not: run with everybody asked about the parts
 
 
-def _mh(x: Tensor) -> Tensor:
-    x = x.conj() if x.is_complex() else x
-    return x.t() if x.dim() == 2 else x.transpose(1, 2) if x.dim() == 3 else x.transpose(-2, -1)
-
-
-def _linear(bias, x, weight):
-    if x.dim() == 2:
-        return ops.addmm(bias, x, weight.t(), 1, 1)
-    flat = x.reshape(-1, x.shape[-1])
-    return ops.addmm(bias, flat, weight.t(), 1, 1).view(*x.shape[:-1], weight.shape[0])
-
-
-def _linear_unbiased(x, weight):
-    return _matmul_nd(x, weight.t())
-
-
 def _matmul_nd(a, b):
     if a.dim() == 1:
         return _matmul_nd(a.unsqueeze(0), b).squeeze(-2)
@@ -402,7 +388,7 @@ def _matmul_nd(a, b):
         return _matmul_nd(a, b.unsqueeze(-1)).squeeze(-1)
     if a.dim() == 2 and b.dim() == 2:
         return ops.mm(a, b)
-    if b.dim() == 2 and a.dim() > 2:
+    if b.dim() == 2 and a.dim() > 2 and _C.rule_of() != "addbmm":
         product = ops.mm(a.reshape(-1, a.shape[-1]), b)
         return named("_unsafe_view.default", product, [*a.shape[:-1], b.shape[-1]])
     batch = rushlight.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -455,19 +441,9 @@ def _isfinite(x):
 
 
 COMPOSED: dict[str, Callable] = {
-    "mm_nh": lambda a, b: ops.mm(a, _mh(b)),
-    "mm_hn": lambda a, b: ops.mm(_mh(a), b),
     "mm_t": lambda input, mat2: ops.mm(input, mat2),
-    "bmm_nh": lambda a, b: ops.bmm(a, _mh(b)),
-    "bmm_hn": lambda a, b: ops.bmm(_mh(a), b),
-    "matmul_nd": _matmul_nd,
-    "matmul_nd_t": _matmul_nd,
     "matmul_nd_nh": lambda a, b: _matmul_nd(a, _mh(b)),
     "matmul_nd_hn": lambda a, b: _matmul_nd(_mh(a), b),
-    "linear": _linear,
-    "linear_nd": _linear,
-    "linear_unbiased": _linear_unbiased,
-    "linear_nd_unbiased": _linear_unbiased,
     "sum_to": _sum_to,
     "index_backward": lambda g, indices, shape: ops.index_put(g.new_zeros(shape), indices, g, True),
     "restore": _restore,

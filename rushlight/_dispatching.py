@@ -123,6 +123,8 @@ def handle(primitive: Any, args: tuple, out: Any) -> Any:
             return result
     if name == "div" and out is None and not isinstance(args[0], Tensor):
         return args[1].reciprocal() * args[0]
+    if name == "convolution" and _C.rule_of() == "conv_transpose":
+        return ask(handle_named("convolution_backward.default"), args, {}, (primitive, out))
     shown = _aten_calls.shown(primitive, args, out is not None)
     if shown is None:
         return ask(handle_of(primitive, out is not None), args, {}, (primitive, out))

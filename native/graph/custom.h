@@ -108,9 +108,10 @@ void hide_inner_view(PyObject* result);
 bool outer_edges(const Node* node, std::vector<Edge>& found);
 
 // profiler.cpp: notes what happens between its construction and its end, if that is wanted.
-bool profiling();
+extern bool profiler_running;  // in whatever thread
+inline bool profiling() { return profiler_running; }
 struct Timing {
-  explicit Timing(std::string name);
+  explicit Timing(std::string name, int scope = 1);
   ~Timing();
   Timing(const Timing&) = delete;
   int index;

@@ -79,6 +79,7 @@ struct Run {
   Run* outer = current;
   uint32_t depth = outer ? outer->depth + 1 : 0;
   Node* running = nullptr;  // with its hooks
+  bool measured = profiling();
   const std::vector<Root>* roots = nullptr;
 
   // The innermost run of this thread, for hooks that ask about it.
@@ -173,6 +174,7 @@ struct Run {
   void add(const Edge& edge, TensorRef grad);
   void capture(Node* node, Tensor** grads);
   void execute(Node* node);
+  void execute_measured(Node* node);
   void apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted);
   void loop();
 };
@@ -406,6 +408,11 @@ void Run::execute(Node* node) {
   }
 }
 
+void Run::execute_measured(Node* node) {
+  Timing timing("autograd::engine::evaluate_function: " + node_name(node), 0);
+  execute(node);
+}
+
 // What a hook or a rule has done wrong, with the line whose gradient it was.
 [[noreturn]] void fail_in_backward(const Error& error, const Node* node) {
   if (error.message.find("\n\n") != std::string::npos) throw error;
@@ -418,7 +425,8 @@ void Run::loop() {
   while (!ready.empty()) {
     running = pop();  // also while its hooks run and its gradients are added to others
     try {
-      execute(running);
+      if (measured) execute_measured(running);
+      else execute(running);
     } catch (const Error& error) {
       fail_in_backward(error, running);
     }

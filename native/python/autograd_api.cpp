@@ -102,7 +102,8 @@ PyObject* py_backward_loss(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "backward_loss(tensor, keep_graph) expected");
     if (!is_plain_tensor(args[0])) Py_RETURN_FALSE;
     Tensor* t = as_tensor(args[0]);
-    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference || asks_dispatch(t))
+    if (t->numel != 1 || !is_floating(t->dtype) || t->is_meta() || modes.inference || asks_dispatch(t) ||
+        profiling())
       Py_RETURN_FALSE;
     Edge edge = gradient_edge(t);
     if (!edge.node) Py_RETURN_FALSE;

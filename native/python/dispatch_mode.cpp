@@ -153,6 +153,21 @@ bool asks_about(const Primitive& op, PyObject* const* args) {
          (dispatching_classes && any_dispatches(op, args));
 }
 
+namespace {
+PyObject* parts = nullptr;  // owned dict: functions by the names of primitives
+}
+
+Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
+  if (!(timing_now && measuring()) && !asks_about(op, args)) return {};
+  PyObject* function = PyDict_GetItemString(parts, op.name.c_str());
+  if (!function) return {};
+  Ref<PyObject> kept = share(function);
+  Ref<PyObject> result = checked(PyObject_Vectorcall(function, args, op.args.size(), nullptr));
+  if (result.get() == Py_NotImplemented) return {};
+  if (!is_tensor(result.get())) fail_cast(result.get());
+  return result;
+}
+
 bool class_dispatches(PyTypeObject* type) {
   if (subclasses_off) return false;
   static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");
@@ -249,6 +264,24 @@ PyObject* py_set_handler(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// take_apart(dict): functions of the arguments of these primitives, made of torch's steps.
+PyObject* py_take_apart(PyObject*, PyObject* dict) {
+  return guarded([&]() -> PyObject* {
+    if (!PyDict_CheckExact(dict)) fail(PyExc_TypeError, "take_apart: a dict expected");
+    PyObject *name, *function;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &name, &function)) {
+      const char* text = PyUnicode_AsUTF8(name);
+      if (!text) return nullptr;
+      Primitive& op = primitive(text);
+      if (op.list_output || op.outputs.size() > 1) fail(PyExc_ValueError, "take_apart: one output expected");
+      op.options |= Primitive::TAKEN_APART;
+    }
+    Py_XSETREF(parts, Py_NewRef(dict));
+    Py_RETURN_NONE;
+  });
+}
+
 // set_dispatch_mode(bool): whether this thread has a mode; returns whether it had one.
 PyObject* py_set_mode(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(mode_here, on == Py_True));
@@ -314,6 +347,11 @@ PyObject* py_asks(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && asks_dispatch(as_tensor(o)));
 }
 
+// watched(tensor): whether somebody looks on what is computed of it: a handler, or the profiler.
+PyObject* py_watched(PyObject*, PyObject* o) {
+  return PyBool_FromLong(measuring() || (is_tensor(o) && asks_dispatch(as_tensor(o))));
+}
+
 // dispatches(object): whether it is a tensor whose class is asked.
 PyObject* py_dispatches(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && dispatches(as_tensor(o)));
@@ -377,6 +415,7 @@ PyObject* py_run_forward(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullptr},
+                           {"take_apart", py_take_apart, METH_O, nullptr},
                            {"set_dispatch_mode", py_set_mode, METH_O, nullptr},
                            {"set_grad_enabled", py_set_grad, METH_O, nullptr},
                            {"below_autograd", FAST(py_below_autograd), nullptr},
@@ -384,6 +423,7 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"run_kernels", py_run_kernels, METH_O, nullptr},
                            {"dispatch_outer_grad", py_outer_grad, METH_NOARGS, nullptr},
                            {"set_dispatch_disabled", py_set_disabled, METH_O, nullptr},
+                           {"watched", py_watched, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},
                            {"asks_dispatch", py_asks, METH_O, nullptr},
                            {"make_wrapper", FAST(py_make_wrapper), nullptr},

@@ -14,6 +14,10 @@ bool dispatching_forwards();
 // Whether Python is asked about this call.
 bool asks_about(const Primitive& op, PyObject* const* args);
 
+// The result of an operation in torch's steps, if somebody looks on; empty if not. Its steps are recorded.
+Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args);
+bool measuring();  // whether the profiler measures this thread
+
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
 

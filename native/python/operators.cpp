@@ -14,6 +14,7 @@
 #include "functions.h"
 #include "matmul_ops.h"
 #include "primitive.h"
+#include "profiler.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -254,6 +255,10 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
     PyObject* other = nullptr;
     if (!ready("matmul", "__rmatmul__", a, b, &other)) return other;
     if (!is_tensor(a) || !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
+    if (profiling()) {
+      PartTiming timing("aten::matmul");
+      return matmul(as_tensor(a), as_tensor(b));
+    }
     return matmul(as_tensor(a), as_tensor(b));
   });
 }

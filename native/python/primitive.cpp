@@ -521,8 +521,13 @@ PyObject* write_closed(Primitive& op, PyObject* const* args);
 }  // namespace
 
 PyObject* call(Primitive& op, PyObject* const* args) {
-  if ((op.options & Primitive::ASKS_FIRST) && has_open(op, args)) [[unlikely]]
-    return call_closed(op, ClosedArguments(op, args).args);
+  if (op.options & (Primitive::ASKS_FIRST | Primitive::TAKEN_APART)) {
+    if (op.options & Primitive::TAKEN_APART) {
+      if (Ref<PyObject> result = taken_apart(op, args)) return result.release();
+    }
+    if (has_open(op, args)) [[unlikely]]
+      return call_closed(op, ClosedArguments(op, args).args);
+  }
   return call_closed(op, args);
 }
 PyObject* call_in_place(Primitive& op, PyObject* const* args) {

@@ -56,7 +56,8 @@ struct Primitive {
     SEES_TO_DEVICES = 32,
     FOLLOWS_FIRST = 64,
     KEEPS_WEIGHT = 256,
-    ASKS_FIRST = 1024,  // has attributes or lists of tensors: Note [arguments of the user's making]
+    TAKEN_APART = 2048,  // has steps for who looks on (rushlight/_taken_apart.py)
+    ASKS_FIRST = 1024,   // has attributes or lists of tensors: Note [arguments of the user's making]
   };
 
   PyObject_HEAD vectorcallfunc vectorcall;

@@ -16,6 +16,8 @@
 
 namespace rl {
 
+bool profiler_running = false;
+
 namespace {
 
 struct Event {
@@ -31,7 +33,7 @@ struct Event {
 };
 
 std::vector<Event> events;
-bool running = false, shapes_wanted = false, stacks_wanted = false;
+bool shapes_wanted = false, stacks_wanted = false;
 unsigned long measured_thread = 0;
 thread_local int32_t innermost = -1;
 
@@ -41,7 +43,11 @@ int64_t now() {
       .count();
 }
 
-bool measuring() { return running && PyThread_get_thread_ident() == measured_thread; }
+}  // namespace
+
+bool measuring() { return profiler_running && PyThread_get_thread_ident() == measured_thread; }
+
+namespace {
 
 // "file(line): function" of every frame, innermost first.
 PyObject* current_stack() {
@@ -129,7 +135,7 @@ class Measured {
   Measured(std::string name, int32_t scope, int64_t sequence)
       : index(measuring() ? begin(std::move(name), scope, sequence) : -1) {}
   ~Measured() {
-    if (running) finish(index);
+    if (profiler_running) finish(index);
   }
   Measured(const Measured&) = delete;
   int32_t index;
@@ -148,7 +154,7 @@ PyObject* py_start(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     int shapes, stacks, memory;
     if (!PyArg_ParseTuple(args, "ppp", &shapes, &stacks, &memory)) return nullptr;
-    if (running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread.");
+    if (profiler_running) fail(PyExc_RuntimeError, "Profiler is already enabled on this thread.");
     shapes_wanted = shapes;
     stacks_wanted = stacks;
     memory_wanted = memory;
@@ -157,7 +163,7 @@ PyObject* py_start(PyObject*, PyObject* args) {
     innermost = -1;
     measured_thread = PyThread_get_thread_ident();
     arrange_forwards(true, dispatching_forwards());
-    running = true;
+    profiler_running = true;
     Py_RETURN_NONE;
   });
 }
@@ -165,9 +171,9 @@ PyObject* py_start(PyObject*, PyObject* args) {
 // profiler_stop(): [(name, start ns, end ns, bytes, parent, scope, sequence, shapes, result, stack)]
 PyObject* py_stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    if (!running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not running");
+    if (!profiler_running) fail(PyExc_RuntimeError, "Can't disable Profiler when it's not profiler_running");
     arrange_forwards(false, dispatching_forwards());
-    running = false;
+    profiler_running = false;
     if (innermost < 0) note_memory();
     innermost = -1;
     std::vector<Event> taken = std::move(events);
@@ -202,7 +208,7 @@ PyObject* py_end(PyObject*, PyObject* index) {
   if (measuring()) finish(int32_t(number));
   Py_RETURN_NONE;
 }
-PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(running); }
+PyObject* py_enabled(PyObject*, PyObject*) { return PyBool_FromLong(profiler_running); }
 
 PyMethodDef functions[] = {
     {"profiler_start", py_start, METH_VARARGS, nullptr},     {"profiler_stop", py_stop, METH_NOARGS, nullptr},
@@ -213,12 +219,10 @@ ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions);
 
 }  // namespace
 
-bool profiling() { return running; }
-
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   // A node is recorded after an operation, but before one that writes in place.
   int64_t sequence = is_recorded(op, args) ? int64_t(next_node_number()) - (out ? 1 : 0) : -1;
-  Measured measured("aten::" + op.name + (out ? "_" : ""), 0, sequence);
+  Measured measured("primitive::" + op.name + (out ? "_" : ""), 0, sequence);
   bool shapes = shapes_wanted && measured.index >= 0;
   if (shapes) events[size_t(measured.index)].shapes = shapes_of(args, Py_ssize_t(op.args.size()));
   PyObject* result = run_real_forward(op, args, out);
@@ -238,24 +242,24 @@ CallTiming::CallTiming(PyObject* function, PyObject* const* args, Py_ssize_t cou
   if (shapes_wanted) events[size_t(index)].shapes = shapes_of(args, count);
 }
 CallTiming::~CallTiming() {
-  if (running) finish(index);
+  if (profiler_running) finish(index);
 }
 
 PartTiming::PartTiming(const char* name) {
   if (measuring()) index = begin(name, 0, -1);
 }
 PartTiming::~PartTiming() {
-  if (running) finish(index);
+  if (profiler_running) finish(index);
 }
 
-Timing::Timing(std::string name) : index(-1) {
+Timing::Timing(std::string name, int scope) : index(-1) {
   if (!measuring()) return;
   Node* node = running_node();
   bool numbered = node && node->kind != Node::accumulate;  // leaves are not made in an order
-  index = begin(std::move(name), 1, numbered ? int64_t(node->sequence) : -1);
+  index = begin(std::move(name), scope, numbered ? int64_t(node->sequence) : -1);
 }
 Timing::~Timing() {
-  if (running) finish(index);
+  if (profiler_running) finish(index);
 }
 
 }  // namespace rl

@@ -1,10 +1,9 @@
 // What the profiler asks of the public functions, see profiler.cpp.
 #pragma once
+#include "../graph/custom.h"
 #include "types.h"
 
 namespace rl {
-
-bool profiling();  // whether something is being measured, in whatever thread
 
 size_t requested_memory();  // bytes in use, as tensors asked for them (tensor/storage.cpp)
 

@@ -33,10 +33,28 @@ __all__ = ["profile", "record_function", "emit_itt", "emit_nvtx", "load_nvprof",
            "OUT_OF_MEMORY_EVENT_NAME"]  # fmt: skip
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Products and the like that are one operation to the user, whichever way they run.
-_SHOWN = {"linear_unbiased": "linear", "linear_nd": "linear", "linear_nd_unbiased": "linear"}
+# Functions whose operation has another name in torch; "": there it is none.
+_FUNCTIONS = {
+    "cross_entropy": "cross_entropy_loss", "nll_loss": "nll_loss_nd", "logsigmoid": "log_sigmoid",
+    "interpolate": "", "once": "", "is_contiguous": "", "broadcast_shapes": "",
+}  # fmt: skip
+# Primitives that are several operations in torch, one within the other.
+_CHAINS = {
+    "softmax": "softmax _softmax", "log_softmax": "log_softmax _log_softmax", "relu": "relu clamp_min",
+    "nll_loss": "nll_loss_nd nll_loss nll_loss_forward",
+    "nll_loss2d": "nll_loss_nd nll_loss2d nll_loss2d_forward",
+    "convolution": "convolution _convolution", "conv_transpose": "convolution _convolution",
+    "max_pool2d": "max_pool2d max_pool2d_with_indices", "max_pool3d": "max_pool3d max_pool3d_with_indices",
+    "max_pool1d": "max_pool1d max_pool1d_with_indices", "log_sigmoid": "log_sigmoid log_sigmoid_forward",
+    "batch_norm_train": "_batch_norm_impl_index native_batch_norm",
+    "batch_norm": "_batch_norm_impl_index native_batch_norm",
+    "attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "t": "t transpose", "sum_to": "sum", "square": "pow", "restore": "expand", "once": "", "vecmat": "mv",
+    "conv_input_gradient": "convolution_backward", "conv_weight_gradient": "convolution_backward",
+    "linear": "linear", "linear_unbiased": "linear", "linear_nd": "linear", "linear_nd_unbiased": "linear",
+}  # fmt: skip
 _UNFINISHED = "<unfinished torch.autograd.profile>"
-_ENGINE = "autograd::engine::evaluate_function: "
 
 
 def _profiler_enabled() -> bool:
@@ -68,18 +86,23 @@ _PLAIN_PRODUCT = {
 
 
 @functools.cache
-def _shown_name(name: str) -> str:
-    """The name of an event: that of the primitive as torch has it, `aten::sum` for `sum_dim`."""
+def _shown_names(name: str) -> tuple[str, ...]:
+    """The names of an event, one within the other: those of the primitive as torch has it, `aten::sum` for
+    `sum_dim`, or that of a function."""
     from rushlight._ops import _OF_PRIMITIVE
 
-    space, separator, primitive = name.rpartition("::")
-    if space != "aten":
-        return name
-    ending = "_" if primitive.endswith("_") else ""
-    primitive = primitive.removesuffix("_") if ending else primitive
-    primitive = _PLAIN_PRODUCT.get(primitive, primitive)
-    named = _SHOWN.get(primitive) or _OF_PRIMITIVE.get(primitive, primitive).partition(".")[0].lstrip("_")
-    return f"{space}{separator}{named}{ending}"
+    space, _, own = name.rpartition("::")
+    if space == "aten":
+        shown = _FUNCTIONS.get(own, own)
+        return (f"aten::{shown}",) if shown else ()
+    if space != "primitive":
+        return (name,)
+    ending = "_" if own.endswith("_") else ""
+    own = own.removesuffix("_") if ending else own
+    own = _PLAIN_PRODUCT.get(own, own)
+    if own in _CHAINS:
+        return tuple(f"aten::{part}{ending}" for part in _CHAINS[own].split())
+    return (f"aten::{_OF_PRIMITIVE.get(own, own).partition('.')[0]}{ending}",)
 
 
 def _product(sizes: Any) -> int:
@@ -105,49 +128,36 @@ def _flops(name: str, shapes: list, result: Any) -> int:
 def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     first = raw[0][1] if raw else 0
     events: list[FunctionEvent] = []
-    for index, row in enumerate(raw):
+    innermost: list[FunctionEvent | None] = []  # of each row
+    for row in raw:
         name, start, end, memory, parent, scope, sequence, shapes, result, stack = row
-        name = _shown_name(name)
+        around = innermost[parent] if parent >= 0 else None
+        names = _shown_names(name)
+        if around is not None and around.name in ("aten::_unsafe_view", *(f"{shown}_" for shown in names)):
+            names = ()  # the view that it is made of
+        while len(names) > 1 and around is not None and around.name in names[:-1]:
+            names = names[1:]
         if stack is not None:
             stack = [line for line in stack if not line.startswith(_PACKAGE)]
-        event = FunctionEvent(
-            index, name, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
-            fwd_thread=int(scope == 1),
-            input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
-            sequence_nr=sequence, flops=_flops(name, shapes or [], result) if with_flops else 0,
-            is_user_annotation=scope == 7, trace_name=name, concrete_inputs=[], kwinputs={},
-        )  # fmt: skip
-        if name.startswith("ProfilerStep#"):  # all steps are one in the averages
-            event.name = "ProfilerStep*"
-        events.append(event)
-        if parent >= 0:
-            event.set_cpu_parent(events[parent])
-            events[parent].append_cpu_child(event)
-    found = EventList(_with_engine(events), with_flops=with_flops, **options)
+        for shown in names:
+            event = FunctionEvent(
+                len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
+                fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
+                input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
+                sequence_nr=sequence, flops=_flops(shown, shapes or [], result) if with_flops else 0,
+                is_user_annotation=scope == 7, trace_name=shown, concrete_inputs=[], kwinputs={},
+            )  # fmt: skip
+            if shown.startswith("ProfilerStep#"):  # all steps are one in the averages
+                event.name = "ProfilerStep*"
+            events.append(event)
+            if around is not None:
+                event.set_cpu_parent(around)
+                around.append_cpu_child(event)
+            around = event
+        innermost.append(around)
+    found = EventList(events, with_flops=with_flops, **options)
     found._remove_dup_nodes()
     return found
-
-
-def _with_engine(events: list[FunctionEvent]) -> list[FunctionEvent]:
-    """Derivatives inside the step of the engine that runs them, which is an event of its own in torch."""
-    result: list[FunctionEvent] = []
-    for event in events:
-        if event.scope == 1:
-            times = event.time_range
-            step = FunctionEvent(
-                len(events) + event.id, _ENGINE + event.name, 1, times.start, times.end, overload_name="",
-                sequence_nr=event.sequence_nr, cpu_memory_usage=event.cpu_memory_usage, input_shapes=[],
-                stack=event.stack, flops=0, fwd_thread=event.fwd_thread,
-            )  # fmt: skip
-            parent = event.cpu_parent
-            if parent is not None:
-                step.set_cpu_parent(parent)
-                parent.cpu_children = [step if child is event else child for child in parent.cpu_children]
-            step.append_cpu_child(event)
-            event.set_cpu_parent(step)
-            result.append(step)
-        result.append(event)
-    return result
 
 
 class profile:
@@ -222,6 +232,8 @@ class profile:
                 stacklevel=3,
             )
             _C.profiler_stop()
+        import rushlight._taken_apart  # noqa: F401  (shows the steps within operations)
+
         _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
         _run_on_profiler_start()
         make_id = self.custom_trace_id_callback

@@ -140,7 +140,8 @@ def _fit(x, dims, b_ih, b_hh):
 def _direction(mode, x, h, c, weights, sizes, reverse):
     """out, h and c of one layer in one direction. weights: w_ih, w_hh, b_ih, b_hh, w_hr (or None)."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    if _fit(x, 3 if sizes is None else 2, b_ih, b_hh):
+    # torch has one operation for an LSTM; of the others, who looks on sees the steps.
+    if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (mode == "lstm" or not _C.watched(x)):
         try:
             return _at_once(mode, x, h, c, weights, sizes, reverse)
         except RuntimeError:
@@ -365,7 +366,7 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
     for check in _CHECKS.get(mode, _PLAIN_CHECKS):
         check(mode, x, states, w_ih, w_hh)
     weights = (w_ih, w_hh, b_ih, b_hh, None)
-    if _fit(x, 2, b_ih, b_hh):
+    if _fit(x, 2, b_ih, b_hh) and not _C.watched(x):
         try:
             out, _, c = _at_once(mode, x, h, c, weights, (x.shape[0],), False)
             return out, c

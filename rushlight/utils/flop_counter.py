@@ -91,11 +91,15 @@ def conv_flop(x, weight, *args, out_val=None, **kwargs) -> int:
 
 @register_flop_formula(aten.convolution_backward, get_raw=True)
 def conv_backward_flop(first, second, size, *args, out_val=None, **kwargs) -> int:
-    """The gradient of the input (of the output's and the weight), or of the weight (of the input and the
-    output's): as many as the convolution itself."""
-    if _dispatching.calls[-1][1].__name__ == "conv_input_gradient":
+    """The gradient of the input counts as the convolution itself. That of the weight counts as a convolution
+    of all channels with all others, as torch has it, also where there are groups."""
+    step = _dispatching.calls[-1][1].__name__
+    if step == "conv_input_gradient":
         return conv_flop_count(size, second.shape, first.shape)
-    return conv_flop_count(first.shape, size, second.shape)
+    if step == "convolution":  # of one that is transposed
+        return conv_flop_count(first.shape, second.shape, out_val.shape)
+    channels = first.shape[1] * second.shape[1]
+    return 2 * first.shape[0] * channels * _product(size[2:]) * _product(second.shape[2:])
 
 
 class FlopCounterMode(TorchDispatchMode):
@@ -162,7 +166,7 @@ class FlopCounterMode(TorchDispatchMode):
             register_module_forward_pre_hook,
         )
 
-        self.flop_counts = {"Global": defaultdict(int)}
+        self.flop_counts = {}
         self._inside = []
         self._names: dict = {}
         self._handles = [

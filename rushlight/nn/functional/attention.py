@@ -107,7 +107,9 @@ def scaled_dot_product_attention(
         key, value = _share_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
-    if _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
+    flash = _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
+    watched = flash and _C.watched(query)  # who looks on sees torch's kernel
+    if flash:
         given = query, key, value
         query, key, value = (once(x, f"aten::{FLASH}_backward", *given) for x in given)
     half = query.dtype in (rushlight.float16, rushlight.bfloat16)
@@ -115,7 +117,7 @@ def scaled_dot_product_attention(
         query, key, value = query.float(), key.float(), value.float()
     if attn_mask is not None and attn_mask.dtype != rushlight.bool:
         attn_mask = attn_mask.to(query.dtype)
-    if dropout_p <= 0 and _is_plain(query, key, value, attn_mask, is_causal):
+    if dropout_p <= 0 and _is_plain(query, key, value, attn_mask, is_causal, watched):
         result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
@@ -243,7 +245,7 @@ def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
 _KEPT = 1 << 19
 
 
-def _is_plain(query, key, value, mask, is_causal):
+def _is_plain(query, key, value, mask, is_causal, watched=False):
     """Whether the fused primitive computes this: as many heads of each, and a mask without gradient.
 
     Without any mask, and with a gradient to come, it pays for many weights (4M: 45 to 31 ms).
@@ -259,7 +261,8 @@ def _is_plain(query, key, value, mask, is_causal):
     recorded = rushlight.is_grad_enabled() and (
         query.requires_grad or key.requires_grad or value.requires_grad
     )
-    return is_causal or not recorded or query.shape[:-1].numel() * key.size(-2) > _KEPT
+    many = query.shape[:-1].numel() * key.size(-2) > _KEPT
+    return is_causal or not recorded or many or watched
 
 
 def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):

@@ -1,0 +1,122 @@
+"""Operations that are one step here and several in torch, in torch's steps: for who looks on.
+
+While the profiler measures or `__torch_dispatch__` is asked, products are computed as torch composes them, so
+that the steps, their nodes and their gradients are seen (`take_apart`, native/python/dispatch_mode.cpp).
+Nobody pays for it otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops._public import FUNCTIONS
+
+Tensor = _C.Tensor
+ops = _C.ops
+
+
+class _Unsafe(threading.local):
+    """Whether a view that is being made is the only one of its memory, which torch calls unsafe."""
+
+    now = False
+
+
+unsafe = _Unsafe()
+
+
+def _unsafe_view(x: Tensor, size: list[int]) -> Tensor:
+    unsafe.now = True
+    try:
+        return _C.forget_base(_C.name_node(x.view(size), "UnsafeViewBackward0"))
+    finally:
+        unsafe.now = False
+
+
+_unsafe_view = _C.Function(_unsafe_view)
+
+
+def _linear(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    if x.dim() == 2:
+        return FUNCTIONS["addmm"](bias, x, weight.t())
+    if not x.is_contiguous():
+        product = FUNCTIONS["matmul"](x, weight.t())
+        apart = _C.asks_dispatch(bias) or _C.tangent(bias) is not None
+        return product + bias if apart else product.add_(bias)
+    flat = x.view(math.prod(x.shape[:-1]), x.shape[-1])
+    return FUNCTIONS["addmm"](bias, flat, weight.t()).view(*x.shape[:-1], weight.shape[0])
+
+
+def _linear_unbiased(x: Tensor, weight: Tensor) -> Tensor:
+    return FUNCTIONS["matmul"](x, weight.t())
+
+
+def _vecmat(a: Tensor, b: Tensor) -> Tensor:
+    if _C.rule_of() is not None:
+        return b.t().mv(a)
+    return a.unsqueeze(0).mm(b).squeeze_(0)
+
+
+def _folds(many: Tensor, one: Tensor, rows_first: bool) -> bool:
+    """Whether a batch of matrices times one matrix or vector is one product: to save the gradient of `one` a
+    sum over the batch, or because the batch lies in memory as one matrix does."""
+    if many.dim() < 3 or one.dim() > 2 or _C.dispatches(many) or _C.dispatches(one):
+        return False
+    if one.requires_grad:
+        return True
+    if not rows_first and one.dim() == 2:
+        return False
+    if not many.numel():
+        return True
+    sizes, steps = many.shape, many.stride()
+    return all(steps[d] == steps[d + 1] * sizes[d + 1] for d in range(many.dim() - 2))
+
+
+def _matmul(a: Tensor, b: Tensor) -> Any:
+    if not a.dim() or not b.dim():
+        return NotImplemented  # the error is worded there
+    first = a.dim() >= b.dim()
+    if _folds(a if first else b, b if first else a, first):
+        many, one = (a, b) if first else (b.mT, a.t() if a.dim() == 2 else a)
+        flat = many.reshape(math.prod(many.shape[:-1]), many.shape[-1])
+        if one.dim() == 1:
+            return _unsafe_view(flat.mv(one), [*many.shape[:-1]])
+        product = _unsafe_view(flat.mm(one), [*many.shape[:-1], one.shape[1]])
+        return product if first else product.mT.contiguous()
+    rows, inner = (a.shape[-2] if a.dim() > 1 else 1), a.shape[-1]
+    lead, rest = a.shape[:-2], b.shape[:-2]
+    try:
+        batch = list(FUNCTIONS["broadcast_shapes"](lead, rest))
+    except RuntimeError:
+        return NotImplemented
+    count = math.prod(batch)
+    left = a.expand(*batch, rows, inner).reshape(count, rows, inner)
+    if b.dim() == 1:
+        right = b.expand(*batch, b.shape[0]).reshape(count, b.shape[0]).unsqueeze(2)
+    else:
+        right = b.expand(*batch, *b.shape[-2:]).reshape(count, *b.shape[-2:])
+    size = batch + [rows] * (a.dim() > 1) + [b.shape[-1]] * (b.dim() > 1)
+    return _unsafe_view(left.bmm(right), size)
+
+
+def _mh(x: Tensor) -> Tensor:
+    x = x.conj() if x.is_complex() else x
+    return x.t() if x.dim() == 2 else x.transpose(1, 2) if x.dim() == 3 else x.transpose(-2, -1)
+
+
+PARTS = {
+    "mm_nh": lambda a, b: ops.mm(a, _mh(b)),
+    "mm_hn": lambda a, b: ops.mm(_mh(a), b),
+    "bmm_nh": lambda a, b: ops.bmm(a, _mh(b)),
+    "bmm_hn": lambda a, b: ops.bmm(_mh(a), b),
+    "linear": _linear,
+    "linear_nd": _linear,
+    "linear_unbiased": _linear_unbiased,
+    "linear_nd_unbiased": _linear_unbiased,
+    "vecmat": _vecmat,
+    "matmul_nd": _matmul,
+    "matmul_nd_t": _matmul,
+}
+_C.take_apart(PARTS)

@@ -1,0 +1,107 @@
+"""What somebody who looks on sees: FlopCounterMode counts and the profiler shows the steps of products,
+convolutions and attention that torch makes of them, and those of their gradients."""
+
+import pytest
+import torch as torch_itself
+import torch.utils.flop_counter
+
+import rushlight
+import rushlight.utils.flop_counter
+
+COUNTED = """
+F.linear(r(3, 4), w, b)|F.linear(r(2, 3, 4), w, b)|F.linear(r(4), w, b)|F.linear(r(2, 3, 4), w)
+F.linear(r(2, 3, 4).transpose(0, 1), w, b)|F.linear(r(3, 4).detach(), w, b)|r(3, 4) @ r(4)|r(3) @ r(3, 4)
+r(2, 3, 4) @ r(4)|r(3) @ r(2, 3, 4)|r(5, 3) @ r(2, 3, 4)|r(5, 3).detach() @ r(2, 3, 4)
+r(2, 3, 4) @ r(4, 5)|r(2, 1, 3, 4) @ r(5, 4, 2)|r(2, 3, 4) @ r(2, 4, 5)|torch.bmm(r(2, 3, 4), r(2, 4, 5))
+torch.addmm(r(3, 5), r(3, 4), r(4, 5))|torch.baddbmm(r(2, 3, 5), r(2, 3, 4), r(2, 4, 5))
+torch.addbmm(r(3, 5), r(2, 3, 4), r(2, 4, 5))|torch.addmv(r(3), r(3, 4), r(4))|torch.addr(r(3, 4), r(3), r(4))
+F.conv1d(r(2, 2, 8), r(3, 2, 3))|F.conv2d(r(2, 2, 8, 8), r(3, 2, 3, 3), r(3), padding=1, stride=2)
+F.conv2d(r(2, 4, 8, 8), r(4, 1, 3, 3), groups=4)|F.conv2d(r(2, 2, 8, 8).detach(), r(4, 1, 3, 3), groups=2)
+F.conv_transpose2d(r(1, 2, 5, 5), r(2, 3, 3, 3), r(3))|F.conv_transpose1d(r(1, 2, 5), r(2, 3, 3))
+F.conv_transpose2d(r(1, 4, 5, 5), r(4, 2, 3, 3), stride=2, groups=2)
+F.conv3d(r(1, 2, 4, 4, 4), r(3, 2, 2, 2, 2))
+F.scaled_dot_product_attention(r(2, 3, 6, 8), r(2, 3, 5, 8), r(2, 3, 5, 8))
+F.scaled_dot_product_attention(r(2, 3, 6, 8), r(2, 3, 6, 8), r(2, 3, 6, 8), is_causal=True)
+F.scaled_dot_product_attention(r(3, 6, 8), r(3, 6, 8), r(3, 6, 8))
+nn.MultiheadAttention(8, 2, batch_first=True)(*[r(2, 5, 8)] * 3)[0]
+nn.MultiheadAttention(8, 2)(*[r(2, 5, 8)] * 3, need_weights=False)[0]
+nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)(r(2, 5, 8))
+nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0)(r(2, 5, 8), r(2, 5, 8))
+nn.GRU(4, 5)(r(3, 2, 4))[0]|nn.RNN(4, 5)(r(3, 2, 4))[0]|nn.GRUCell(4, 5)(r(2, 4))
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+def names_of(torch):
+    def leaf(*sizes):
+        return torch.ones(*sizes, requires_grad=True)
+
+    nn = torch.nn
+    return {"torch": torch, "nn": nn, "F": nn.functional, "r": leaf, "w": leaf(5, 4), "b": leaf(5)}
+
+
+def counted(torch, expression):
+    with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        result = eval(expression, names_of(torch))
+    forward = counter.get_flop_counts()
+    with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        eval(expression, names_of(torch)).sum().backward()
+    assert result.requires_grad
+    found = ((step, module, str(op), n) for step, counts in enumerate((forward, counter.get_flop_counts()))
+             for module, ops in counts.items() for op, n in ops.items())  # fmt: skip
+    return sorted(found), counter.get_total_flops()
+
+
+@pytest.mark.parametrize("expression", COUNTED)
+def test_operations_are_counted_as_in_torch(expression):
+    assert counted(rushlight, expression) == counted(torch_itself, expression)
+
+
+# Whose steps are torch's, but for those by which torch allocates and lays out memory.
+MEASURED = """
+x * x + x|x.sum()|x.exp()|F.linear(x, w, b)|F.linear(r(2, 3, 4), w, b)|F.linear(x, w)|F.linear(r(2, 3, 4), w)
+x @ r(4, 6)|r(2, 3, 4) @ r(4, 6)|r(3) @ x|torch.bmm(r(2, 3, 4), r(2, 4, 3))|F.softmax(x, 1)|F.relu(x)
+F.cross_entropy(x, at)|F.nll_loss(F.log_softmax(x, 1), at)|F.cross_entropy(x, at).backward()
+F.max_pool2d(r(1, 2, 6, 6), 2)|x.t()|x.cumsum(0)|torch.cat([x, x])|(x * x).sum().backward()|x[0]|x[:, 1:2]
+x.sum().backward()|(x @ y).sum().backward()|F.log_softmax(x, 1)|(x + x).sum().backward()
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+INNER = {
+    "as_strided", "empty", "empty_strided", "empty_like", "resize_", "resolve_conj", "_to_copy", "to",
+    "fill_", "copy_", "as_strided_", "_reshape_alias", "clone", "ones", "zero_",
+}  # fmt: skip
+
+
+def measured(torch, expression):
+    """The tree of what ran, as (depth, name)."""
+    known = names_of(torch)
+    known |= {"x": known["r"](3, 4), "y": known["r"](4, 6), "at": torch.tensor([1, 2, 0])}
+    eval(expression, known)
+    with torch.autograd.profiler.profile() as profile:
+        eval(expression, known)
+    tree = []
+
+    def walk(events, depth):
+        for event in sorted(events, key=lambda event: (event.time_range.start, event.id)):
+            if event.name.removeprefix("aten::") not in INNER:
+                tree.append((depth, event.name))
+                walk(event.cpu_children, depth + 1)
+
+    walk([event for event in profile.function_events if event.cpu_parent is None], 0)
+    return tree
+
+
+@pytest.mark.parametrize("expression", MEASURED)
+def test_the_profiler_shows_torchs_steps(expression):
+    assert measured(rushlight, expression) == measured(torch_itself, expression)
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch_itself], ids=["rushlight", "torch"])
+def test_who_looks_on_changes_no_number(lib):
+    lib.manual_seed(0)
+    layer, x = lib.nn.Linear(4, 5), lib.randn(2, 3, 4, requires_grad=True)
+    plain = layer(x.transpose(0, 1)), layer(x), x @ x.mT
+    with lib.autograd.profiler.profile():
+        watched = layer(x.transpose(0, 1)), layer(x), x @ x.mT
+    for one, other in zip(plain, watched, strict=True):
+        assert lib.equal(one, other)
+        grads = [lib.autograd.grad(y.sum(), [x], retain_graph=True)[0] for y in (one, other)]
+        lib.testing.assert_close(*grads)
