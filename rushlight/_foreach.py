@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import rushlight
 from rushlight import _C, Tensor, _signatures
 from rushlight._type_names import type_name
+from rushlight.ops._public import type_name as dtype_name
 
 _UNARY = [
     "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -21,6 +22,7 @@ _UNARY = [
 _BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "clamp_max", "clamp_min", "pow"]
 _IN_PLACE = {"maximum": "clamp_min_", "minimum": "clamp_max_"}
 _SCALARS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # of numbers there is no maximum()
+_BOUNDS = {"maximum": "maximum", "clamp_min": "maximum", "minimum": "minimum", "clamp_max": "minimum"}
 _WITH_TENSOR = ("add", "mul", "div")  # take one zero-dimensional tensor for all
 _NUMBER = (bool, int, float, complex)
 
@@ -106,6 +108,8 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
         if extra and isinstance(other, _NUMBER):
             _invalid(name, args, kwargs | extra)
         others = _per_tensor(name, tensors, other)
+        if operation in _BOUNDS:
+            _refuse_complex(operation, tensors, others)
         if operation in _SCALARS and not inplace and not isinstance(others[0], Tensor):
             return tuple(
                 _limited(tensor, bound, operation, other)
@@ -114,6 +118,16 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
         return _apply(name, operation, inplace, tensors, others, extra)
 
     return function
+
+
+def _refuse_complex(operation: str, tensors: Any, others: list) -> None:
+    for tensor, other in zip(tensors, others, strict=True):
+        kind = rushlight.result_type(tensor, other)
+        if kind.is_complex and not isinstance(other, Tensor):
+            raise NotImplementedError("clamp is not supported for complex types")
+        if kind.is_complex:
+            name = dtype_name(kind)
+            raise NotImplementedError(f"\"{_BOUNDS[operation]}_cpu\" not implemented for '{name}'")
 
 
 def _limited_function(tensor: Tensor, bound: Any, operation: str, given: Any) -> Any:
@@ -220,6 +234,8 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     (tensor(2.), tensor(3.))
     """
     _lists("_foreach_norm", self)
+    if isinstance(ord, (bool, complex)):
+        raise RuntimeError("foreach_tensor_norm_slow expects ord to be integer or float")
     if abs(ord) == float("inf") and any(tensor.numel() == 0 for tensor in self):
         raise RuntimeError(
             "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does "
@@ -233,9 +249,7 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     _lists("_foreach_powsum", self)
     for tensor in self:
         if not (tensor.is_floating_point() or tensor.is_complex()):
-            kind = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int"}
-            name = kind.get(str(tensor.dtype).removeprefix("torch."), "Long")
-            raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{name}'")
+            raise NotImplementedError("\"powsum_cpu\" not implemented for 'Long'")
     cast = [tensor if dtype is None else tensor.to(dtype) for tensor in self]
     return tuple(rushlight.sum(tensor.abs().pow(ord)) for tensor in cast)
 
@@ -257,12 +271,19 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
     if len(self) != len(mat2):
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
     _lists("_foreach_mm", self, mat2)
-    return tuple(rushlight.mm(a, b) for a, b in zip(self, mat2, strict=True))
+    return tuple(_mm(a, b) for a, b in zip(self, mat2, strict=True))
+
+
+_mm: Any = _C.Function(lambda a, b: rushlight.mm(a, b))
+_mm.node_name = lambda a, b: ("ForeachMmBackward0", {})
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copies each tensor of `src` into its partner."""
     _lists("_foreach_copy_", self, src)
+    if not isinstance(non_blocking, bool):
+        kind = type_name(non_blocking)
+        raise TypeError(f"_foreach_copy_(): argument 'non_blocking' (position 3) must be bool, not {kind}")
     return _run(lambda to, source: to.copy_(source, non_blocking), True, self, [(source,) for source in src])
 
 
