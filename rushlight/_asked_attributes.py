@@ -8,6 +8,7 @@ without it they are the ordinary ones. The native code goes on reading what the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from rushlight import _C
@@ -60,9 +61,25 @@ def _one(what: str, name: str, ordinary: str) -> Callable:
     return method
 
 
-def _attribute(what: str, of: Callable, ordinary: str) -> property:
+def _attribute(what: str, of: Callable, ordinary: str) -> Callable:
     plain = getattr(Tensor, ordinary)
-    return property(lambda self: of(self) if _asks(self, what) else plain.__get__(self, type(self)))
+    return lambda self: of(self) if _asks(self, what) else plain.__get__(self, type(self))
+
+
+class _Asking:
+    """An attribute of tensors that may be asked; looked up on the class it is Tensor's own."""
+
+    def __init__(self, name: str, function: Callable) -> None:
+        self._name, self._function = name, function
+        self._is_method = callable(getattr(Tensor, name))
+
+    def __get__(self, tensor: Tensor | None, cls: type) -> Any:
+        if tensor is None:  # classes check with `cls.size is Tensor.size` that they left it alone
+            return getattr(Tensor, self._name)
+        return MethodType(self._function, tensor) if self._is_method else self._function(tensor)
+
+    def __set__(self, tensor: Tensor, value: Any) -> None:
+        getattr(Tensor, self._name).__set__(tensor, value)
 
 
 def _length(self: Tensor) -> int:
@@ -98,4 +115,4 @@ def mark(made: Tensor, policy: str | None, device: bool, layout: bool) -> None:
     for name, attribute in _ASKING.items():
         own = next(kind for kind in cls.__mro__ if name in vars(kind))
         if issubclass(Tensor, own):  # not the class's own
-            setattr(cls, name, attribute)
+            setattr(cls, name, _Asking(name, attribute))

@@ -58,7 +58,20 @@ def _deepcopy(self, memo):
     memo[id(self)] = copy
     if self.grad is not None:
         copy.grad = deepcopy(self.grad, memo)
-    for name, value in self.__dict__.items():
+    return _copy_attributes(self, copy, memo)
+
+
+def _copy_attributes(self, copy, memo):
+    from copy import deepcopy
+
+    if type(self) is Tensor:  # whose class has no slots
+        attributes = self.__dict__
+    else:
+        from rushlight._utils import _get_obj_state
+
+        state = _get_obj_state(self)
+        attributes = {**state[0], **state[1]} if isinstance(state, tuple) else state
+    for name, value in attributes.items():
         setattr(copy, name, deepcopy(value, memo))
     return copy
 
@@ -80,7 +93,7 @@ def _deepcopy_wrapper(self, memo):
     if self.requires_grad:
         _C.requires_grad_(copy, True)
     memo[id(self)] = copy
-    return copy
+    return _copy_attributes(self, copy, memo)
 
 
 def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, attributes):

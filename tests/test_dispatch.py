@@ -336,6 +336,25 @@ def test_a_class_is_asked_for_sizes_strides_device_and_layout():
     assert answers(device, lambda w: w.layout) == (torch.strided, ["prim.layout.default"])
     with pytest.raises(ValueError, match="Unknown sizes_strides_policy: bad; expected 'strides' or 'sizes'"):
         Wrapper(data, dispatch_sizes_strides_policy="bad")
+    for name in ("size", "stride", "shape", "device", "layout"):  # by which classes see they left it alone
+        assert getattr(Wrapper, name) is getattr(torch.Tensor, name)
+
+
+def test_copies_have_the_attributes_and_slots():
+    class Slotted(torch.Tensor):
+        __slots__ = ("log", "unset")
+
+    x = torch.ones(2).as_subclass(Slotted)
+    x.log, x.more = [1], {2}
+    first, second = copy.deepcopy([x, x])
+    assert first is second and type(first) is Slotted
+    assert (first.log, first.more, hasattr(first, "unset")) == ([1], {2}, False)
+    assert first.log is not x.log
+
+    x = Pair(torch.ones(2), torch.zeros(2))
+    x.note = [x.a]
+    twin = copy.deepcopy(x)
+    assert twin.note[0] is twin.a and twin.a is not x.a
 
 
 def test_wrappers_take_everything_by_position_and_answer_what_their_class_does_not():
