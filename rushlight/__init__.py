@@ -300,6 +300,8 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
 
         if name in FUNCTIONS:
             return FUNCTIONS[name]
+    if name == "__all__":
+        return _public_names()
     if name == "torch":  # torch.torch is torch
         import sys
 
@@ -319,6 +321,26 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
     raise AttributeError(
         f"module 'rushlight' has no attribute '{name}': Rushlight does not have torch.{name} (yet)"
     )
+
+
+def __dir__():
+    """All that __getattr__ finds as well: libraries copy the names that they see in torch."""
+    from rushlight._absent_names import MODULES, TOP_LEVEL
+    from rushlight._foreach import FUNCTIONS
+    from rushlight.storage import LEGACY
+
+    absent = [*TOP_LEVEL.split(), *(name for name in MODULES if "." not in name)]
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, *FUNCTIONS, *LEGACY, *absent, "Storage", "torch"})
+
+
+def _public_names():
+    """What `from torch import *` brings: everything but the modules."""
+    from types import ModuleType
+
+    from rushlight._absent_names import MODULES
+
+    modules = {"torch", *_LAZY, *MODULES, *(n for n, v in globals().items() if isinstance(v, ModuleType))}
+    return [name for name in __dir__() if not name.startswith("_") and name not in modules]
 
 
 if "TORCH_LOGS" in _os.environ:

@@ -85,3 +85,13 @@ def test_sparse_types_say_that_they_are_missing():
     with pytest.raises(NotImplementedError, match=r"torch\.sparse\.FloatTensor is not implemented"):
         rushlight.sparse.FloatTensor(rushlight.zeros(2, 1).long(), rushlight.ones(1))
     assert rushlight._dynamo.is_dynamo_supported() is rushlight._dynamo.is_inductor_supported() is False
+
+
+def test_dir_and_star_bring_what_is_loaded_late():
+    listed, missing = set(dir(rushlight)), object()
+    found = [n for n in dir(torch) if n[0] != "_" and getattr(rushlight, n, missing) is not missing]
+    assert len(found) > 800 and not set(found) - listed
+    names = {}
+    exec("from rushlight import *", names)
+    assert {"save", "load", "autocast", "FloatStorage", "Tensor", "float32", "randn"} <= set(names)
+    assert not {"nn", "testing", "torch", "linalg"} & set(names)
