@@ -36,3 +36,15 @@ def test_tensors_are_written_as_arrays(tmp_path):
         data = data[16 + length :]
     assert values["loss"].simple_value == 2.5
     assert values["weights"].histo.num == 10 and values["weights"].histo.sum == 45
+
+
+def test_summaries_of_tensors(tmp_path):
+    pytest.importorskip("tensorboardX")
+    from rushlight.utils.tensorboard import SummaryWriter
+    from rushlight.utils.tensorboard.summary import hparams, scalar
+
+    assert scalar("loss", torch.tensor(2.5)).value[0].simple_value == 2.5
+    experiment, start, end = hparams({"lr": 0.1}, {"loss": torch.tensor(1.0)})
+    with SummaryWriter(str(tmp_path)) as writer:
+        for summary in (experiment, start, end):
+            writer._get_file_writer().add_summary(summary)

@@ -27,10 +27,12 @@ def _as_arrays(value: Any) -> Any:
     return type(value)(map(_as_arrays, value)) if type(value) in (list, tuple) else value
 
 
-def _taking_tensors(method: Any) -> Any:
-    @functools.wraps(method)
-    def wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        return method(self, *_as_arrays(args), **_as_arrays(kwargs))
+def taking_tensors(function: Any) -> Any:
+    """The function, given arrays where it is called with tensors."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return function(*_as_arrays(args), **_as_arrays(kwargs))
 
     return wrapped
 
@@ -45,4 +47,4 @@ class SummaryWriter(tensorboardX.SummaryWriter):
 
 for _name in dir(tensorboardX.SummaryWriter):
     if _name.startswith("add_") and _name != "add_graph":
-        setattr(SummaryWriter, _name, _taking_tensors(getattr(tensorboardX.SummaryWriter, _name)))
+        setattr(SummaryWriter, _name, taking_tensors(getattr(tensorboardX.SummaryWriter, _name)))
