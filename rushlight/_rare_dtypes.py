@@ -406,7 +406,13 @@ def _float8(op, name, args, dtype, out):
     if name.startswith("matmul_nd") and min(args[0].ndim, args[1].ndim) > 2:
         refuse(op, dtype, args)
     if name in _PRODUCTS and len(set(_dtypes_in(args))) > 1:
-        left, right = (_C.dtype_cpp_name(kind) for kind in list(_dtypes_in(args))[-2:])
+        first, *_, m1, m2 = (kinds := list(_dtypes_in(args)))[:1] + kinds
+        if m1 == m2:  # the bias is another's
+            from rushlight.ops._public import type_name
+
+            names = f"{type_name(first)} and {type_name(m2)}"
+            raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
+        left, right = map(_C.dtype_cpp_name, (m1, m2))
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {left} != {right}")
     if name in ("addmm", "addbmm"):  # beta and alpha are numbers of the dtype
         args = [*args[:3], *(_C.item(_number(a, dtype)) for a in args[3:])]

@@ -125,7 +125,7 @@ def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out
 
 def _slice(self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """self[start:end:step] along a dimension, as a view."""
-    dim += self.dim() if dim < 0 else 0
+    dim = dim + self.dim() if dim < 0 else dim
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 

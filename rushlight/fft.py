@@ -14,6 +14,7 @@ from rushlight.ops._public import FUNCTIONS as _FUNCTIONS
 from rushlight.ops._public import Tensor as _Tensor
 from rushlight.ops._public import public as _public
 from rushlight.ops._public import type_name as _type_name
+from rushlight.ops._public import whole as _whole
 
 _fft = _public(namespace=False, method=False)
 
@@ -346,8 +347,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 
 def _shift(input, dim, half):
-    if isinstance(dim, _Tensor):
-        dim = int(dim)
+    dim = int(dim) if isinstance(dim, _Tensor) else _whole(dim)
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(_core.check_dim(input, d) for d in dims)
     return _FUNCTIONS["roll"](input, tuple(half(input.shape[d]) for d in dims), dims)

@@ -350,6 +350,17 @@ PyObject* dot_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return result.release_object();
 }
 
+void check_linear_dtypes(const Tensor* bias, const Tensor* x, const Tensor* weight) {
+  if (bias->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
+          dtype_class_name(bias->dtype), dtype_class_name(weight->dtype));
+  }
+  if (x->dtype != weight->dtype) {
+    failf(PyExc_RuntimeError, "mat1 and mat2 must have the same dtype, but got %s and %s",
+          dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
+  }
+}
+
 // linear(bias, x, weight) and linear(x, weight): x may have any number of dimensions from one.
 PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   bool biased = op.input_count == 3;
@@ -374,12 +385,8 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   if (!biased) {
     if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
     check_mm_dtypes(x, weight);
-  } else if (bias->dtype != weight->dtype) {
-    failf(PyExc_RuntimeError, "self and mat2 must have the same dtype, but got %s and %s",
-          dtype_class_name(bias->dtype), dtype_class_name(weight->dtype));
-  } else if (x->dtype != weight->dtype) {
-    failf(PyExc_RuntimeError, "mat1 and mat2 must have the same dtype, but got %s and %s",
-          dtype_class_name(x->dtype), dtype_class_name(weight->dtype));
+  } else {
+    check_linear_dtypes(bias, x, weight);
   }
   if (!fits) fail_product_shapes(rows, k, weight->size(1), n);
   // What is not one matrix in memory torch multiplies first and adds the bias to afterwards.
@@ -459,7 +466,10 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
       failf(PyExc_RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is %dD", weight->ndim);
     }
     if (weight->ndim == 1) {
-      if (bias) fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
+      if (bias) {
+        check_linear_dtypes(bias, x, weight);
+        fail(PyExc_RuntimeError, "mat2 must be a matrix, got 1-D tensor");
+      }
       static Primitive& turned = primitive("t");
       return matmul(x, call_on(turned, weight).get());
     }

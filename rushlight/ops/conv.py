@@ -126,6 +126,14 @@ def _refuse(name, args, kwargs):
     )
 
 
+def _check_length(what, numbers, weight):
+    if len(numbers) not in (1, weight.ndim - 2):
+        raise RuntimeError(
+            f"expected {what} to be a single integer value or a list of {weight.ndim - 2} values to match "
+            f"the convolution dimensions, but got {what}={numbers}"
+        )
+
+
 def _check_shapes(name, dims, input, weight, numbers, same=False):
     """What is wrong with a call whose input or weight does not have the usual number of dimensions."""
     if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
@@ -146,13 +154,7 @@ def _check_shapes(name, dims, input, weight, numbers, same=False):
                 f"{list(input.shape)} instead"
             )
         for what, value in numbers.items():
-            value = list(value) if isinstance(value, (tuple, list)) else [value] * dims
-            if len(value) not in (1, weight.ndim - 2):
-                raise RuntimeError(
-                    f"expected {what} to be a single integer value or a list of {weight.ndim - 2} values "
-                    "to match "
-                    f"the convolution dimensions, but got {what}={value}"
-                )
+            _check_length(what, list(value) if isinstance(value, (tuple, list)) else [value] * dims, weight)
         raise RuntimeError(
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
             f"{list(weight.shape)}, but got {dims + 2}-dimensional input of size "
@@ -334,7 +336,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         return result
     if min(output_padding, default=0) < 0:
         raise RuntimeError("negative output_padding is not supported")
-    return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+    _check_length("output_padding", list(output_padding), weight)
+    return result
 
 
 @function

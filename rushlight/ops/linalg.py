@@ -457,11 +457,15 @@ def matrix_power(input, n, *, out=None):
     product = {"writer": "matmul", "exact": SAME_DTYPE}
     if n == 3:
         return finish(_C.matmul(_C.matmul(input, input), input), out, **product)
-    result, power = None, input
-    while n:
-        if n & 1:
+    result, power, rest = None, input, n
+    while rest:
+        if rest & 1:
             result = power if result is None else _C.matmul(result, power)
-        n >>= 1
-        if n:
+        rest >>= 1
+        if rest:
             power = _C.matmul(power, power)
+    if isinstance(out, Tensor) and n > 2 and not n & (n - 1):  # a square is copied, and that is recorded
+        if out.shape != result.shape or not _C.can_cast(result.dtype, out.dtype):
+            finish(result.detach(), out)
+        return out.copy_(result)
     return finish(result, out, **product)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rushlight import _C
 
-from ._public import SAME_DTYPE, Tensor, public, write_out
+from ._public import SAME_DTYPE, Tensor, public, type_name, write_out
 from ._rules import derivative
 
 ops = _C.ops
@@ -260,6 +260,9 @@ def linear(input, weight, bias=None, *, out=None):
     result = _C.linear(input, weight, bias)
     if result is None:
         # A bias that is not one row: what torch adds by broadcasting.
+        if bias.dtype != weight.dtype and input.ndim in (2, 3):
+            names = f"{type_name(bias.dtype)} and {type_name(weight.dtype)}"
+            raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
         if input.ndim == 2:
             result = ops.addmm(bias, input, weight.t(), 1, 1)
         else:

@@ -364,6 +364,19 @@ def _check_features(x, training, **given):
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
 
 
+def _check_broadcast(x, *parameters):
+    """Refuses parameters of another size as torch does where something is not contiguous. Else torch does not
+    look, but reads beyond their end."""
+    given = [t for t in parameters if t is not None]
+    if not all(t.is_contiguous() for t in (x, *given)):
+        for t in given:
+            if t.dim() == 1 and t.numel() not in (1, x.size(1)):
+                raise RuntimeError(
+                    f"The size of tensor a ({x.size(1)}) must match the size of tensor b ({t.numel()}) at "
+                    "non-singleton dimension 1"
+                )
+
+
 def _check_running(x, running_mean, running_var, *parameters):
     """Refuses running statistics of another type than the parameters or the input."""
     if not x.is_floating_point():
@@ -435,6 +448,8 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     features = {"running_mean": running_mean, "running_var": running_var}
     if (running_mean is None) == (running_var is None):
         _check_features(input, training, **features)
+    if input.dim() > 1:
+        _check_broadcast(input, weight, bias)
     result, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
         mean, rstd = mean.new_empty(0), mean.new_empty(0)
@@ -471,6 +486,9 @@ def instance_norm(
     def repeated(t):
         return None if t is None else t.repeat(n)
 
+    for t in (weight, bias, running_mean, running_var):
+        if t is not None and t.dim() > 1:
+            repeated(t)  # which refuses it
     means, variances = running_mean, running_var
     wanted = input.dtype if weight is None else weight.dtype
     if means is not None and means.dtype != wanted:

@@ -113,7 +113,7 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    k %= 4
+    k = k % 4
     if k == 1:
         return ops.transpose(ops.flip(input, (b,)), a, b)
     if k == 2:

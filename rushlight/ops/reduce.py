@@ -86,7 +86,7 @@ def _prod_gradient(g, x, out):
 def _prod_dim_gradient(g, x, out, dim, keepdim):
     if not x.dim():
         return g
-    dim %= x.dim()
+    dim = dim % x.dim()
     g = g if keepdim else ops.unsqueeze(g, dim)
     if not _has_zeros(x):
         return g * _conj((out if keepdim else ops.unsqueeze(out, dim)) / x)

@@ -151,7 +151,7 @@ def _direction(mode, x, h, c, weights, sizes, reverse):
 
 def _at_once(mode, x, h, c, weights, sizes, reverse):
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    if mode == "gru":
+    if mode == "gru" or x.dtype in (_C.float16, _C.bfloat16):  # torch rounds each sum with its bias
         gx, state_bias = linear(x, w_ih, b_ih), b_hh
     else:
         gx, state_bias = linear(x, w_ih, b_ih if b_ih is None else _sum(b_ih, b_hh)), None

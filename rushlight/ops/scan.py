@@ -36,7 +36,7 @@ def _cumprod_gradient(g, x, out, dim, reverse):
 
 def _cumprod_gradient_by_definition(g, x, dim, reverse):
     """The sum of the products without the element, for each: quadratic, but differentiable at zeros."""
-    dim %= x.dim()
+    dim = dim % x.dim()
     slices = []
     for k in range(x.size(dim)):
         without = x.index_fill(dim, _C.from_data([k], _C.int64, x.device), 1)

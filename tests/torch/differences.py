@@ -61,6 +61,7 @@ def _(call, theirs, ours):
         "step must be nonzero",
         "Expected bool, got", "Autograd not support dtype", "mvlgamma: result type",
         "in the tensor list but got:", "SymIntArrayRef expected", "Expected dim to be int",
+        "could not create a primitive",
     )  # fmt: skip
 
 
@@ -93,7 +94,8 @@ def _(call, theirs, ours):
 @rule("numbers beyond 32 bits")
 def _(call, theirs, ours):
     names = ("polygamma", "kaiser_window", "pdist", "nn.functional.pdist", "ldexp", "nn.functional.lp_pool1d",
-             "nn.functional.lp_pool2d", "nn.functional.lp_pool3d", "norm", "dist")  # fmt: skip
+             "nn.functional.lp_pool2d", "nn.functional.lp_pool3d", "norm", "dist",
+             "nn.functional.pairwise_distance")  # fmt: skip
     both = theirs.taken and ours.taken
     return HUGE.search(call) is not None and (not both or name_of(call).removesuffix("_") in names)
 
@@ -203,7 +205,26 @@ def _(call, theirs, ours):
 
 @rule("memory that torch did not write")
 def _(call, theirs, ours):
-    return theirs.taken and name_of(call).startswith("grid_sampler") and ours.says("no such mode")
+    circular = "circular" in call and ours.says("Negative padding value is resulting in an empty dimension")
+    modes = name_of(call).startswith("grid_sampler") and ours.says("no such mode")
+    return theirs.taken and (modes or circular)
+
+
+@rule("sizes and strides that torch does not look at")
+def _(call, theirs, ours):
+    name = name_of(call)
+    told = "cannot be multiplied", "must match the size of tensor", "doesn't match the broadcast shape"
+    sized = name == "lstm" and "float64" not in call and ours.says(*told)
+    lengths = re.search(r"int64\((\d+), ?\d*\) by \((\d+),", call)
+    packed = name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and lengths and lengths[2] != "1"
+    scales = name == "native_group_norm" and re.search(r"\(\d+,\) by \((?!1,)", call)
+    return theirs.taken and bool(sized or packed or scales)
+
+
+@rule("points of a grid that are not finite")
+def _(call, theirs, ours):
+    point = name_of(call).startswith("grid_sampler") and " not finite" in call
+    return point and theirs.taken and ours.taken and "nan" in str(theirs.text)
 
 
 @rule("draws and writes of nothing")
@@ -226,7 +247,7 @@ def same_but_for_numbers(a, b):
 FACTORISED = ("linalg.svd", "svd", "linalg.qr", "qr", "geqrf", "lu", "linalg.lu", "linalg.lu_factor",
               "linalg.lu_factor_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.cholesky",
               "linalg.cholesky_ex", "cholesky", "linalg.eigh", "linalg.eigvalsh", "linalg.eig",
-              "linalg.eigvals", "lu_unpack")  # fmt: skip
+              "linalg.eigvals", "lu_unpack", "linalg.svdvals")  # fmt: skip
 SOLVED = ("det", "linalg.det", "logdet", "slogdet", "linalg.slogdet", "cholesky_inverse", "inverse",
           "linalg.inv", "linalg.inv_ex", "linalg.solve", "linalg.solve_ex", "linalg.lu_solve", "lu_solve",
           "linalg.ldl_solve", "cholesky_solve", "linalg.tensorinv", "linalg.tensorsolve", "linalg.cond",
@@ -251,7 +272,7 @@ def _(call, theirs, ours):
         return False
     if ours.taken:  # the same elements of the results may be NaN in one, and an infinite pivot go on
         factor = theirs.taken and same_but_for_numbers(theirs.text, ours.text)
-        return factor or ("float32" in call and theirs.says("is not positive-definite"))
+        return factor or theirs.says("is not positive-definite")
     told = "failed to converge", "infs or NaNs", "There is no least squares solution"
     return ours.says(*told) and (theirs.taken or theirs.says("failed to converge", "INTERNAL ASSERT"))
 

@@ -241,6 +241,11 @@ T.irfft(o(2, 3).cfloat(), dim=0, out=z(5)).stride()
 Z.householder_product(o(3, 2), o(2), out=z(1)).stride()
 Z.householder_product(o(3, 2), o(2), out=z(0)).stride()
 Z.eig(M, out=(z(1).cfloat(), z(1).cfloat())).eigenvectors.stride()
+Z.matrix_power(G, 4, out=z(1)).requires_grad
+Z.matrix_power(G, 8, out=z(2, 2, dtype=D)).grad_fn.name()
+Z.matrix_power(G, 4, out=g(2, 2))
+Z.matrix_power(M, 4, out=z(2, 2).short())
+T.fftshift(torch.arange(6).reshape(2, 3), numpy.int64(1))
 """
 
 

@@ -1,7 +1,8 @@
 """Argument checks that the functions of this package share, worded as torch words them."""
 
 from rushlight import Tensor
-from rushlight.ops._public import check_tensor, public, type_name
+from rushlight._signatures import check_call
+from rushlight.ops._public import C_NAMES, check_tensor, public, type_name
 
 
 def functional(function):
@@ -11,6 +12,17 @@ def functional(function):
 
 def require_tensor(function, value, position=1, name="input"):
     check_tensor(value, function, name, position)
+
+
+def number(function, signature, *given):
+    """The last of what is given to torch's native function, as a number. What is none is refused by name."""
+    if given[-1].__class__ in (float, int):
+        return given[-1]
+    check_call(function, signature, *given)
+    if isinstance(given[-1], complex):
+        name = C_NAMES[given[0].dtype]
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return float(given[-1])
 
 
 def require_floating(function, kernel, value):

@@ -9,7 +9,7 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, number, require_floating, require_tensor
 from rushlight.ops._public import FOUND_DTYPE, refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -76,7 +76,9 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     require_tensor("hardtanh", input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _hardtanh(input, min_val, max_val, inplace)
+    name = "hardtanh_" if inplace else "hardtanh"
+    low = number(name, "T input,N min_val", input, min_val)
+    return _hardtanh(input, low, number(name, "T input,N min_val,N max_val", input, low, max_val), inplace)
 
 
 def _hardtanh(input, low, high, inplace):
@@ -313,7 +315,7 @@ def glu(input, dim=-1):
             f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but "
             f"got {dim})"
         )
-    dim %= input.dim()
+    dim = dim % input.dim()
     if input.size(dim) % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.size(dim)}")
     require_floating("glu", "glu_cpu", input)
@@ -381,6 +383,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     tensor([0., 1.])
     """
     require_floating("hardshrink", "hardshrink_cpu", input)
+    lambd = number("hardshrink", "T input,N lambd", input, lambd)
     result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, _straight(input))
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 

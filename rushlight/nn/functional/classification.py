@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, require_floating, require_tensor
+from rushlight.nn.functional._checks import functional, number, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._lacking import once
 from rushlight.ops._public import refuse_gradient, type_name
@@ -115,8 +115,8 @@ def cross_entropy(
     require_tensor("cross_entropy_loss", input)
     if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if not label_smoothing > 0:  # torch takes these for none
-        label_smoothing = 0.0
+    # Torch takes what is not above zero for none.
+    label_smoothing = float(label_smoothing) if label_smoothing > 0 else 0.0
     shape = input.shape
     if shape == target.shape:
         return _cross_entropy_of_probabilities(
@@ -203,6 +203,9 @@ def multi_margin_loss(
     refuse_gradient("multi_margin_loss", weight=weight)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
+    given = input, target, p, margin
+    p = number("multi_margin_loss", "T input,T target,N p", *given[:3])
+    margin = number("multi_margin_loss", "T input,T target,N p,N margin", *given)
     _check_scores(input)
     batch = input.size(0) if input.dim() == 2 else 1
     if target.dim() > 1 or target.numel() != batch:

@@ -30,7 +30,7 @@ def _check_types(*given):
     log_probs, targets, inputs, lengths, blank, zero_infinity = given
     several = (tuple, list)
     fits = isinstance(log_probs, Tensor) and isinstance(targets, Tensor) and isinstance(zero_infinity, bool)
-    fits = fits and isinstance(blank, int) and not isinstance(blank, bool)
+    fits = fits and _is_whole(blank) and not isinstance(blank, bool)
     if fits and isinstance(inputs, Tensor) and isinstance(lengths, Tensor):
         return
     listed = fits and isinstance(inputs, several) and isinstance(lengths, several)

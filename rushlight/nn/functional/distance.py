@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import _C
-from rushlight.nn.functional._checks import functional, require_tensor
+from rushlight.nn.functional._checks import functional, number, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
 from rushlight.ops._public import type_name
 from rushlight.ops.distance import pdist  # noqa: F401  (a function of this package)
@@ -69,7 +69,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
     cosine = dot / squares.sqrt()
     loss = rushlight.where(target == 1, 1 - cosine, 0) + rushlight.where(
-        target == -1, (cosine - margin).clamp_min(0), 0
+        target == -1, (cosine - float(margin)).clamp_min(0), 0
     )
     return reduced(loss, reduction)
 
@@ -135,6 +135,8 @@ def triplet_margin_loss(
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     require_tensor("triplet_margin_loss", anchor, 1, "anchor")
     _check_triplet(anchor, positive, negative, margin)
+    signature = "T anchor,T positive,T negative,f margin"
+    margin = number("triplet_margin_loss", signature, anchor, positive, negative, margin)
 
     def distance(x1, x2):
         return pairwise_distance(x1, x2, p, eps)

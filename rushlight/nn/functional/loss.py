@@ -318,7 +318,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if not var.is_floating_point():
         raise RuntimeError(f"result type Float can't be cast to the desired output type {C_NAMES[var.dtype]}")
     # The lower limit guards the values; the gradient goes through as if it were not there.
-    var = var + rushlight.where(var < eps, eps - var, 0.0).detach()
+    low = var.detach().clone().clamp_(min=eps)
+    var = var + rushlight.where(var < low, low - var, 0.0).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
@@ -356,7 +357,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     require_tensor("hinge_embedding_loss", input)
     if input.dtype == _C.bool:
         input - input  # refused: torch's margin is a boolean
-    apart = rushlight.where(target != 1, (margin - input).to(input.dtype).clamp_min(0), 0)
+    apart = rushlight.where(target != 1, (float(margin) - input).to(input.dtype).clamp_min(0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 

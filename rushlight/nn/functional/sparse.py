@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.nn.functional._checks import functional
+from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, type_name
 from rushlight.ops.embedding import one_hot
@@ -35,7 +35,7 @@ def embedding(
         rows = weight.size(0)
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+        padding_idx = padding_idx % rows
     if max_norm is not None and not weight.is_meta:
         _shorten_rows(weight, input, max_norm, norm_type, sparse)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -236,6 +236,8 @@ def _largest_of_bags(vectors, bag, count):
 
 
 def _shorten_rows(weight, indices, max_norm, norm_type, sparse=False):
+    signature = "T input,T indices,f max_norm"
+    max_norm = number("embedding_renorm_", signature, weight, indices, max_norm)
     if sparse:
         raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
     if weight.dim() != 2:
