@@ -131,7 +131,7 @@ def det(A, *, out=None):
     """The determinants of square matrices.
 
     >>> rushlight.linalg.det(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.0000)
+    tensor(-2.)
     """
     return finish(ops.linalg_det(A)[0], out)
 

@@ -24,7 +24,7 @@ def det(input):
     """The determinants of square matrices.
 
     >>> rushlight.det(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.0000)
+    tensor(-2.)
     """
     return ops.linalg_det(input)[0]
 
