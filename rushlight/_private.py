@@ -33,7 +33,10 @@ def _log_softmax(input, dim, half_to_float):
     return rushlight.log_softmax(input, dim)
 
 
-@told(no_forward_mode=lambda v, g, dim=0: "_weight_norm_interface" if dim in (0, v.dim() - 1) else None)
+@told(
+    no_forward_mode=lambda v, g, dim=0: "_weight_norm_interface" if dim in (0, v.dim() - 1) else None,
+    node_name=lambda v, g, dim=0: "WeightNormInterfaceBackward0" if dim in (0, v.dim() - 1) else None,
+)
 def _weight_norm(v, g, dim=0):
     """v with the norms g over all dimensions but `dim`."""
     return v * (g / rushlight.norm_except_dim(v, 2, dim))

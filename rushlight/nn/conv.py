@@ -191,6 +191,8 @@ def _conv_class(dims):
         def forward(self, input):
             return self._conv_forward(input, self.weight, self.bias)
 
+        forward.__qualname__ = f"Conv{dims}d.forward"
+
     return Conv
 
 

@@ -134,7 +134,8 @@ def ones_(tensor):
 
 def zeros_(tensor):
     """Fill with zeros."""
-    return constant_(tensor, 0.0)
+    with rushlight.no_grad():
+        return tensor.zero_()
 
 
 def eye_(tensor):

@@ -126,7 +126,7 @@ class BackwardHook:
             for user_hook in self.user_pre_hooks:
                 grads = _replaced(user_hook(self.module, grads), grads, "pre hook", "grad_output")
             self.grad_outputs = grads
-            if self.user_hooks and self.input_index is None:
+            if self.input_index is None:
                 self._fire_without_grad_input()
             return tuple(grads[i] for i in self.output_index)
 

@@ -1,11 +1,20 @@
 """Programs about histories, found by test_histories.py, that once differed from torch."""
 
+import warnings
+
 from corners import same_in_torch, short_names
 from outcomes import collector, err
 
 
 def after(tensor):
     return [node and node.name() for node, _ in tensor.grad_fn.next_functions]
+
+
+def warnings_of(function, *args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*args)
+    return [str(warning.message)[:70] for warning in caught]
 
 
 def cases(torch):
@@ -132,6 +141,28 @@ def cases(torch):
     def _():
         with torch.autograd.forward_ad.dual_level():
             return err(torch.autograd.forward_ad.unpack_dual, None)
+
+    @case("weights in two parts")
+    def _():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old = torch.nn.utils.weight_norm(torch.nn.Linear(3, 3))
+        new = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 3), dim=1)
+        return [(m.weight.grad_fn.name(), after(m.weight)) for m in (old, new)]
+
+    @case("a module's hook of which no input has a gradient")
+    def _():
+        layer = torch.nn.Linear(2, 2)
+        layer.register_full_backward_pre_hook(lambda module, grads: None)
+        return warnings_of(layer(torch.ones(1, 2)).sum().backward)
+
+    @case("a generator of no parameters")
+    def _():
+        return warnings_of(torch.nn.utils.clip_grad_norm_, torch.nn.Module().parameters(), 1.0)
+
+    @case("words about layers")
+    def _():
+        return err(torch.nn.Conv1d(1, 1, 1), torch.ones(1, 1, 1), 3), err(torch.nn.init.zeros_, None)
 
     return found
 

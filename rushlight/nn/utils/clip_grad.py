@@ -1,5 +1,7 @@
 """Limiting the size of gradients. ``foreach`` chooses an implementation in torch; numbers are the same."""
 
+import types
+
 import rushlight
 from rushlight import Tensor
 from rushlight._warn import warn
@@ -62,7 +64,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     tensor([0.6000, 0.8000])
     """
     # A generator is gone through twice.
+    generated = isinstance(parameters, types.GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if generated and not parameters:
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total

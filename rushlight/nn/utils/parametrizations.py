@@ -2,6 +2,7 @@
 
 import rushlight
 import rushlight.nn.functional as F
+from rushlight._private import _weight_norm
 from rushlight.nn.module import Module
 from rushlight.nn.utils import parametrize
 from rushlight.ops.forms import norm_except_dim
@@ -22,7 +23,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
+        return _weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight):
         return norm_except_dim(weight, 2, self.dim), weight

@@ -1,5 +1,6 @@
 """weight_norm as torch had it first: the weight is computed by a hook before each forward."""
 
+from rushlight._private import _weight_norm
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.ops.forms import norm_except_dim
 
@@ -16,7 +17,7 @@ class WeightNorm:
     def compute_weight(self, module):
         """The weight of the two parts."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, 2, self.dim))
+        return _weight_norm(v, g, self.dim)
 
     @staticmethod
     def apply(module, name, dim):
