@@ -350,6 +350,7 @@ INPUTS = {
          "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"),
         "self",
     ),
+    "ConvolutionBackward0": "input weight",
     "DivBackward2": "self other",
     "EmbeddingBagBackward0": "weight per_sample_weights",
     "OrmqrBackward0": "self input2 input3",
@@ -495,6 +496,8 @@ def _shown(node: Node, name: str, value: Any, tensor: bool) -> Any:
         # A number in the place of a tensor.
         wide = {float: _C.float64, complex: _C.complex128}.get(type(value))
         return rushlight.tensor(value, dtype=wide)
+    if name in ("eps", "delta") and isinstance(value, int):
+        return float(value)
     if name == "stride" and value is None:  # of a pool: that of its kernel
         return ()
     # A Size compares and prints like the tuple torch has there, but is not one.

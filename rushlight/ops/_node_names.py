@@ -184,7 +184,7 @@ def _cdist(x1, x2, p=2.0, compute_mode=None):
 
     if is_product(x1, x2, p, compute_mode):
         return "=ViewBackward0"
-    return "CdistBackward0", _kept(x1=x1, x2=x2, p=p), (x1, x2)
+    return "CdistBackward0", _kept(x1=x1, x2=x2, p=float(p)), (x1, x2)
 
 
 def _select_scatter(input, src, dim, index):
@@ -224,6 +224,11 @@ def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corn
 
 def _squeezed(input, dim=None):
     return f"SqueezeBackward{3 if dim is None else 4 if isinstance(dim, int) else 5}"
+
+
+def _roll(input, shifts, dims=None):
+    listed = ((x,) if isinstance(x, int) else tuple(x or ()) for x in (shifts, dims))
+    return "RollBackward0", dict(zip(("shifts", "dims"), listed, strict=True))
 
 
 def _sort(input, dim=-1, descending=False, stable=None, **kwargs):
@@ -355,7 +360,7 @@ COMPOSED: dict[str, Any] = {
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),
     ),
     **dict.fromkeys(("reshape", "flatten", "reshape_as"), "=UnsafeViewBackward0"),
-    "roll": "RollBackward0",
+    "roll": _roll,
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
     "round": _round,
     "round_": _round,

@@ -75,6 +75,12 @@ CASES = {
     "torch.slice_scatter(x, y[:1], 0, 1, 2)": "dim start end step",
     "torch.diagonal_scatter(x, y[0, :3])": "offset dim1 dim2",
     "F.relu6(x)": "self min_val max_val",
+    "x.roll(1)": "shifts dims",
+    "x.roll((1, 2), (0, -1))": "shifts dims",
+    "torch.cdist(x, y, 1)": "p",
+    "F.huber_loss(x, y, delta=2)": "delta",
+    "F.group_norm(image, 1, eps=1)": "eps",
+    "F.conv2d(image, torch.ones(2, 2, 3, 3))": "input weight stride",
 }
 
 
@@ -84,6 +90,17 @@ def shown(value):
     if isinstance(value, tuple):
         return ["tuple", *map(shown, value)]
     return round(value, 6) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize(
+    "call", ["softplus(x)", "softplus(x, 2.0)", "elu_(x * 1)", "elu_(x * 1, 2)", "elu(x)"]
+)
+def test_numbers_are_of_the_type_they_were_given_in(call):
+    found = []
+    for lib in (rushlight, torch):
+        node = eval(f"F.{call}", {"F": lib.nn.functional, "x": lib.ones(2, requires_grad=True)}).grad_fn
+        found.append([repr(getattr(node, f"_saved_{name}", None)) for name in ("alpha", "beta", "threshold")])
+    assert found[0] == found[1]
 
 
 def run(lib, expression, names):

@@ -164,7 +164,7 @@ def elu(input, alpha=1.0, inplace=False):
 
 
 @functional
-def elu_(input, alpha=1.0):
+def elu_(input, alpha=1):
     """In-place ``elu``."""
     return elu(input, alpha, inplace=True)
 
@@ -339,7 +339,7 @@ def logsigmoid(input, *, out=None):
 
 
 @functional
-def softplus(input, beta=1.0, threshold=20.0, *, out=None):
+def softplus(input, beta=1, threshold=20, *, out=None):
     """``log(1 + exp(beta * input)) / beta``, and the identity where ``beta * input`` exceeds ``threshold``.
 
     >>> import rushlight as torch
