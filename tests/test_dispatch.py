@@ -340,6 +340,36 @@ def test_a_class_is_asked_for_sizes_strides_device_and_layout():
         assert getattr(Wrapper, name) is getattr(torch.Tensor, name)
 
 
+def test_a_class_that_moves_its_views_to_the_memory_of_their_base_counts_writes_with_it():
+    class Moving(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner, requires_grad=False):
+            made = torch.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dtype=inner.dtype, requires_grad=requires_grad
+            )
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = [a.inner if isinstance(a, Moving) else a for a in args]
+            made = Moving(func(*inner, **(kwargs or {})))
+            if str(func) in ("aten.detach.default", "aten.view.default"):
+                with torch._C._DisableTorchDispatch():
+                    made.set_(func(*args))
+            return made
+
+    x = Moving(torch.tensor([2.0, 4.0]), requires_grad=True)
+    y = x.reciprocal()
+    assert (y.detach()._version, y.view(2)._version) == (0, 0)
+    (grad,) = torch.autograd.grad(y, x, Moving(torch.ones(2)))
+    assert grad.inner.tolist() == [-0.25, -0.0625]
+    y = x.exp()
+    y.view(2).mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(y, x, Moving(torch.ones(2)))
+
+
 def test_copies_have_the_attributes_and_slots():
     class Slotted(torch.Tensor):
         __slots__ = ("log", "unset")

@@ -7,6 +7,7 @@
 // result; recording goes on around it as ever. The handler is in rushlight/utils/_python_dispatch.py.
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
+#include "../tensor/twins.h"
 #include "lazy_views.h"
 #include "rare_ops.h"
 #include "tensor_type.h"
@@ -69,12 +70,18 @@ bool is_argument(const Primitive& op, PyObject* const* args, PyObject* o) {
   failf(PyExc_RuntimeError, "Unable to cast %s to Tensor", shown ? shown : "?");
 }
 
-// Two wrappers of the same memory count writes together, on the record that one has.
+// Two wrappers of the same memory count writes together, on the record that one has; also where the class
+// moved the other there itself (`set_`), which gave it a counter of its own.
 void count_together(Tensor* t, Tensor* other) {
-  if (!t->is_meta() || !other->is_meta() || t->storage == other->storage) return;
-  incref(t->storage);
-  decref(other->storage);
-  other->storage = t->storage;
+  if (!t->is_meta() || !other->is_meta()) return;
+  if (t->storage != other->storage) {
+    incref(t->storage);
+    decref(other->storage);
+    other->storage = t->storage;
+  }
+  if (counter_of(t) == counter_of(other)) return;
+  if (other->extra) drop_counter(other->extra);
+  share_counter(t, other);
 }
 
 // The result of a view operation is a view, whoever made it.
