@@ -370,6 +370,18 @@ def test_a_class_that_moves_its_views_to_the_memory_of_their_base_counts_writes_
         torch.autograd.grad(y, x, Moving(torch.ones(2)))
 
 
+def test_saved_indices_and_gradients_made_real_stay_of_the_class():
+    x = Pair(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])).requires_grad_()
+    weights = torch.tensor([1.0, 2.0, 3.0])
+    (x.sort()[0] * weights).sum().backward()
+    assert (x.grad.a.tolist(), x.grad.b.tolist()) == ([3.0, 1.0, 2.0], [1.0, 2.0, 3.0])
+    (grad,) = torch.autograd.grad(x.sort()[0].sum(), x, create_graph=True)
+    assert type(grad) is Pair and grad.a.tolist() == [1.0, 1.0, 1.0]
+    with Seen() as mode:
+        x.to(torch.complex64).abs().sum().backward()
+    assert "view_as_real.default" in [call[0] for call in mode.calls]
+
+
 def test_copies_have_the_attributes_and_slots():
     class Slotted(torch.Tensor):
         __slots__ = ("log", "unset")

@@ -512,7 +512,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
       return asked ? original(std::move(value)) : value;
     }
     bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype);
-    if (!modes.grad && !asked) return share(alias->object());
+    if ((!modes.grad && !asked) || (dispatches(alias) && !asked)) return share(alias->object());
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
     if (!modes.grad) return Ref<PyObject>(value.release_object());
     if (modes.forward) share_tangent(alias, value.get());
@@ -562,6 +562,21 @@ void apply_node(Node* node, Tensor* const* grads, std::vector<TensorRef>& result
   }
 }
 
+namespace {
+
+TensorRef real_part(TensorRef grad) {
+  static Primitive& real = primitive("real");
+  if (!asks_dispatch(grad.get())) return call_on(real, grad.get());
+  // Whoever is asked knows it as torch's two views.
+  static Primitive &pairs = primitive("view_as_real"), &select = primitive("select");
+  TensorRef both = call_on(pairs, grad.get());
+  Ref<PyObject> dim = checked(PyLong_FromLong(both->ndim - 1)), first = checked(PyLong_FromLong(0));
+  PyObject* args[] = {both->object(), dim.get(), first.get()};
+  return TensorRef(as_tensor(call(select, args)));
+}
+
+}  // namespace
+
 TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   const Edge& edge = from->edges[index];
   const OutputInfo& info = edge.node->outputs[edge.nr];
@@ -601,8 +616,7 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
            "but got false.  (Could this error message be improved?  If so, please report an enhancement "
            "request to PyTorch.)");
     }
-    static Primitive& real = primitive("real");
-    grad = call_on(real, grad.get());
+    grad = real_part(std::move(grad));
   }
   if (grad->dtype != dtype) {
     static Primitive& to = primitive("to_dtype");

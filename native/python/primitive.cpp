@@ -97,7 +97,9 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (saved_hooks_active()) {
     return {pack_with_current_hooks(t, keep_history, by).release(), 0, 0};
   }
-  if (!keep_history) return save_alias(t, false);
+  // Indices have no history by which they could hold the node, and an alias would not be of their class.
+  if (!keep_history)
+    return dispatches(t) && !is_differentiable(t->dtype) ? save_itself(t) : save_alias(t, false);
   if (t->grad_fn) {
     if (!t->dict && !t->weakrefs && Py_TYPE(t) == TensorType) [[likely]]
       return save_alias(t, true);
