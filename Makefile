@@ -101,5 +101,6 @@ $(VENV)/.rushlight-torch: $(VENV)/.rushlight-tools
 # The build requirements live in the environment (no isolation), so that the build directory stays valid and a
 # second install compiles only what changed.
 $(INSTALLED): $(VENV)/.rushlight-tools $(SOURCES)
+	@echo "Compiling Rushlight: some minutes the first time, then only what has changed."
 	$(PIP) install --no-build-isolation --no-deps --force-reinstall .
 	@touch $@
