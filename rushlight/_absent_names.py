@@ -86,9 +86,9 @@ utils.model_zoo: load_url tqdm
 
 # Compilers and graph capture.
 _modules("""
-_dynamo: OptimizedModule allow_in_graph@ assume_constant_result@ disable@ disallow_in_graph@ explain export
-    forbid_in_graph@ graph_break is_compiling? is_dynamo_supported? is_inductor_supported?
-    list_backends=compiler.list_backends mark_dynamic mark_static
+_dynamo: OptimizedModule=nn._optimized.OptimizedModule allow_in_graph@ assume_constant_result@ disable@
+    disallow_in_graph@ explain export forbid_in_graph@ graph_break is_compiling?
+    is_dynamo_supported? is_inductor_supported? list_backends=compiler.list_backends mark_dynamic mark_static
     mark_static_address maybe_mark_dynamic nonstrict_trace@ optimize@ optimize_assert@ register_backend
     reset=compiler.reset reset_code_caches=compiler.reset run@ set_stance=compiler.set_stance skip_frame
 _dynamo.config: suppress_errors=False compiled_autograd=False recompile_limit=8 cache_size_limit=8
@@ -103,7 +103,7 @@ _dynamo.testing: CompileCounter CompileCounterWithBackend EagerAndRecordGraphs m
     rand_strided same
 _dynamo.trace_rules: _as_posix_path=_compile.posix_path
 _dynamo.decorators: disable@ mark_static_address
-_dynamo.eval_frame: OptimizedModule is_dynamo_supported? set_eval_frame
+_dynamo.eval_frame: OptimizedModule=nn._optimized.OptimizedModule is_dynamo_supported? set_eval_frame
 _dynamo.exc: BackendCompilerFailed TensorifyScalarRestartAnalysis TorchDynamoException Unsupported
 _dynamo.external_utils: is_compiling?
 _dynamo.utils: clone_input counters is_compile_supported? LazyString=_logging.LazyString

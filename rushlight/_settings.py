@@ -266,7 +266,8 @@ def compile(
     disable: bool = False,
     **others: Any,
 ) -> Any:
-    """The model (or function) itself: there is no compiler, and compiling would not change a result.
+    """The function itself, or a module that stands before the one it is given (`nn/_optimized.py`): there is
+    no compiler, and compiling would not change a result.
 
     >>> rushlight.compile(len) is len
     True
@@ -279,10 +280,17 @@ def compile(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
     if model is None:
-        return lambda wrapped: wrapped
+        return lambda wrapped: compile(wrapped, disable=disable)
     if not callable(model):
         raise RuntimeError(f"torch.compile expects a function or a module, not {type(model).__name__}")
-    return model
+    import sys
+
+    nn = sys.modules.get("rushlight.nn")
+    if nn is None or disable or not isinstance(model, nn.Module):
+        return model
+    from rushlight.nn._optimized import OptimizedModule
+
+    return model if isinstance(model, OptimizedModule) else OptimizedModule(model)
 
 
 EXPORTED = [

@@ -1,6 +1,7 @@
 """What the test suites of libraries written for torch ask of it, a few lines each, run in both libraries."""
 
 import array
+import copy
 
 import pytest
 import torch
@@ -95,3 +96,36 @@ def test_dir_and_star_bring_what_is_loaded_late():
     exec("from rushlight import *", names)
     assert {"save", "load", "autocast", "FloatStorage", "Tensor", "float32", "randn"} <= set(names)
     assert not {"nn", "testing", "torch", "linalg"} & set(names)
+
+
+def test_a_compiled_module_stands_before_the_module():
+    class Doubling(rushlight.nn.Module):
+        factor = 2
+
+        def __init__(self):
+            super().__init__()
+            self.linear = rushlight.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.linear(x) * self.factor
+
+    module, x, called = Doubling(), rushlight.ones(1, 2), []
+    compiled = rushlight.compile(module)
+    assert isinstance(compiled, rushlight._dynamo.eval_frame.OptimizedModule) and compiled._orig_mod is module
+    assert list(compiled.state_dict()) == ["_orig_mod.linear.weight", "_orig_mod.linear.bias"]
+    assert [name for name, _ in compiled.named_modules()] == ["", "_orig_mod", "_orig_mod.linear"]
+    assert str(compiled).startswith("OptimizedModule(\n  (_orig_mod): Doubling(")
+    compiled.factor = 3
+    assert module.factor == 3 and compiled.linear is module.linear and "linear" in dir(compiled)
+    assert (
+        not compiled.eval().training and not module.training and module.train().training and compiled.training
+    )
+    module.register_forward_hook(lambda *args: called.append("module"))
+    compiled.register_forward_hook(lambda *args: called.append("compiled"))
+    assert compiled(x).equal(module(x)) and called == ["module", "compiled", "module"]
+    twin = copy.deepcopy(compiled)
+    assert type(twin) is type(compiled) and twin._orig_mod is not module and twin.factor == 3
+    with pytest.raises(AttributeError, match="'Doubling' object has no attribute 'absent'"):
+        compiled.absent
+    assert rushlight.compile(compiled) is compiled and rushlight.compile(module, disable=True) is module
+    assert len(rushlight.compile(mode="default")(rushlight.nn.Sequential(module, module))) == 2
