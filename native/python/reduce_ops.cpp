@@ -303,7 +303,8 @@ PyObject* variance_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   uint64_t dims = dims_argument(entry.name, args[1], x->ndim);
   Reduction reduction(share(x), dims, bool_argument(entry.name, "keepdim", args[3]));
   TensorRef out = reduction.result(to_real(x->dtype));
-  if (double(reduction.count()) - correction.real_value() <= 0 && out->numel) {
+  double count = out->numel ? double(reduction.count()) : 0;  // of no results, none, as torch counts
+  if (count - correction.real_value() <= 0) {
     warn(std::string(entry.name) +
          "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
          "(input numel divided by output numel).");

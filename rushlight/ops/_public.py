@@ -368,19 +368,14 @@ def needs_values(name: str, *tensors: Tensor) -> None:
         )
 
 
-def in_place(
-    name: str, primitive: _C.Primitive | None = None, second: str = "other", numbers: bool = True
-) -> None:
+def in_place(name: str, primitive: _C.Primitive | None = None, numbers: bool = True) -> None:
     """Gives Tensor the method `<name>_` that runs the primitive in place on the tensor alone, or with one
-    more operand, called `second`, which may be a number unless `numbers` says no."""
+    more operand, `other`, which may be a number unless `numbers` says no."""
     primitive = primitive or getattr(_C.ops, name)
     run = _C.in_place
 
     def alone(self):
         return run(primitive, self)
-
-    def with_values(self, values):
-        return run(primitive, self, values)
 
     def with_other(self, other):
         return run(primitive, self, other)
@@ -389,7 +384,7 @@ def in_place(
         check_tensor(other, f"{name}_", "other", 1)
         return run(primitive, self, other)
 
-    method: Any = with_values if second == "values" else with_other if numbers else with_tensor
+    method: Any = with_other if numbers else with_tensor
     if len(primitive.args) == 1:
         method = alone
 

@@ -321,17 +321,26 @@ def heaviside(input, values, *, out=None):
     """
     check_tensor(input, "heaviside", "input", 1)
     check_tensor(values, "heaviside", "values", 2)
-    if input.is_complex() or values.is_complex():
-        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
-    if input.dtype != values.dtype:
-        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    _check_heaviside(input, values)
     result = ops.heaviside(input, values)
     if out is None:
         return result
     return write_out(out, result, exact="heaviside is not yet implemented for tensors with different dtypes.")
 
 
-in_place("heaviside", second="values")
+@method
+def heaviside_(self, values):
+    """In-place version of :meth:`heaviside`."""
+    check_tensor(values, "heaviside_", "values", 1)
+    _check_heaviside(self, values)
+    return _C.in_place(ops.heaviside, self, values)
+
+
+def _check_heaviside(input, values):
+    if input.is_complex() or values.is_complex():
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
 
 @public

@@ -484,7 +484,7 @@ def argmin(input, dim=None, keepdim=False, *, out=None):
 def _write_truth(name, out, result):
     if out.dtype not in (_C.bool, _C.uint8):
         raise RuntimeError(f"{name} only supports bool tensor for result, got: {type_name(out.dtype)}")
-    return write_out(out, result)
+    return write_out(out, result.to(out.dtype))  # of bytes the result is bytes, which bool does not take
 
 
 @public

@@ -31,6 +31,14 @@ torch._foreach_minimum([torch.ones(2, dtype=torch.complex128)], 1)
 torch._foreach_clamp_max_([torch.ones(2)], [1j])
 torch._foreach_clamp_min([torch.ones(2, dtype=torch.complex64)], [torch.ones(2)])
 torch._foreach_norm([torch.ones(2)], True)
+torch.all(torch.tensor([[1, 0], [1, 2]], dtype=torch.uint8), 1, out=torch.zeros(2, dtype=torch.bool))
+torch.any(torch.tensor([0, 2], dtype=torch.uint8), out=torch.zeros((), dtype=torch.bool))
+torch.any(torch.tensor([0.0, 2.0]), out=torch.zeros((), dtype=torch.uint8))
+torch.any(torch.tensor([0.0, 2.0]), out=torch.zeros(()))
+torch.ones(2).heaviside_(torch.ones(2).double())
+torch.ones(2).heaviside_(torch.ones(2, dtype=torch.complex64))
+torch.zeros(2).heaviside_(torch.tensor([0.5]))
+torch.zeros(2).heaviside_(1.0)
 torch._foreach_copy_([torch.ones(2)], [torch.ones(2)], 0.5)
 torch._foreach_powsum([torch.ones(2, dtype=torch.int16)])
 torch.alias_copy(torch.ones(2), out=torch.ones(2, requires_grad=True))
@@ -127,3 +135,16 @@ def test_layout_of_gradients_without_elements():
         return x.grad.stride()
 
     assert strides(rushlight) == strides(torch)
+
+
+@pytest.mark.parametrize("correction", [1, 0, -1, 2.5])
+@pytest.mark.parametrize("dim", [0, 1, 2, (0, 2), None])
+def test_warnings_of_spreads_without_results(dim, correction):
+    def told(library):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for name in ("var", "std", "var_mean"):
+                getattr(library, name)(library.ones(2, 0, 3), dim, correction=correction)
+        return [str(w.message).split(" (Triggered")[0] for w in caught]
+
+    assert told(rushlight) == told(torch)
