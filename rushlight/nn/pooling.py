@@ -112,8 +112,7 @@ class _MaxUnpoolNd(Module):
         self.stride = _each(stride if stride is not None else kernel_size, self._dims)
         self.padding = _each(padding, self._dims)
 
-    def forward(self, input, indices, output_size=None):
-        unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self._dims - 1]
+    def _unpool(self, unpool, input, indices, output_size):
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):
@@ -131,17 +130,26 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     _dims = 1
 
+    def forward(self, input, indices, output_size=None):
+        return self._unpool(F.max_unpool1d, input, indices, output_size)
+
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts the elements where MaxPool2d found them, and zeros elsewhere."""
 
     _dims = 2
 
+    def forward(self, input, indices, output_size=None):
+        return self._unpool(F.max_unpool2d, input, indices, output_size)
+
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts the elements where MaxPool3d found them, and zeros elsewhere."""
 
     _dims = 3
+
+    def forward(self, input, indices, output_size=None):
+        return self._unpool(F.max_unpool3d, input, indices, output_size)
 
 
 class _AvgPoolNd(Module):

@@ -415,10 +415,12 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input, hx=None):
+        return self._step(self._cell, input, hx)
+
+    def _cell(self, *args):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        function = rushlight.rnn_tanh_cell if self.nonlinearity == "tanh" else rushlight.rnn_relu_cell
-        return self._step(function, input, hx)
+        return (rushlight.rnn_tanh_cell if self.nonlinearity == "tanh" else rushlight.rnn_relu_cell)(*args)
 
 
 class GRUCell(RNNCellBase):

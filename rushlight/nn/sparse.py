@@ -9,13 +9,13 @@ from rushlight.nn.parameter import Parameter
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _table_options(layer):
+def _table_options(layer, shown=str):
     """What both layers show of the options that differ from the usual ones."""
-    text = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
+    text = "" if layer.max_norm is None else f", max_norm={shown(layer.max_norm)}"
     if layer.norm_type != 2:
-        text += f", norm_type={layer.norm_type}"
+        text += f", norm_type={shown(layer.norm_type)}"
     if layer.scale_grad_by_freq is not False:
-        text += f", scale_grad_by_freq={layer.scale_grad_by_freq}"
+        text += f", scale_grad_by_freq={shown(layer.scale_grad_by_freq)}"
     return text
 
 
@@ -221,7 +221,7 @@ class EmbeddingBag(Module):
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        text += _table_options(self)
+        text += _table_options(self, repr)
         text += f", mode={self.mode!r}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"

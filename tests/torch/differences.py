@@ -251,7 +251,7 @@ FACTORISED = ("linalg.svd", "svd", "linalg.qr", "qr", "geqrf", "lu", "linalg.lu"
 SOLVED = ("det", "linalg.det", "logdet", "slogdet", "linalg.slogdet", "cholesky_inverse", "inverse",
           "linalg.inv", "linalg.inv_ex", "linalg.solve", "linalg.solve_ex", "linalg.lu_solve", "lu_solve",
           "linalg.ldl_solve", "cholesky_solve", "linalg.tensorinv", "linalg.tensorsolve", "linalg.cond",
-          "linalg.lstsq", "linalg.pinv", "pinverse", "linalg.matrix_power")  # fmt: skip
+          "linalg.lstsq", "linalg.pinv", "pinverse", "linalg.matrix_power", "linalg.matrix_rank")  # fmt: skip
 
 
 @rule("matrices without full rank")

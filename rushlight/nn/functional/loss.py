@@ -5,6 +5,7 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._signatures import check_call
+from rushlight._type_names import type_name as signature_name
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, require_floating, require_tensor
 from rushlight.nn.functional._reduction import check_reduction, reduced, reduction_of
@@ -318,6 +319,13 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if not var.is_floating_point():
         raise RuntimeError(f"result type Float can't be cast to the desired output type {C_NAMES[var.dtype]}")
     # The lower limit guards the values; the gradient goes through as if it were not there.
+    if eps is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if not (isinstance(eps, rushlight.Tensor) or (hasattr(eps, "__float__") and eps.__hash__ is not None)):
+        given = f"min={signature_name(eps)}, "
+        raise TypeError(
+            f"clamp_() received an invalid combination of arguments - got ({given}), but expected one of:"
+        )
     low = var.detach().clone().clamp_(min=eps)
     var = var + rushlight.where(var < low, low - var, 0.0).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
