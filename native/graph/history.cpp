@@ -249,16 +249,15 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
     fail(PyExc_NotImplementedError,
          "in-place writes into a view whose bytes are read as another dtype are not differentiable");
   }
-  std::vector<int64_t> layout(base->strides().begin(), base->strides().end());
-  int64_t start = base->offset;
-  if (convert < 0) {
-    for (int64_t& stride : layout) stride *= 2;
-    layout.push_back(1);
-    start *= 2;
-  } else if (convert > 0) {
-    layout.pop_back();
-    for (int64_t& stride : layout) stride /= 2;
-    start /= 2;
+  // The base may have been given other memory since, which cannot be read so.
+  static Primitive& as_real = primitive("view_as_real");
+  static Primitive& as_complex = primitive("view_as_complex");
+  TensorRef whole = share(base);
+  if (convert) {
+    Primitive& conversion = convert < 0 ? as_real : as_complex;
+    TensorRef raw = raw_alias(base);
+    PyObject* args[] = {raw->object()};
+    whole = TensorRef(as_tensor(checked(conversion.forward(conversion, args, nullptr)).release()));
   }
   // The operation's edges, with the base's old history in the place of the view's own.
   Ref<Node> copy = new_node(Node::copy_slices, nullptr, std::max(node->edge_count, at + 1), 0);
@@ -272,9 +271,9 @@ void rewrite_history(Tensor* t, Ref<Node> node, uint32_t at, uint32_t nr) {
   set_outputs(copy.get(), 1);
   set_output(copy.get(), 0, base);
   NodeExtra* extra = extra_of(copy.get());
-  extra->geometry = Py_BuildValue("(NNNLIIiHH)", int_tuple(layout), int_tuple(t->sizes()),
-                                  int_tuple(t->strides()), (long long)(t->offset - start), at, nr, convert,
-                                  base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
+  extra->geometry = Py_BuildValue("(NNNLIIiHH)", int_tuple(whole->strides()), int_tuple(t->sizes()),
+                                  int_tuple(t->strides()), (long long)(t->offset - whole->offset), at, nr,
+                                  convert, base->flags & Tensor::LAZY, t->flags & Tensor::LAZY);
   if (!extra->geometry) throw PythonError{};
   extra->inner = node.release();
   leave_node(base);

@@ -52,11 +52,15 @@ void clear_edges(Node* node) {
   node->edge_count = 0;
 }
 
+// Its leaf makes another accumulator when it needs one.
+void leave_leaf(Node* node) {
+  if (node->kind != Node::accumulate || is_asleep(node)) return;
+  Extra* extra = node->leaf()->extra;
+  if (extra && extra->accumulator == node) extra->accumulator = nullptr;
+}
+
 void clear_saved(Node* node) {
-  if (node->kind == Node::accumulate && node->saved_room[0].object) {
-    Tensor* leaf = node->leaf();
-    if (leaf->extra && leaf->extra->accumulator == node) leaf->extra->accumulator = nullptr;
-  }
+  leave_leaf(node);
   for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
   if (node->saved != node->saved_room) delete[] node->saved;
   node->saved = node->saved_room;
@@ -115,6 +119,7 @@ void node_dealloc(PyObject* self) {
   auto* node = reinterpret_cast<Node*>(self);
   PyObject_GC_UnTrack(self);
   if (put_to_sleep(node)) return;
+  leave_leaf(node);  // what runs before its turn comes must not find it
   doomed.push_back(node);
   if (freeing) return;  // see Note [freeing deep graphs]
   freeing = true;

@@ -405,6 +405,8 @@ ModuleInit init([](PyObject* module) {
 
 }  // namespace
 
+bool writes_watched() { return write_watcher; }
+
 void announce_write(Tensor* t) {
   if (!write_watcher) return;
   Ref<PyObject> watcher = share(write_watcher);

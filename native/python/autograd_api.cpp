@@ -371,19 +371,20 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!plain) return call_in_place(copy, args);
     // The operation's own node becomes t's history, so that grad_fn names the operation and not a copy.
     check_inplace(t);
+    Ref<Node> node = share(result->grad_fn);  // who is told of the write may change the result
+    uint32_t nr = result->output_nr;
     announce_write(t);
     PyObject* list[] = {args[0], args[1]};
     Ref<PyObject> done(forward_resolved(copy, list, t));
     if (!done) throw PythonError{};
     note_write(t);
     if (at >= 0) {
-      rewrite_history(t, share(result->grad_fn), uint32_t(at), result->output_nr);
+      rewrite_history(t, std::move(node), uint32_t(at), nr);
       return Py_NewRef(args[0]);
     }
-    Py_INCREF(result->grad_fn->object());
     leave_node(t);
-    Ref<Node> before(std::exchange(t->grad_fn, result->grad_fn));
-    t->output_nr = result->output_nr;
+    Ref<Node> before(std::exchange(t->grad_fn, node.release()));
+    t->output_nr = nr;
     join_node(t);
     move_retained(t, before.get());
     stamp_write(t);

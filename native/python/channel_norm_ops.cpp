@@ -447,6 +447,7 @@ PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
     double elements = PyFloat_AsDouble(args[4]), momentum = PyFloat_AsDouble(args[5]);
     if (PyErr_Occurred()) throw PythonError{};
     Tensor* statistics[] = {as_tensor(args[2]), as_tensor(args[3])};
+    for (int k = 0; k < 2; k++) announce_write(as_tensor(args[k]));  // who is told may change them
     for (int k = 0; k < 2; k++) {
       Tensor *running = as_tensor(args[k]), *now = statistics[k];
       if (running->numel != now->numel || !is_floating(running->dtype) || !is_floating(now->dtype)) {
@@ -456,7 +457,6 @@ PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     for (int k = 0; k < 2; k++) {
       Tensor* running = as_tensor(args[k]);
-      announce_write(running);
       note_write(running);
       if (running->is_meta() || !running->numel) continue;
       TensorRef now = contiguous(cast(statistics[k], DType::f64).get());

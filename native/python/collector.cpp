@@ -79,14 +79,14 @@ bool expecting = false;
 
 }  // namespace
 
-bool is_atom(PyObject* o) {
+bool is_atom(PyObject* o, int depth) {
   if (o == Py_None || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_CheckExact(o) ||
       PyBytes_CheckExact(o) || is_dtype(o)) {
     return true;
   }
-  if (!PyTuple_Check(o)) return false;
+  if (!PyTuple_Check(o) || depth == 0) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
-    if (!is_atom(PyTuple_GET_ITEM(o, i))) return false;
+    if (!is_atom(PyTuple_GET_ITEM(o, i), depth - 1)) return false;
   }
   return true;
 }

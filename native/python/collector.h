@@ -4,7 +4,7 @@
 
 namespace rl {
 
-bool is_atom(PyObject* o);  // cannot refer to a graph
+bool is_atom(PyObject* o, int depth = 8);  // cannot refer to a graph; tuples as deep as that are looked into
 // From now on a graph may lead to Python objects that lead back to it.
 void expect_loops();
 // The same for tensors and nodes that lead back to `member`, one of them, without any other object.

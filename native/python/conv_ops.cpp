@@ -204,6 +204,7 @@ void check_not_empty(Sizes x, int dims) {
 // What convolving an input of sizes `x` with weights of sizes `weight` means; `s.out` is computed.
 ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims, bool handed_on = false) {
   ConvShape s;
+  numel_of(x);  // refuses sizes below zero
   fill_window(s, window, weight.subspan(2), dims, false, handed_on);
   s.batch = x[0], s.in_channels = x[1], s.out_channels = weight[0];
   for (int d = 0; d < dims; d++) s.in[3 - dims + d] = x[size_t(2 + d)];

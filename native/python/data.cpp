@@ -262,18 +262,15 @@ PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
       failf(PyExc_RuntimeError, "dimensionality of sizes (%d) must match dimensionality of strides (%d)",
             sizes.ndim, strides.ndim);
     }
-    int64_t room = 1;
-    bool overflow = false;
-    for (int d = 0; d < sizes.ndim; d++) {
-      if (strides.sizes[d] < 0) fail(PyExc_RuntimeError, "empty_strided: strides must be non-negative");
-      int64_t reach;
-      overflow |= __builtin_mul_overflow(sizes.sizes[d] - 1, strides.sizes[d], &reach) ||
-                  __builtin_add_overflow(room, reach, &room);
+    bool any = numel_of(sizes) > 0;
+    for (int64_t stride : Sizes(strides)) {
+      if (stride < 0) fail(PyExc_RuntimeError, "empty_strided: strides must be non-negative");
     }
-    if (numel_of(sizes) == 0) room = 0;
-    else if (overflow)
+    int64_t last = any ? farthest(sizes, strides) : -1;
+    if (any && (last < 0 || last == INT64_MAX))
       fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes) +
                                    " and strides=" + sizes_text(strides));
+    int64_t room = last + 1;
     TensorRef memory = new_tensor(Sizes(&room, 1), dtype_or(args[2], default_dtype()), device_from(args[3]));
     return new_alias(memory.get(), sizes, strides, 0).release_object();
   });

@@ -47,6 +47,17 @@ int dtype_of_format(const char* format, Py_ssize_t itemsize) {
   return -1;
 }
 
+// What a tensor of this geometry needs, which somebody else says there is.
+size_t bytes_of(Sizes sizes, Sizes strides, DType dtype) {
+  if (numel_of(sizes) == 0) return 0;
+  int64_t last = farthest(sizes, strides);
+  if (last < 0 || last >= INT64_MAX / dtype_size(dtype)) {
+    fail(PyExc_ValueError, "the array reaches farther than memory can: sizes " + sizes_text(sizes) +
+                               ", strides " + sizes_text(strides));
+  }
+  return size_t(last + 1) * size_t(dtype_size(dtype));
+}
+
 void release_buffer(void* owner) {
   auto* view = static_cast<Py_buffer*>(owner);
   PyBuffer_Release(view);
@@ -87,11 +98,10 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
             view->format ? view->format : "B");
       }
       Shape sizes, strides;
-      int64_t last = 0;
-      bool empty = false;
-      for (int d = 0; d < view->ndim; d++) {
-        sizes.append(view->shape[d]);
-        empty |= view->shape[d] == 0;
+      if (view->ndim) sizes.assign({view->shape, size_t(view->ndim)});
+      strides.resize(size_t(sizes.ndim));
+      if (!view->strides) contiguous_strides(sizes, strides.sizes);  // ctypes says so, though it is asked
+      for (int d = 0; view->strides && d < sizes.ndim; d++) {
         if (view->strides[d] < 0) {
           fail(PyExc_ValueError,
                "At least one stride in the given numpy array is negative, and tensors with negative strides "
@@ -105,10 +115,9 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
                "reallocate "
                "the memory.");
         }
-        strides.append(view->strides[d] / view->itemsize);
-        last += (view->shape[d] - 1) * strides.sizes[d];
+        strides.sizes[d] = view->strides[d] / view->itemsize;
       }
-      size_t nbytes = empty ? 0 : size_t(last + 1) * size_t(view->itemsize);
+      size_t nbytes = bytes_of(sizes, strides, DType(dtype));
       Storage* storage = new_external_storage(view->buf, nbytes, view, release_buffer);
       if (PyType_HasFeature(Py_TYPE(view->obj), Py_TPFLAGS_HAVE_GC)) expect_loops();
       view = nullptr;  // the storage's now
@@ -138,18 +147,28 @@ const char* format_of(DType dtype) {
   return formats[int(dtype)];
 }
 
-int buffer_get(PyObject* self, Py_buffer* view, int) {
+int buffer_get(PyObject* self, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<Buffer*>(self);
   Tensor* t = b->tensor;
+  // Who does not ask for strides reads the bytes one after the other.
+  auto asked = [&](int flag) { return (flags & flag) == flag; };
+  bool strides = asked(PyBUF_STRIDES);
+  bool whole =
+      !strides || asked(PyBUF_C_CONTIGUOUS) || asked(PyBUF_F_CONTIGUOUS) || asked(PyBUF_ANY_CONTIGUOUS);
+  if (whole && !t->is_contiguous() && !contiguous_geometry(t->sizes(), t->strides())) {
+    PyErr_SetString(PyExc_BufferError, "the memory of this tensor is not contiguous");
+    view->obj = nullptr;
+    return -1;
+  }
   view->obj = Py_NewRef(self);
   view->buf = t->address();
   view->len = t->numel * t->itemsize();
   view->itemsize = t->itemsize();
   view->readonly = 0;
-  view->ndim = t->ndim;
-  view->format = const_cast<char*>(format_of(t->dtype));
-  view->shape = b->shape;
-  view->strides = b->strides;
+  view->ndim = asked(PyBUF_ND) ? t->ndim : 1;
+  view->format = asked(PyBUF_FORMAT) ? const_cast<char*>(format_of(t->dtype)) : nullptr;
+  view->shape = asked(PyBUF_ND) ? b->shape : nullptr;
+  view->strides = strides ? b->strides : nullptr;
   view->suboffsets = nullptr;
   view->internal = nullptr;
   return 0;
@@ -338,7 +357,6 @@ PyObject* import_dlpack(PyObject* capsule) {
   if (in.ndim < 0 || (in.ndim && !in.shape)) fail(PyExc_RuntimeError, "bad DLPack geometry");
   Shape sizes, strides;
   sizes.assign({in.shape, size_t(in.ndim)});
-  int64_t count = numel_of(sizes), last = 0;
   if (in.strides) strides.assign({in.strides, size_t(in.ndim)});
   else {
     strides.resize(size_t(in.ndim));
@@ -346,9 +364,8 @@ PyObject* import_dlpack(PyObject* capsule) {
   }
   for (int d = 0; d < in.ndim; d++) {
     if (strides.sizes[d] < 0) fail(PyExc_ValueError, "tensors with negative strides are not supported");
-    last += (sizes.sizes[d] - 1) * strides.sizes[d];
   }
-  size_t nbytes = count ? size_t(last + 1) * size_t(dtype_size(DType(dtype))) : 0;
+  size_t nbytes = bytes_of(sizes, strides, DType(dtype));
   if (PyCapsule_SetName(capsule, used_name<Managed>) < 0) throw PythonError{};
   Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed,
                                           release_managed<Managed>);

@@ -92,6 +92,7 @@ class Rows {
         if (!is_tensor(o)) fail(PyExc_TypeError, "optimizer step: expected a Tensor");
         if (!is_plain_tensor(o)) usual_ = false;
         rows_[r].tensors[c] = as_tensor(o);
+        held_.push_back(share(as_tensor(o)));  // the lists may change: while others run, or who watches does
       }
     }
   }
@@ -125,13 +126,16 @@ class Rows {
     return disjoint();
   }
 
-  // Whoever watches writes (allow_mutation_on_saved_tensors) copies what a graph still needs.
-  void announce_writes() {
+  // Whoever watches writes (allow_mutation_on_saved_tensors) copies what a graph still needs. False if the
+  // loops may not run any more after that.
+  bool announce_writes(unsigned scalars = 0) {
+    if (!writes_watched()) return true;
     for (const Row& row : rows_) {
       for (int c = 0; c < columns_; c++) {
         if (row.tensors[c] && (written_ >> c & 1)) announce_write(row.tensors[c]);
       }
     }
+    return usual(scalars);
   }
 
   void note_writes() {
@@ -175,6 +179,7 @@ class Rows {
   bool usual_ = true;
   int64_t total_ = 0;
   std::vector<Row> rows_;
+  std::vector<TensorRef> held_;
   std::vector<Range> ranges_;
 };
 
@@ -203,8 +208,7 @@ PyObject* py_sgd_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
                        numbers.read(args[6]), truth(args[7]),        truth(args[8]),
                        truth(args[9])};
     Rows rows(args, 3, 0b101);
-    if (!numbers.usual || !rows.usual()) Py_RETURN_FALSE;
-    rows.announce_writes();
+    if (!numbers.usual || !rows.usual() || !rows.announce_writes()) Py_RETURN_FALSE;
     sweep(rows, [&](const Row& row, int64_t begin, int64_t end) {
       auto run = [&]<class T>(T, auto loop) {
         loop(end - begin, s, row.at<T>(0, begin), row.at<T>(1, begin), row.at<T>(2, begin));
@@ -236,8 +240,8 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Rows rows(args, 6, 0b111101);
     // Other betas divide by zero or take the root of a negative number.
     if (!(s.beta1 >= 0 && s.beta1 < 1 && s.beta2 >= 0 && s.beta2 < 1)) Py_RETURN_FALSE;
-    if (!numbers.usual || !rows.usual(0b100000)) Py_RETURN_FALSE;
-    rows.announce_writes();
+    constexpr unsigned steps = 0b100000;
+    if (!numbers.usual || !rows.usual(steps) || !rows.announce_writes(steps)) Py_RETURN_FALSE;
     float last = 0;
     sweep(
         rows,

@@ -468,21 +468,23 @@ Ref<Node> record_before(Primitive& op, PyObject* const* args) {
 // other threads do: what is looked at is a tuple, which nobody can change.
 bool runs_code(PyObject* o) { return PyIndex_Check(o) && !PyLong_Check(o) && !is_tensor(o); }
 
-bool is_open(PyObject* o) {
+bool is_open(PyObject* o, int depth = 3) {
   if (PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o)) return false;
   if (!PyTuple_Check(o) && !PyList_Check(o)) return runs_code(o);
+  if (depth == 0) return true;
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); k++) {
-    if (runs_code(PySequence_Fast_GET_ITEM(o, k))) return true;
+    if (is_open(PySequence_Fast_GET_ITEM(o, k), depth - 1)) return true;
   }
   return false;
 }
 
-Ref<PyObject> closed(PyObject* o) {
+Ref<PyObject> closed(PyObject* o, int depth = 0) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
+    if (depth > 100) fail(PyExc_ValueError, "an argument is nested too deeply");
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     Ref<PyObject> tuple = checked(PyTuple_New(n));
     for (Py_ssize_t k = 0; k < n; k++)
-      PyTuple_SET_ITEM(tuple.get(), k, closed(item_of(o, k).get()).release());
+      PyTuple_SET_ITEM(tuple.get(), k, closed(item_of(o, k).get(), depth + 1).release());
     return tuple;
   }
   if (!runs_code(o)) return share(o);
@@ -496,7 +498,7 @@ Ref<PyObject> closed(PyObject* o) {
 bool has_open(const Primitive& op, PyObject* const* args) {
   int count = int(op.args.size());
   for (int i = op.list_inputs ? 0 : op.input_count; i < count; i++) {
-    if (i >= op.input_count ? is_open(args[i]) : (op.list_inputs >> i & 1) && PyList_Check(args[i]))
+    if (i >= op.input_count ? is_open(args[i]) : (op.list_inputs >> i & 1) && !PyTuple_Check(args[i]))
       return true;
   }
   return false;
@@ -508,7 +510,11 @@ struct ClosedArguments {
 
   ClosedArguments(const Primitive& op, PyObject* const* given) {
     for (int i = 0; i < int(op.args.size()); i++) {
-      bool tensors = i < op.input_count && (op.list_inputs >> i & 1) && PyList_Check(given[i]);
+      bool tensors = i < op.input_count && (op.list_inputs >> i & 1) && !PyTuple_Check(given[i]);
+      if (tensors && !PyList_Check(given[i])) {
+        failf(PyExc_TypeError, "%s(): argument '%s' (position %d) must be tuple of Tensors, not %s",
+              op.name.c_str(), op.args[size_t(i)].c_str(), i + 1, Py_TYPE(given[i])->tp_name);
+      }
       made[i] = tensors              ? checked(PyList_AsTuple(given[i]))
                 : i < op.input_count ? share(given[i])
                                      : closed(given[i]);

@@ -89,7 +89,7 @@ void cubic(Taps& t, int64_t in, int64_t out, bool align_corners, double scale) {
   for (int64_t o = 0; o < out; o++, t.end_row()) {
     R place = align_corners ? step * R(o) : step * (R(o) + R(0.5)) - R(0.5);
     R whole = std::floor(place), x = std::clamp<R>(place - whole, 0, 1);
-    int64_t i = int64_t(whole);
+    int64_t i = int64_t(std::clamp<R>(whole, -4, R(in) + 4));
     const R weights[] = {cubic_far(x + 1, a), cubic_near(x, a), cubic_near(1 - x, a), cubic_far(2 - x, a)};
     for (int k = 0; k < 4; k++) t.add(std::clamp<int64_t>(i - 1 + k, 0, in - 1), weights[k]);
   }

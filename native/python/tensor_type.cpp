@@ -37,9 +37,9 @@ void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;
   forget_accumulator(extra);
-  Py_XDECREF(reinterpret_cast<PyObject*>(extra->tangent));
-  Py_XDECREF(reinterpret_cast<PyObject*>(extra->base));
-  Py_XDECREF(reinterpret_cast<PyObject*>(extra->grad));
+  let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], storage.h
+  let_go(reinterpret_cast<PyObject*>(extra->base));
+  let_go(reinterpret_cast<PyObject*>(extra->grad));
   Py_XDECREF(extra->hooks);
   Py_XDECREF(extra->post_hooks);
   drop(extra->cut);

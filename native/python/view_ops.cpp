@@ -358,7 +358,9 @@ PyObject* spread(PyObject* const* args, F geometry) {
   TensorRef whole = zeros(shape, g->dtype, g->device());
   Geometry where = geometry(whole->sizes(), whole->strides());
   TensorRef part = new_alias(whole.get(), where.sizes, where.strides, where.offset);
-  copy_into(part.get(), g);
+  static Primitive& copy = primitive("copy");
+  PyObject* both[] = {part->object(), g->object()};  // grad_fn(g) can be called with any g
+  checked(copy.forward(copy, both, part.get()));
   return whole.release_object();
 }
 PyObject* select_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
@@ -401,8 +403,6 @@ void check_bounds(const Storage* storage, int itemsize, Sizes sizes, Sizes strid
   if (sizes.size() != strides.size()) {
     failf(PyExc_RuntimeError, "mismatch in length of strides and shape");
   }
-  int64_t last = offset;
-  bool overflow = false;
   if (offset < 0) failf(PyExc_RuntimeError, "Tensor: invalid storage offset %lld", (long long)offset);
   for (size_t d = 0; d < sizes.size(); d++) {
     if (strides[d] < 0) {
@@ -410,11 +410,10 @@ void check_bounds(const Storage* storage, int itemsize, Sizes sizes, Sizes strid
             sizes_text(strides).c_str());
     }
     if (sizes[d] < 0) numel_of(sizes);
-    int64_t reach;
-    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) ||
-                __builtin_add_overflow(last, reach, &last);
   }
   if (numel_of(sizes) == 0) return;
+  int64_t last = farthest(sizes, strides, offset);
+  bool overflow = last < 0;
   if (overflow || last >= int64_t(storage->nbytes / size_t(itemsize))) {
     int64_t count, bytes;  // needed, or the largest number if that is too small to say it
     overflow = overflow || __builtin_add_overflow(last, 1, &count) ||
@@ -454,15 +453,12 @@ Buffer lay_out(Sizes shape, Sizes layout, PyObject* const* args, DType dtype, De
   if (offset == INT64_MIN || strides.ndim != sizes.ndim || layout.size() != shape.size())
     fail(PyExc_RuntimeError, "bad geometry");
   auto reach = [](Sizes n, Sizes s) {
-    int64_t last = 0;
-    for (size_t d = 0; d < n.size(); d++) {
-      if (n[d] == 0) return int64_t(0);
-      if (s[d] < 0) fail(PyExc_RuntimeError, "bad geometry");
-      int64_t step;
-      if (__builtin_mul_overflow(n[d] - 1, s[d], &step) || __builtin_add_overflow(last, step, &last)) {
-        fail(PyExc_RuntimeError, "geometry too large");
-      }
+    if (numel_of(n) == 0) return int64_t(0);
+    for (int64_t stride : s) {
+      if (stride < 0) fail(PyExc_RuntimeError, "bad geometry");
     }
+    int64_t last = farthest(n, s);
+    if (last < 0 || last == INT64_MAX) fail(PyExc_RuntimeError, "geometry too large");
     return last + 1;
   };
   // The part may begin before the whole: a view of storage that the tensor does not cover.

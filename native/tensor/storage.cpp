@@ -181,8 +181,26 @@ void free_storage(Storage* s) {
   if (any_twins) forget_twins(s);
   drop(s->written);
   if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);
-  else if (s->kind == Storage::external) s->foreign.release(s->foreign.owner);
+  else if (s->kind == Storage::external) let_go(s->foreign.release, s->foreign.owner);
   free_record(s);
+}
+
+void let_go(void (*release)(void*), void* owner) {
+  constexpr int DEPTH = 50;
+  static thread_local int depth = 0;
+  static thread_local std::vector<std::pair<void (*)(void*), void*>> waiting;
+  if (depth == DEPTH) {
+    waiting.emplace_back(release, owner);
+    return;
+  }
+  depth++;
+  release(owner);
+  while (depth == 1 && !waiting.empty()) {
+    auto [next, held] = waiting.back();
+    waiting.pop_back();
+    next(held);
+  }
+  depth--;
 }
 
 void grow_storage(Storage* s, size_t nbytes) {

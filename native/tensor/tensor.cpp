@@ -71,6 +71,16 @@ int64_t numel_of(Sizes sizes) {
   return n;
 }
 
+int64_t farthest(Sizes sizes, Sizes strides, int64_t offset) {
+  for (size_t d = 0; d < sizes.size(); d++) {
+    int64_t reach;
+    if (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) ||
+        __builtin_add_overflow(offset, reach, &offset))
+      return -1;
+  }
+  return offset;
+}
+
 std::string sizes_text(Sizes sizes) {
   std::string text = "[";
   for (size_t i = 0; i < sizes.size(); i++) text += (i ? ", " : "") + std::to_string(sizes[i]);

@@ -1,0 +1,226 @@
+"""What could end the process: objects that are found while they are being freed, chains of a hundred thousand
+of them, memory that is not as long as it says, and native functions that are called as nobody does."""
+
+import ctypes
+import gc
+import hashlib
+import sys
+
+import numpy
+import pytest
+
+import rushlight as torch
+from rushlight import _C
+
+LONG = 100_000
+SMALLEST = -(2**63)
+IMAGES = torch.zeros(3, 2, 4, 3)
+
+
+class Calls:
+    """Something that runs code when it is asked for its value, or freed."""
+
+    def __init__(self, code, value=1):
+        self.code, self.value = code, value
+
+    def __index__(self):
+        self.code()
+        return self.value
+
+
+class CallsAtItsEnd(Calls):
+    def __del__(self):
+        self.code()
+
+
+def test_an_accumulator_is_not_found_while_its_graph_is_being_freed():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    made = []
+    for _ in range(3):
+        c = a * b
+        c.grad_fn.next_functions  # Python has seen the accumulators: they do not sleep
+        c.grad_fn.metadata["last"] = CallsAtItsEnd(lambda: made.append(a * 2))
+        del c
+    assert len(made) == 3
+    torch.stack(made).sum().backward()
+    assert a.grad.tolist() == [6, 6, 6]
+
+
+def chain_of_gradients(x):
+    y = torch.zeros(1)
+    y.grad = x
+    return y
+
+
+LINKS = {
+    "grad": chain_of_gradients,
+    "dlpack": torch.from_dlpack,
+    "numpy": lambda x: torch.from_numpy(x.numpy()),
+    "buffer": lambda x: torch.frombuffer(x.numpy(), dtype=torch.float32),
+}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_long_chain_is_freed(link):
+    x = torch.zeros(1)
+    for _ in range(LONG if link in ("grad", "dlpack") else LONG // 3):
+        x = LINKS[link](x)
+    del x
+
+
+def test_a_chain_that_is_freed_tells_when_its_first_goes():
+    told = []
+    first = torch.zeros(1).as_subclass(type("Watched", (torch.Tensor,), {}))
+    first.last = CallsAtItsEnd(lambda: told.append(1))
+    x = chain_of_gradients(first)
+    del first
+    for _ in range(1000):
+        x = chain_of_gradients(x)
+    del x
+    gc.collect()
+    assert told == [1]
+
+
+def test_an_attribute_may_be_nested_as_deeply_as_one_likes():
+    nested = ()
+    for _ in range(LONG):
+        nested = (nested,)
+    x = torch.zeros(3)
+    x.attribute = nested
+    assert x.attribute is nested
+    with pytest.raises((TypeError, ValueError)):
+        x.permute([Calls(list, 0), nested])
+
+
+@pytest.mark.parametrize("memory", [torch.tensor(1.0), torch.zeros(0), torch.zeros(2, 3)])
+def test_writing_a_complex_view_of_a_base_that_has_other_memory_now(memory):
+    base = torch.zeros(3, 2, requires_grad=True) * 1
+    view = torch.view_as_complex(base)
+    base.data = memory
+    with pytest.raises(RuntimeError, match=r"must have (one or more dimensions|a last dimension of size 2)"):
+        view.mul_(2)
+
+
+# ---- memory of others
+
+
+def test_a_buffer_without_strides_is_as_long_as_its_memory():
+    rows = torch.arange(3.0).expand(1000, 3)
+    exported = _C.export_buffer(rows)
+    assert numpy.asarray(exported).shape == (1000, 3)
+    with pytest.raises(BufferError, match="not contiguous"):
+        hashlib.sha256(exported)
+    assert hashlib.sha256(_C.export_buffer(rows.contiguous())).digest_size == 32
+
+
+def test_ctypes_says_nothing_of_strides():
+    rows = ((ctypes.c_int16 * 2) * 3)((1, 2), (3, 4), (5, 6))
+    shared, writable = _C.from_buffer(rows)
+    assert writable and shared.tolist() == [[1, 2], [3, 4], [5, 6]]
+    rows[0][0] = 7
+    assert shared[0, 0] == 7
+
+
+def test_an_array_that_reaches_beyond_memory_is_refused():
+    wide = numpy.lib.stride_tricks.as_strided(numpy.zeros(2), (2**20, 2**20), (2**50, 2**50))
+    with pytest.raises(ValueError, match="farther than memory"):
+        torch.from_numpy(wide)
+
+
+# ---- sizes and gradients that do not fit
+
+
+@pytest.mark.parametrize("call", [
+    lambda: torch.empty_strided((SMALLEST,), (1,)),
+    lambda: torch.empty_strided((SMALLEST, 3), (1, 1)),
+    lambda: _C.ops.pick(torch.zeros(3, 4), (4, 1), (SMALLEST,), (5,), 1),
+    lambda: _C.ops.conv_input_gradient(IMAGES, torch.zeros(2, 2, 3, 3), (3, 4, 4, SMALLEST), 1, 1, 1, 2),
+])  # fmt: skip
+def test_the_smallest_size_is_refused(call):
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        call()
+
+
+VIEWS = [lambda x: x[1:3], lambda x: x[2], lambda x: x.diagonal(), lambda x: x[:, ::2]]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("sizes", [(0,), (7, 7), (5,), (2, 0), (3, 1, 3)])
+def test_a_node_that_is_called_with_another_gradient(view, sizes):
+    node = view(torch.zeros(4, 4, requires_grad=True)).grad_fn
+    with pytest.raises(RuntimeError, match=r"size|shape"):
+        node(torch.ones(sizes))
+
+
+@pytest.mark.parametrize("name", ["cat", "stack", "block_diag"])
+def test_a_tensor_is_no_list_of_tensors(name):
+    x = torch.zeros(2)
+    x.attribute = 1  # where a list has its length
+    operation = getattr(_C.ops, name)
+    with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
+        operation(*[x, 0][: len(operation.args)])
+
+
+# ---- code that runs in between
+
+
+def test_numbers_inside_tuples_are_asked_first():
+    x = torch.zeros(1, 2, 13)
+    spec = ("reflect", (Calls(lambda: x.resize_(0), 2),))
+    assert _C.ops.reflection_pad1d(x, (9,), spec, True).tolist() == [0] * 9
+
+
+@pytest.fixture
+def watched():
+    def watch(code):
+        _C.watch_writes(lambda t: code())
+
+    yield watch
+    _C.watch_writes(None)
+
+
+def test_who_watches_an_optimizer_may_take_its_tensors_away(watched):
+    params, grads = [torch.zeros(2000)], [torch.ones(2000)]
+    watched(lambda: (params.clear(), grads.clear(), gc.collect()))
+    assert _C.sgd_steps(params, grads, None, 0.1, 0.0, 0.0, 0.0, False, False, False)
+    params, grads = [torch.zeros(2000)], [torch.ones(2000)]
+    small = grads[0]
+    watched(lambda: small.resize_(1))
+    assert not _C.sgd_steps(params, grads, None, 0.1, 0.0, 0.0, 0.0, False, False, False)
+
+
+def test_who_watches_running_statistics_may_resize_them(watched):
+    running, now = [torch.zeros(3000), torch.ones(3000)], [torch.zeros(3000), torch.ones(3000)]
+    watched(lambda: now[0].resize_(1))
+    with pytest.raises(RuntimeError, match="as many as the channels"):
+        _C.update_running_statistics(*running, *now, 5.0, 0.1)
+
+
+def test_who_watches_may_detach_what_is_written(watched):
+    x = torch.ones(3, requires_grad=True)
+    y, result = x * 2, x * 3
+    watched(result.detach_)
+    _C.become(y, result)
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_a_backward_within_a_backward_within_a_backward():
+    levels = 5 * sys.getrecursionlimit()
+
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, level):
+            ctx.level = level
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.level < levels:
+                with torch.enable_grad():
+                    Nested.apply(torch.ones(1, requires_grad=True), ctx.level + 1).backward()
+            return g, None
+
+    x = torch.ones(1, requires_grad=True)
+    Nested.apply(x, 0).backward()
+    assert x.grad.tolist() == [1]
