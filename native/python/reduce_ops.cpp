@@ -398,14 +398,16 @@ PyObject* restore_forward(const Primitive&, PyObject* const* args, Tensor*) {
   bool keepdim = bool_argument("restore", "keepdim", args[3]);
   strides.resize(size_t(size.ndim));
   int at = 0;
-  for (int d = 0; d < size.ndim; d++) {
+  bool fits = true;
+  for (int d = 0; fits && d < size.ndim; d++) {
     bool reduced = dims >> d & 1;
     int source = reduced && !keepdim ? -1 : at++;
-    if (source >= g->ndim || (source >= 0 && !reduced && g->size(source) != size.sizes[d])) {
-      fail(PyExc_RuntimeError,
-           "restore: " + sizes_text(g->sizes()) + " is not a reduction of " + sizes_text(size));
-    }
-    strides.sizes[d] = reduced ? 0 : g->stride(source);
+    fits = source < g->ndim && (source < 0 || g->size(source) == (reduced ? 1 : size.sizes[d]));
+    if (fits) strides.sizes[d] = reduced ? 0 : g->stride(source);
+  }
+  if (!fits || at != g->ndim) {
+    fail(PyExc_RuntimeError,
+         "restore: " + sizes_text(g->sizes()) + " is not a reduction of " + sizes_text(size));
   }
   return new_view(g, size, strides, g->offset).release_object();
 }
