@@ -14,6 +14,8 @@ from rushlight import _C
 
 LONG = 100_000
 SMALLEST = -(2**63)
+CHANNELS, KERNEL = 9, (1269506615, 1614515597)
+unfold = torch.nn.functional.unfold
 IMAGES = torch.zeros(3, 2, 4, 3)
 
 
@@ -138,6 +140,16 @@ def test_an_array_that_reaches_beyond_memory_is_refused():
 ])  # fmt: skip
 def test_the_smallest_size_is_refused(call):
     with pytest.raises(RuntimeError, match="negative dimension"):
+        call()
+
+
+@pytest.mark.parametrize("call", [
+    # 9 * 1269506615 * 1614515597 is a little more than 2**64
+    lambda: unfold(torch.zeros(1, CHANNELS, 1, 1), KERNEL, padding=[k // 2 for k in KERNEL]),
+    lambda: unfold(torch.zeros(2, 2, 3, 4), 2, padding=2**31 - 1),
+])  # fmt: skip
+def test_blocks_that_cannot_be_counted_are_refused(call):
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
         call()
 
 

@@ -469,6 +469,10 @@ ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const 
     // Rounds towards minus infinity: no room for one window leaves no blocks.
     s.out[d] = (room >= 0 ? room / s.stride[d] : -((-room + s.stride[d] - 1) / s.stride[d])) + 1;
   }
+  // The rows and columns of the matrix of blocks can be counted.
+  const int64_t rows[] = {channels, s.kernel[1], s.kernel[2]};
+  numel_of(rows);
+  if (s.out[1] > 0 && s.out[2] > 0) numel_of(s.out);
   return s;
 }
 
