@@ -5,6 +5,7 @@ import ctypes
 import gc
 import hashlib
 import sys
+import weakref
 
 import numpy
 import pytest
@@ -127,6 +128,17 @@ def test_an_array_that_reaches_beyond_memory_is_refused():
     wide = numpy.lib.stride_tricks.as_strided(numpy.zeros(2), (2**20, 2**20), (2**50, 2**50))
     with pytest.raises(ValueError, match="farther than memory"):
         torch.from_numpy(wide)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loop_with_a_tensor_on_a_memoryview_is_collected():
+    view = memoryview(bytearray(8))
+    loop = [torch.frombuffer(view, dtype=torch.uint8), _C.from_buffer(view)[0]]
+    loop.append(loop)
+    freed = weakref.ref(loop[0])
+    del view, loop
+    gc.collect()
+    assert freed() is None
 
 
 # ---- sizes and gradients that do not fit

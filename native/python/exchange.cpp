@@ -401,7 +401,10 @@ ModuleInit init([](PyObject* module) {
 
 PyObject* lender(const Storage* storage) {
   void* view = storage_owner(storage, release_buffer);
-  return view ? static_cast<Py_buffer*>(view)->obj : nullptr;
+  PyObject* object = view ? static_cast<Py_buffer*>(view)->obj : nullptr;
+  // A memoryview that the collector clears while its memory is lent crashes when it is given back: it is
+  // held.
+  return object && PyMemoryView_Check(object) ? nullptr : object;
 }
 
 }  // namespace rl
