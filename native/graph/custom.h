@@ -135,6 +135,5 @@ Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 Ref<PyObject> unpack_packed(Node* node, PyObject* packed, int out);
 // To be called before t is written in place; tells who watches (allow_mutation_on_saved_tensors).
 void announce_write(Tensor* t);
-bool writes_watched();
 
 }  // namespace rl

@@ -11,6 +11,7 @@
 #include "living.h"
 #include "modes.h"
 #include "rules.h"
+#include "watching.h"
 
 namespace rl {
 

@@ -5,6 +5,7 @@
 #include "../graph/modes.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
+#include "../tensor/reach.h"
 #include "functions.h"
 #include "primitive.h"
 #include "profiler.h"

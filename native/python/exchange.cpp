@@ -10,6 +10,7 @@
 
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"
+#include "../tensor/reach.h"
 #include "collector.h"
 #include "primitive.h"
 

@@ -16,6 +16,7 @@
 
 #include "../graph/custom.h"
 #include "../graph/dispatching.h"
+#include "../graph/watching.h"
 #include "../kernels/elementwise.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"

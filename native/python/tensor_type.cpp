@@ -13,6 +13,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../tensor/chains.h"
 #include "../tensor/free_lists.h"
 #include "../tensor/twins.h"
 #include "../tensor/unlocked.h"
@@ -37,7 +38,7 @@ void clear_extra(Tensor* t) {
   Extra* extra = std::exchange(t->extra, nullptr);
   if (!extra) return;
   forget_accumulator(extra);
-  let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], storage.h
+  let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], tensor/chains.h
   let_go(reinterpret_cast<PyObject*>(extra->base));
   let_go(reinterpret_cast<PyObject*>(extra->grad));
   Py_XDECREF(extra->hooks);

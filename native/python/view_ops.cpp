@@ -7,6 +7,7 @@
 #include "../graph/custom.h"
 #include "../graph/errors.h"
 #include "../tensor/iterate.h"
+#include "../tensor/reach.h"
 #include "primitive.h"
 
 namespace rl {

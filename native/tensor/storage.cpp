@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "chains.h"
 #include "free_lists.h"
 #include "hold.h"
 #include "twins.h"

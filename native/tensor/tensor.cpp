@@ -9,6 +9,7 @@
 #include "../kernels/rare_cast.h"
 #include "free_lists.h"
 #include "iterate.h"
+#include "reach.h"
 #include "twins.h"
 
 namespace rl {

@@ -141,9 +141,6 @@ void contiguous_strides(Sizes sizes, int64_t* strides);
 bool is_dense(Sizes sizes, Sizes strides);  // non-overlapping and without gaps
 int64_t numel_of(Sizes sizes);              // throws on negative sizes and on overflow
 std::string sizes_text(Sizes sizes);        // "[2, 3]"
-// Where the element farthest from the first lies, counted with `offset`; -1 if 64 bits do not hold it. Of
-// sizes above zero and strides that are not below.
-int64_t farthest(Sizes sizes, Sizes strides, int64_t offset = 0);
 bool same_sizes(const Tensor* a, const Tensor* b);
 
 // Counts a write to t's memory and remembers the user's line.

@@ -1,0 +1,11 @@
+// How far into memory a geometry reaches.
+#pragma once
+#include "tensor.h"
+
+namespace rl {
+
+// Where the element farthest from the first lies, counted with `offset`; -1 if 64 bits do not hold it. Of
+// sizes above zero and strides that are not below.
+int64_t farthest(Sizes sizes, Sizes strides, int64_t offset = 0);
+
+}  // namespace rl
