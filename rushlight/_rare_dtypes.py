@@ -406,12 +406,16 @@ def _float8(op, name, args, dtype, out):
     if name.startswith("matmul_nd") and min(args[0].ndim, args[1].ndim) > 2:
         refuse(op, dtype, args)
     if name in _PRODUCTS and len(set(_dtypes_in(args))) > 1:
-        first, *_, m1, m2 = (kinds := list(_dtypes_in(args)))[:1] + kinds
-        if m1 == m2:  # the bias is another's
-            from rushlight.ops._public import type_name
+        from rushlight.ops._public import type_name
 
+        first, *_, m1, m2 = (kinds := list(_dtypes_in(args)))[:1] + kinds
+        added = name in ("addmm", "addbmm")
+        if m1 == m2 or (added and first != m2):  # the bias is another's
             names = f"{type_name(first)} and {type_name(m2)}"
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
+        if added:
+            names = f"{type_name(m1)} and {type_name(m2)}"
+            raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {names}")
         left, right = map(_C.dtype_cpp_name, (m1, m2))
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {left} != {right}")
     if name in ("addmm", "addbmm"):  # beta and alpha are numbers of the dtype

@@ -11,6 +11,7 @@ parameter and `out`), or of a function of nn.functional (`nn.linear`). A paramet
 there, `#4` its position there (`#0`: none is said):
 
     T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
+    y int that may be a tensor or an array of a single one (torch calls it SymInt)
     L list of Tensors   D list of floats   I list of ints (I2: or one int for all)   S list of numbers
     l layout   m memory_format   g Generator   c complex   u storage   o anything
 
@@ -32,18 +33,13 @@ from rushlight import _C
 from rushlight._type_names import type_name
 
 _WORDS = {
-    "T": "Tensor", "n": "Tensor", "N": "Number", "i": "int", "f": "float", "b": "bool", "s": "str",
-    "d": "torch.dtype", "v": "torch.device", "L": "tuple of Tensors", "D": "tuple of floats",
+    "T": "Tensor", "n": "Tensor", "N": "Number", "i": "int", "y": "int", "f": "float", "b": "bool",
+    "s": "str", "d": "torch.dtype", "v": "torch.device", "L": "tuple of Tensors", "D": "tuple of floats",
     "I": "tuple of ints", "S": "tuple of Scalars", "l": "torch.layout", "m": "torch.memory_format",
     "g": "torch.Generator", "c": "complex", "u": "Storage",
 }  # fmt: skip
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
                 }  # fmt: skip
-# The numbers, besides dims, for which NumPy's arrays without dimensions do not pass.
-_COUNTS = {"n_fft", "hop_length", "win_length", "chunks", "num_classes", "steps", "source", "destination",
-           "split_size", "window_length", "diagonal", "offset", "N", "row", "col", "start_dim", "end_dim",
-           "num_groups", "upscale_factor", "downscale_factor", "interpolation_mode",
-           "padding_mode"}  # fmt: skip
 # Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
 _DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
 _NATIVE = {"nn.logsigmoid"}  # handed on as it is
@@ -148,6 +144,9 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         said = outer if indexed and said.startswith("max_pool") else said
         if "reduction" in kwargs:
             _check_reduction(name, kwargs)
+    if name in ("unique", "unique_consecutive"):  # whose switches choose a function first
+        for switch in ("return_counts", "return_inverse"):
+            bool(kwargs.get(switch))
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -296,7 +295,7 @@ def _problem(
             return f"{name}(): argument '{p.shown}'{place} must be {_WORDS[p.kind]}, {said}"
         if p.kind == "I" and isinstance(value, (tuple, list)):
             late += _wrong_elements(name, p, value)
-        elif p.kind in "iI" and isinstance(value, int) and not -(2**63) <= value < 2**63:
+        elif p.kind in "iyI" and isinstance(value, int) and not -(2**63) <= value < 2**63:
             late.append(ValueError("Overflow when unpacking long long"))
         elif p.kind == "L":
             for i, one in enumerate(value):
@@ -336,7 +335,7 @@ def _wrong_elements(name: str, p: _Parameter, value: Any) -> list[Exception]:
 def _is_int(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
-    # Arrays without dimensions pass for sizes and for most counts; see _COUNTS.
+    # Arrays without dimensions pass for sizes and for what `y` stands for.
     if type(value).__name__ == "ndarray":
         return value.shape == () and value.dtype.kind in "iu"
     if _numpy_kind(value) != " ":
@@ -381,14 +380,10 @@ def _refused(p: _Parameter, value: Any) -> str | None:
             or _is_value(value)
         )
         fine = fine or _numpy_kind(value) in ("biufc" if kind == "N" else "biuf")
-    elif (
-        kind == "i" and type(value).__name__ == "ndarray" and (p.name.startswith("dim") or p.name in _COUNTS)
-    ):
-        fine = False
-    elif kind == "i":
-        fine = _is_int(value) or (_is_value(value) and _is_whole(value) and value.dtype != _C.bool)
-        if tensor and not fine and p.name[:3] != "dim" and p.name not in _COUNTS:
-            fine = _is_whole(value) and value.dtype != _C.bool and not value.is_meta
+    elif kind in "iy":
+        fine = _is_int(value) and (kind == "y" or type(value).__name__ != "ndarray")
+        if tensor and _is_whole(value) and value.dtype != _C.bool:
+            fine = _is_value(value) or (kind == "y" and not value.is_meta)
     elif kind == "b":
         fine = isinstance(value, bool)
     elif kind == "s":

@@ -332,8 +332,11 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
             raise NotImplementedError(f"identity of logaddexp on {each.dtype} input")
     if not (input.is_floating_point() or input.is_complex() or other.is_floating_point()):
         return rushlight.logaddexp(input, other)  # which refuses integers
-    sum = rushlight.logaddexp(_filled(input, input_mask, -math.inf), _filled(other, other_mask, -math.inf))
-    return sum.to(input.dtype)
+    filled = []
+    for each, mask in ((input, input_mask), (other, other_mask)):
+        lowest = -math.inf if each.is_complex() or mask is None else _identity("amax", each.dtype)
+        filled.append(_filled(each, mask, lowest).to(each.dtype))
+    return rushlight.logaddexp(*filled).to(input.dtype)
 
 
 @_function
@@ -424,6 +427,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     input = _cast(input, dtype)
     lowest = (mask is not None or not isinstance(ord, Tensor)) and ord == -math.inf
     filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
+    filled = filled.to(input.dtype) if input.dtype == rushlight.bool else filled  # refused by its own name
     return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim))
 
 

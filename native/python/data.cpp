@@ -277,16 +277,14 @@ PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// empty_like(tensor, dtype, device): the layout of the tensor if it is dense.
+// empty_like(tensor, dtype, device): dense, with the dimensions in the order of the tensor's strides.
 PyObject* py_empty_like(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 3 || !is_tensor(args[0])) fail(PyExc_TypeError, "empty_like(tensor, dtype, device) expected");
     Tensor* like = as_tensor(args[0]);
     Device device = device_from(args[2]);
     DType dtype = dtype_from(args[1]);
-    bool dense = !like->is_contiguous() && is_dense(like->sizes(), like->strides());
-    TensorRef t = dense ? new_strided(like->sizes(), like->strides(), dtype, device)
-                        : new_tensor(like->sizes(), dtype, device);
+    TensorRef t = empty_like(like, dtype, device);
     t->storage->written = keep(current_source());
     return t.release_object();
   });
@@ -297,8 +295,9 @@ PyObject* py_fill_fresh(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2 || !is_tensor(args[0])) fail(PyExc_TypeError, "fill_fresh(tensor, value) expected");
     alignas(16) char element[16];
-    store_checked(scalar_argument(args[1], "full_like", "fill_value"), as_tensor(args[0])->dtype, element);
-    fill(as_tensor(args[0]), element);
+    Tensor* t = as_tensor(args[0]);
+    store_filling(scalar_argument(args[1], "full_like", "fill_value"), t->dtype, element, t->numel);
+    fill(t, element);
     return Py_NewRef(args[0]);
   });
 }
@@ -312,7 +311,7 @@ PyObject* py_full(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Scalar value = scalar_argument(args[1], "full", "fill_value");
     DType dtype = dtype_or(args[2], value.dtype());
     alignas(16) char element[16];
-    store_checked(value, dtype, element, numel_of(shape) == 1);
+    store_filling(value, dtype, element, numel_of(shape));
     TensorRef t;
     {
       PartTiming timing("aten::empty");

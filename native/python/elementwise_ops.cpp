@@ -73,9 +73,8 @@ std::string kernel_name(std::string_view op) {
         dtype_class_name(dtype));
 }
 
-// The order of dimensions that most operands agree on, smallest stride last, as a dense layout.
+// A dense layout in the order of dimensions that most operands agree on.
 void result_strides(const Operand* operands, int n, const Shape& shape, int64_t* strides) {
-  int order[MAX_DIMS];
   int64_t steps[3][MAX_DIMS];
   int count = 0;
   for (int k = 0; k < n; k++) {
@@ -83,31 +82,7 @@ void result_strides(const Operand* operands, int n, const Shape& shape, int64_t*
     broadcast_strides(operands[k].tensor, shape, steps[count]);
     count++;
   }
-  // Whether a steps more than b: 1, less: -1, or no operand can tell: 0, because it is broadcast there.
-  auto compare = [&](int a, int b) {
-    for (int k = 0; k < count; k++) {
-      int64_t sa = steps[k][a], sb = steps[k][b];
-      if (sa == 0 || sb == 0) continue;
-      if (sa != sb) return sa < sb ? -1 : 1;
-      if (shape.sizes[a] > shape.sizes[b]) return 1;
-    }
-    return 0;
-  };
-  // torch's insertion sort, innermost first: a pair that cannot be told apart does not end the search.
-  for (int i = 0; i < shape.ndim; i++) order[i] = shape.ndim - 1 - i;
-  for (int i = 1; i < shape.ndim; i++) {
-    int at = i;
-    for (int d = i - 1; d >= 0; d--) {
-      int order_of = compare(order[d], order[at]);
-      if (order_of < 0) break;
-      if (order_of > 0) std::swap(order[d], order[std::exchange(at, d)]);
-    }
-  }
-  int64_t step = 1;
-  for (int i = 0; i < shape.ndim; i++) {
-    strides[order[i]] = step;
-    step *= std::max<int64_t>(shape.sizes[order[i]], 1);
-  }
+  dense_strides({shape.sizes, size_t(shape.ndim)}, steps, count, strides);
 }
 
 bool ranges_meet(const Tensor* a, const Tensor* b) {

@@ -476,6 +476,10 @@ PyObject* index_reduce_forward(const Primitive& op, PyObject* const* args, Tenso
     fault = index_reduce(at_least_1d(result.get(), one, zero), dim, index->span(),
                          at_least_1d(from.get(), one, zero), reduction, args[5] != Py_True);
   }
+  if (fault && x->ndim > 1 && x->size(dim) == 0) {
+    failf(PyExc_IndexError, "select(): index 0 out of range for tensor of size %s at dimension %d",
+          sizes_text(x->sizes()).c_str(), dim);
+  }
   if (fault) fail(PyExc_IndexError, "index out of range in self");
   return result.release_object();
 }
@@ -573,6 +577,8 @@ PyObject* embedding_forward(const Primitive& op, PyObject* const* args, Tensor*)
   shape.append(weight->size(1));
   TensorRef result = new_tensor(shape, weight->dtype, weight->device());
   if (weight->is_meta()) return result.release_object();
+  if (index->numel && weight->size(0) == 0)
+    fail(PyExc_RuntimeError, "index_select(): self indexing axis dim should be positive");
   IndexFault fault;
   {
     MaybeNoGil unlocked(result->numel);

@@ -196,10 +196,12 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 
 // Whether torch computes the product of `large` and a matrix or vector as one over all rows (mm or mv), not
 // as a batch (bmm): that decides which words its errors have. The rows of `large` must follow one another in
-// memory, if there are any, unless `small` requires grad.
+// memory, unless `small` requires grad; a matrix in front of `large` is never folded.
 bool torch_folds(const Tensor* large, const Tensor* small, bool transposed) {
   if (small->ndim > 2) return false;
-  if (small->requires_grad() || !large->numel) return true;
+  if (small->requires_grad()) return true;
+  if (transposed && small->ndim == 2) return false;
+  if (large->numel == 0) return true;
   int last = large->ndim - 1;
   auto dim = [&](int d) { return transposed && d == last - 1 ? last : d; };
   for (int d = 0; d < last - 1; d++) {

@@ -26,6 +26,11 @@ namespace {
 }
 
 double number(const Primitive& op, PyObject* const* args, int i) {
+  if (is_tensor(args[i]) && as_tensor(args[i])->numel == 1 && !as_tensor(args[i])->is_meta()) {
+    alignas(16) char element[16];
+    store_checked(item(as_tensor(args[i])), DType::f64, element);
+    return load(DType::f64, element).d;
+  }
   double value = PyFloat_AsDouble(args[i]);
   if (value == -1 && PyErr_Occurred()) {
     PyErr_Clear();

@@ -2,6 +2,8 @@
 //
 // Read `Reduction` first: it holds what every reduction has in common. Each group of operations with the same
 // arguments has one forward function; the table at the end names them all.
+#include <optional>
+
 #include "../graph/errors.h"
 #include "../kernels/reduce.h"
 #include "../tensor/iterate.h"
@@ -121,6 +123,20 @@ PyObject* prod_dim_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   return sum_like(entry, x, one_dim(d, x->ndim), keepdim, args[3]);
 }
 
+// The first of the dimensions to reduce that has size 0, as the caller named it; or none.
+std::optional<long long> empty_dim(const char* function, PyObject* dims, const Tensor* x) {
+  auto size = [&](int64_t d) { return x->ndim ? x->size(wrap_dim(d, x->ndim)) : 1; };
+  if (!PyTuple_Check(dims) && !PyList_Check(dims)) {
+    int64_t d = int_argument(function, "dim", dims);
+    return size(d) ? std::nullopt : std::optional<long long>(d);
+  }
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(dims); i++) {
+    int64_t d = int_argument(function, "dim", item_of(dims, i).get());
+    if (size(d) == 0) return d;
+  }
+  return std::nullopt;
+}
+
 // The extremes have no neutral element: what is reduced must not be empty unless the result is.
 void check_not_empty(const Entry& entry, Tensor* x, PyObject* dim, PyObject* error) {
   if (x->numel) return;
@@ -128,11 +144,8 @@ void check_not_empty(const Entry& entry, Tensor* x, PyObject* dim, PyObject* err
     failf(error, "%s(): Expected reduction dim to be specified for input.numel() == 0.%s", entry.name,
           error == PyExc_IndexError ? "" : " Specify the reduction dim with the 'dim' argument.");
   }
-  uint64_t dims = dims_argument(entry.name, dim, x->ndim);
-  for (int d = 0; d < x->ndim; d++) {
-    if ((dims >> d & 1) && x->size(d) == 0) {
-      failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, d);
-    }
+  if (auto d = empty_dim(entry.name, dim, x)) {
+    failf(PyExc_IndexError, "%s(): Expected reduction dim %lld to have non-zero size.", entry.name, *d);
   }
 }
 
@@ -361,17 +374,24 @@ PyObject* norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "%s cannot compute the %s norm on an empty tensor because the operation does not have an identity",
           name, text);
     }
-    for (int d = 0; d < x->ndim; d++) {
-      if (!(dims >> d & 1) || x->size(d)) continue;
+    if (auto d = empty_dim(name, args[2], x)) {
       failf(PyExc_RuntimeError,
-            "%s cannot compute the %s norm on the dimension %dbecause this dimension is empty and the "
-            "operation does "
-            "not have an identity",
-            name, text, d);
+            "%s cannot compute the %s norm on the dimension %lldbecause this dimension is empty and the "
+            "operation does not have an identity",
+            name, text, *d);
     }
   }
   Reduction reduction(cast(x, dtype), dims, keepdim);
   TensorRef out = reduction.result(to_real(dtype));
+  // An order beyond the range of float is infinite where torch computes in it: the root is 1, whatever the
+  // sum.
+  bool wide = dtype == DType::f64 || dtype == DType::c128;
+  if (!wide && !x->is_meta() && std::isfinite(params.p) && std::isinf(float(params.p))) {
+    alignas(16) char one[16];
+    Scalar{.i = 1}.store(out->dtype, one);
+    fill(out.get(), one);
+    return out.release_object();
+  }
   reduction.run(ReduceOp::norm, out.get(), params);
   return out.release_object();
 }
@@ -457,7 +477,10 @@ PyObject* cumulate_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
   DType dtype = dtype_or(args[2], sum_dtype(x->dtype));
-  if (dtype == DType::b1) fail_not_implemented(entry.kernel, dtype);
+  if (dtype == DType::b1) {
+    if (x->ndim && x->numel) fail_not_implemented(entry.kernel, dtype);
+    return clone(cast(x, dtype).get()).release_object();
+  }
   // Integers are added in int64, whose low bits are those of any narrower sum.
   TensorRef from = is_differentiable(x->dtype) || is_differentiable(dtype) ? cast(x, dtype) : share(x);
   TensorRef out = new_tensor(x->sizes(), sum_dtype(dtype), x->device());

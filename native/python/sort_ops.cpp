@@ -133,14 +133,16 @@ PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 ModuleInit init([](PyObject*) {
   static const Entry sort{SortOp::sort, "sort", "sort_stable"}, topk{SortOp::topk, "topk", "topk_cpu"},
       kthvalue{SortOp::kthvalue, "kthvalue", "kthvalue_cpu"}, median{SortOp::median, "median", "median_cpu"},
+      median_dim{SortOp::median, "median", "median_out"},
+      nanmedian_dim{SortOp::nanmedian, "nanmedian", "median_out"},
       nanmedian{SortOp::nanmedian, "nanmedian", "median_cpu"}, mode{SortOp::mode, "mode", "mode_cpu"};
   define("sort(x; dim, descending) -> values, indices", sort_forward, 0, &sort);
   define("topk(x; k, dim, largest) -> values, indices", topk_forward, 0, &topk);
   define("kthvalue(x; k, dim, keepdim) -> values, indices", kthvalue_forward, 0, &kthvalue);
   define("median(x)", median_forward, 0, &median);
   define("nanmedian(x)", median_forward, 0, &nanmedian);
-  define("median_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &median);
-  define("nanmedian_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &nanmedian);
+  define("median_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &median_dim);
+  define("nanmedian_dim(x; dim, keepdim) -> values, indices", choose_forward, 0, &nanmedian_dim);
   define("mode(x; dim, keepdim) -> values, indices", choose_forward, 0, &mode);
 });
 

@@ -701,7 +701,7 @@ PyObject* fill_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   }
   alignas(16) char element[16];
   if (is_tensor(args[1])) number.store(t->dtype, element);
-  else store_checked(number, t->dtype, element, t->numel == 1);
+  else store_filling(number, t->dtype, element, t->numel);
   TensorRef result = out ? share(out) : empty_like(t, t->dtype);
   fill(result.get(), element);  // an expanded tensor may be filled: all its elements become the same
   return result.release_object();

@@ -168,14 +168,7 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     Ref<PyObject> index = checked(PyNumber_Index(o));
     return scalar_from_python(index.get(), out);
   }
-  // numpy.bool_ has nb_float but is not a float; numpy.complex64 would lose its imaginary part.
-  if (std::string_view(Py_TYPE(o)->tp_name).starts_with("numpy.bool")) {
-    out.kind = Scalar::boolean;
-    int truth = PyObject_IsTrue(o);
-    if (truth < 0) throw PythonError{};
-    out.i = truth;
-    return true;
-  }
+  // numpy.complex64 would lose its imaginary part; numpy.bool_ is a float, as in torch.
   if (PyObject_HasAttrString(o, "__complex__") && !PyObject_HasAttrString(o, "is_integer")) {
     Py_complex value = PyComplex_AsCComplex(o);
     if (value.real == -1.0 && PyErr_Occurred()) throw PythonError{};
@@ -287,6 +280,14 @@ void store_checked(const Scalar& s, DType to, void* element, bool single) {
       if (std::isfinite(part) && std::abs(part) > limit) overflow();
     }
   }
+  s.store(to, element);
+}
+
+void store_filling(const Scalar& s, DType to, void* element, int64_t count) {
+  bool half = to == DType::f16 || to == DType::bf16;
+  if (!half || count != 1) return store_checked(s, to, element, count == 1);
+  alignas(16) char wide[16];
+  store_checked(s, DType::f64, wide);
   s.store(to, element);
 }
 

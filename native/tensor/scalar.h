@@ -38,6 +38,9 @@ IntegerRange integer_range(DType t);
 // How many elements are to be filled with it matters for the rare dtypes: torch checks one element (`single`)
 // as a double or complex half, many as what the loop takes.
 void store_checked(const Scalar& s, DType to, void* element, bool single = true);
+// The same for what fills `count` elements: a single half is a double to torch, so that what is beyond is
+// infinite.
+void store_filling(const Scalar& s, DType to, void* element, int64_t count);
 
 DType default_dtype();
 void set_default_dtype(DType dtype);

@@ -271,26 +271,44 @@ uint16_t loose_bit(const Tensor* t) {
 
 void fail_unresolved() { fail(PyExc_SystemError, "the memory of a lazy view was about to be read as it is"); }
 
-TensorRef empty_like(Tensor* t, DType dtype) {
-  if (t->is_contiguous()) return new_tensor(t->sizes(), dtype, t->device());
-  if (is_dense(t->sizes(), t->strides())) return new_strided(t->sizes(), t->strides(), dtype, t->device());
-  // With gaps or overlaps: dense, in the order of its strides.
-  int order[MAX_DIMS];
-  for (int i = 0; i < t->ndim; i++) {
-    int d = t->ndim - 1 - i, at = i;
-    auto inside = [&](int other) {
-      int64_t a = t->stride(d), b = t->stride(other);
-      return a && b && a < b;
-    };
-    for (; at > 0 && inside(order[at - 1]); at--) order[at] = order[at - 1];
-    order[at] = d;
+void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int64_t* strides) {
+  int order[MAX_DIMS], ndim = int(sizes.size());
+  // Whether a steps more than b: 1, less: -1, or nobody can tell: 0, because it is broadcast there.
+  auto compare = [&](int a, int b) {
+    for (int k = 0; k < count; k++) {
+      int64_t sa = steps[k][a], sb = steps[k][b];
+      if (sa == 0 || sb == 0) continue;
+      if (sa != sb) return sa < sb ? -1 : 1;
+      if (sizes[size_t(a)] > sizes[size_t(b)]) return 1;
+    }
+    return 0;
+  };
+  // torch's insertion sort, innermost first: a pair that cannot be told apart does not end the search.
+  for (int i = 0; i < ndim; i++) order[i] = ndim - 1 - i;
+  for (int i = 1; i < ndim; i++) {
+    int at = i;
+    for (int d = i - 1; d >= 0; d--) {
+      int order_of = compare(order[d], order[at]);
+      if (order_of < 0) break;
+      if (order_of > 0) std::swap(order[d], order[std::exchange(at, d)]);
+    }
   }
-  int64_t strides[MAX_DIMS], step = 1;
-  for (int i = 0; i < t->ndim; i++) {
+  int64_t step = 1;
+  for (int i = 0; i < ndim; i++) {
     strides[order[i]] = step;
-    step *= std::max<int64_t>(t->size(order[i]), 1);
+    step *= std::max<int64_t>(sizes[size_t(order[i])], 1);
   }
-  return new_strided(t->sizes(), {strides, t->ndim}, dtype, t->device());
+}
+
+TensorRef empty_like(Tensor* t, DType dtype) { return empty_like(t, dtype, t->device()); }
+
+TensorRef empty_like(Tensor* t, DType dtype, Device device) {
+  if (t->is_contiguous()) return new_tensor(t->sizes(), dtype, device);
+  if (is_dense(t->sizes(), t->strides())) return new_strided(t->sizes(), t->strides(), dtype, device);
+  int64_t steps[1][MAX_DIMS], strides[MAX_DIMS];
+  std::ranges::copy(t->strides(), steps[0]);
+  dense_strides(t->sizes(), steps, 1, strides);
+  return new_strided(t->sizes(), {strides, t->ndim}, dtype, device);
 }
 
 bool same_sizes(const Tensor* a, const Tensor* b) {

@@ -132,8 +132,12 @@ TensorRef new_alias(Tensor* t);
 TensorRef new_alias(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
 // A view of t: the same, but it knows its base and shares its history when recorded.
 TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
-// Layout like t's if t is dense and non-overlapping, else contiguous.
+// Layout like t's if t is dense and non-overlapping, else dense with the dimensions in the order of its
+// strides.
 TensorRef empty_like(Tensor* t, DType dtype);
+TensorRef empty_like(Tensor* t, DType dtype, Device device);
+// Strides of a dense tensor whose dimensions are in the order that most of `count` lists of strides agree on.
+void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int64_t* strides);
 
 void set_geometry(Tensor* t, Sizes sizes, Sizes strides);
 bool contiguous_geometry(Sizes sizes, Sizes strides);

@@ -142,7 +142,7 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "",
         if out.shape == result.shape:
             check_apart_elements(out, inputs)
         else:
-            _check_resized(out, result, inputs)
+            _check_resized(out, result, inputs, itself=True)
     if out.shape != result.shape:
         warn_resized(out, result)
         fit(out, result)
@@ -235,15 +235,18 @@ def write_beside(out: Tensor, result: Tensor, input: Tensor, *others: Any) -> Te
     return write_out(out, result, exact=SAME_DTYPE)
 
 
-def _check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Refuses an `out=` that, once it is as large as the result, would reach into an input."""
+def _check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor], itself: bool = False) -> None:
+    """Refuses an `out=` that, once it is as large as the result, would reach into an input; with `itself`
+    it may become the input."""
     if out.is_meta or not out.numel():
         return
     first, last = out.data_ptr(), out.data_ptr() + result.numel() * out.element_size()
     for input in inputs:
         if not input.is_meta and input.numel() and _same_storage(input, out):
             start, end = _span(input)
-            if start < last and first < end:
+            becomes = itself and (start, end) == (first, last) and input.is_contiguous()
+            if start < last and first < end and not becomes:
+                warn_resized(out, result)
                 raise RuntimeError(OVERLAP)
 
 
@@ -352,10 +355,12 @@ def undifferentiable(name: str, result: Tensor, *inputs: Tensor | None, node: st
     return without_derivative(name, result, *inputs, node=node)
 
 
-def refuse_complex(value: Any, *tensors: Tensor) -> None:
-    """Refuses a complex number as a factor in an operation on real tensors, which would drop half of it."""
+def refuse_complex(value: Any, *tensors: Tensor, kind: str = "") -> None:
+    """Refuses a complex number as a factor in an operation on real tensors, which would drop half of it.
+    `kind` is what torch would have converted it to: the dtype, or float for halves."""
     if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in tensors):
-        kind = C_NAMES[tensors[0].dtype]
+        half = tensors[0].dtype in (_C.float16, _C.bfloat16)
+        kind = kind or ("float" if half else C_NAMES[tensors[0].dtype])
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 

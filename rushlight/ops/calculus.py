@@ -102,26 +102,28 @@ def _slope_even(y, h, dim, edge_order):
 
 def _slope_uneven(y, x, dim, edge_order):
     """Slopes of samples taken at the coordinates x: of the parabola through each point and its neighbours."""
-    n = y.size(dim)
+    n, m = y.size(dim), x.size(0)  # torch does not ask whether they are equal, but broadcasts
     sizes = [1] * y.dim()
-    sizes[dim] = n - 1
+    sizes[dim] = max(m - 1, 0)
     widths = (x[1:] - x[:-1]).reshape(sizes)
     at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
     gap = lambda start, count=1: widths.narrow(dim, start, count)  # noqa: E731
-    left, right = gap(0, n - 2), gap(1, n - 2)
+    left, right = gap(0, max(m - 2, 0)), gap(min(m - 1, 1), max(m - 2, 0))
     middle = (
-        at(0, n - 2) * (-right / (left * (left + right)))
-        + at(1, n - 2) * ((right - left) / (left * right))
-        + at(2, n - 2) * (left / (right * (left + right)))
+        (-right / (left * (left + right))) * at(0, n - 2)
+        + ((right - left) / (left * right)) * at(1, n - 2)
+        + (left / (right * (left + right))) * at(2, n - 2)
     )
+    if m < 2:
+        raise IndexError("select(): index 0 out of range for tensor of size [0] at dimension 0")
     if edge_order == 1:
-        first, last = (at(1) - at(0)) / gap(0), (at(n - 1) - at(n - 2)) / gap(n - 2)
+        first, last = (at(1) - at(0)) / gap(0), (at(n - 1) - at(n - 2)) / gap(m - 2)
     else:
         a, b = gap(0), gap(1)
         first = (
             at(0) * (-(2 * a + b) / (a * (a + b))) + at(1) * ((a + b) / (a * b)) - at(2) * (a / (b * (a + b)))
         )
-        a, b = gap(n - 3), gap(n - 2)
+        a, b = gap(m - 3), gap(m - 2)
         last = (
             at(n - 3) * (b / (a * (a + b)))
             - at(n - 2) * ((a + b) / (a * b))
@@ -181,17 +183,12 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
                 "torch.gradient expected each tensor to be on the same device, but got devices "
                 f"{input.device} and {step.device}!"
             )
-        if isinstance(step, Tensor) and (step.dim() or isinstance(spacing, (tuple, list))):
-            if step.dim() != 1:
-                raise RuntimeError(
-                    "torch.gradient expected each element of spacing to have one dimension, but got an "
-                    f"element with {step.dim()} dimensions!"
-                )
-            if step.size(0) != input.size(d):
-                raise RuntimeError(
-                    "torch.gradient expected each element of spacing to have the same length as its "
-                    "corresponding dimension"
-                )
+        listed = isinstance(spacing, (tuple, list))
+        if isinstance(step, Tensor) and (step.dim() or listed) and step.dim() != 1:
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element "
+                f"with {step.dim()} dimensions!"
+            )
     return tuple(
         (_slope_uneven if isinstance(step, Tensor) and step.dim() else _slope_even)(
             input, step, d, edge_order

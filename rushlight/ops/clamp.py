@@ -31,7 +31,7 @@ def clamp(input, min=None, max=None, *, out=None):
 
 
 def _clamped(name, input, low, high, out):
-    op, args = _clamp_call(input, low, high)
+    op, args = _clamp_call(input, low, high, name)
     try:
         result = op(*args)
     except RuntimeError as error:
@@ -47,12 +47,10 @@ def _clamped(name, input, low, high, out):
 def _refuse_complex_bounds(name, input, low, high, error):
     """What torch says of complex operands: of a complex input before it looks at shapes."""
     tensors = [bound for bound in (low, high) if isinstance(bound, Tensor)]
-    if name == "clamp" and input.is_complex() and tensors:
+    if name in ("clamp", "clamp_") and input.is_complex() and tensors:
         raise NotImplementedError("clamp is not supported for complex types")
-    if name == "clamp" and not tensors and any(isinstance(bound, complex) for bound in (low, high)):
-        raise RuntimeError("value cannot be converted to type double without overflow")
-    sizes = "must match the size" in str(error)
-    if not sizes and tensors and any(t.is_complex() for t in (input, *tensors)):
+    other = any(words in str(error) for words in ("must match the size", "can't be cast"))
+    if not other and tensors and any(t.is_complex() for t in (input, *tensors)):
         kernel = "clamp" if len(tensors) == 2 else "maximum" if high is None else "minimum"
         common = functools.reduce(_C.promote_types, (t.dtype for t in (input, *tensors)))
         raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for '{type_name(common)}'")
@@ -62,10 +60,26 @@ def _is_number(x):
     return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad and not x.is_complex()
 
 
-def _clamp_call(input, low, high):
+def _real_bounds(name, input, low, high):
+    """Complex numbers as limits: of floating point numbers only, and without imaginary parts."""
+    if name == "clamp_" and not input.is_floating_point() and not input.is_complex():
+        wide = type_name(_C.result_type(input, 1j))
+        raise RuntimeError(
+            f"result type {wide} can't be cast to the desired output type {C_NAMES[input.dtype]}"
+        )
+    if not input.is_floating_point() or name.startswith("clamp_m"):
+        raise NotImplementedError("clamp is not supported for complex types")
+    if any(isinstance(bound, complex) and bound.imag for bound in (low, high)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return [bound.real if isinstance(bound, complex) else bound for bound in (low, high)]
+
+
+def _clamp_call(input, low, high, name="clamp"):
     """The primitive and its arguments."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(low, complex) or isinstance(high, complex):
+        low, high = _real_bounds(name, input, low, high)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         # Of a tensor and a number, the tensor counts as a number if it can.
         if isinstance(low, (int, float)) and _is_number(high):
@@ -93,14 +107,18 @@ def _clamp_call(input, low, high):
 @method(aliases=("clip_",))
 def clamp_(self, min=None, max=None):
     """In-place version of clamp."""
-    op, args = _clamp_call(self, min, max)
+    return _clamp_onto("clamp_", self, min, max)
+
+
+def _clamp_onto(name, self, min, max):
+    op, args = _clamp_call(self, min, max, name)
     try:
         if op in (_at_most, _at_least):
             _C.check_inplace(self)
             return _C.become(self, op(_C.before_write(self), args[1]))
         return _C.in_place(op, *args)
     except RuntimeError as error:
-        _refuse_complex_bounds("clamp", self, min, max, error)
+        _refuse_complex_bounds(name, self, min, max, error)
         said, own = str(error).partition("\n")[0], type_name(self.dtype)
         numbers = not any(isinstance(bound, Tensor) for bound in (min, max))
         if numbers and said.endswith(f"desired output type {own}"):
@@ -156,10 +174,10 @@ def clamp_max(input, max, *, out=None):
 @method
 def clamp_min_(self, min):
     """In-place version of clamp_min."""
-    return clamp_(self, min)
+    return _clamp_onto("clamp_min_", self, min, None)
 
 
 @method
 def clamp_max_(self, max):
     """In-place version of clamp_max."""
-    return clamp_(self, None, max)
+    return _clamp_onto("clamp_max_", self, None, max)

@@ -287,8 +287,9 @@ def broadcast_shapes(*shapes):
     """
     from rushlight._size import Size
 
+    shapes = tuple(shape for shape in shapes if shape is not None)
     for shape in shapes:
-        if not isinstance(shape, (int, tuple, list, str)):
+        if not isinstance(shape, (int, tuple, list, str, range)):
             raise RuntimeError(
                 f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
             )

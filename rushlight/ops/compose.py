@@ -112,11 +112,12 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
             f"Number element, Tensor test_elements{rest}",
             f"Tensor elements, Number test_element{rest}",
         )  # fmt: skip
-    if not isinstance(elements, Tensor):
-        elements = _C.from_data(elements, _C.complex128 if isinstance(elements, complex) else None, None)
-    if not isinstance(test_elements, Tensor):
-        kind = _C.complex128 if isinstance(test_elements, complex) else None
-        test_elements = _C.from_data(test_elements, kind, None)
+    elements, test_elements = (
+        x
+        if isinstance(x, Tensor)
+        else _C.full((), x, _C.complex128 if isinstance(x, complex) else None, None)
+        for x in (elements, test_elements)
+    )
     for each in (elements, test_elements):
         if (each.is_complex() and each.dtype != _C.complex32) or each.dtype == _C.bool:
             raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(each.dtype)}")

@@ -113,6 +113,8 @@ def tensordot(a, b, dims=2, out=None):
         torch.Size([5, 2])
     """
     if isinstance(dims, Tensor):
+        if dims.numel() > 1 and dims.size(0) != 2:
+            raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims.size(0)}")
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
         dims_a, dims_b = dims

@@ -70,6 +70,12 @@ def _finish(t, requires_grad, out=None):
     return _C.requires_grad_(t, True) if requires_grad else t
 
 
+def _finish_numbers(t, requires_grad, out):
+    """_finish for numbers in a row: an `out` of as many elements keeps its shape."""
+    fits = isinstance(out, Tensor) and out.numel() == t.numel()
+    return _finish(t.reshape(out.shape) if fits else t, requires_grad, out)
+
+
 deterministic = False  # what use_deterministic_algorithms() was last told
 
 
@@ -448,7 +454,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
             f"does not match the computed number of elements {count}. Note that this may occur as a result "
             f"of rounding error. The out tensor will be resized to a tensor of shape ({count},)."
         )
-    return _finish(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
+    return _finish_numbers(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
 
 
 def real_number(x):
@@ -479,16 +485,24 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     _checked(layout, pin_memory)
     start, end, device = _ends("linspace", start, end, steps, device)
     dtype = _between("linspace", start, end, _kind(dtype, out))
-    if dtype == _C.bool and steps:
+    if dtype == _C.bool and steps > 1:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if steps == 1:
+        one = _C.full((1,), 0, dtype, _device(device)).fill_(start)
+        return _finish_numbers(one, requires_grad, out)
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)
     elif not dtype.is_complex and steps > 1:
         for number in (start, end):
-            _C.full((), number, dtype, None)  # refuses one that is beyond the dtype
-    if steps == 1:
-        return _finish(_C.full((1,), start, dtype, _device(device)), requires_grad, out)
-    return _finish(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
+            _C.full((2,), number, dtype, None)  # refuses one that is beyond the dtype
+    return _finish_numbers(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
+
+
+def _power(base, exponent):
+    """What logspace begins with, in double precision, where numbers beyond it are infinite."""
+    return (
+        _C.full((), base, _C.complex128 if isinstance(exponent, complex) else _C.float64, None) ** exponent
+    ).item()
 
 
 def _ends(name, start, end, steps, device):
@@ -548,21 +562,17 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     _checked(layout, pin_memory)
     start, end, device = _ends("logspace", start, end, steps, device)
     dtype = _between("logspace", start, end, _kind(dtype, out))
+    if steps == 1:
+        one = _C.full((1,), 0, dtype, _device(device)).fill_(_power(base, start))
+        return _finish_numbers(one, requires_grad, out)
     if dtype == _C.bool and steps:
         raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     wide = dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         # The exponents run between whole numbers, as torch has it.
         wide, start, end = _C.float64, int(start), int(end)
-    if steps == 1:
-        if dtype.is_floating_point and isinstance(start, (int, float)) and dtype in (_C.float32, _C.float16):
-            largest = 65504.0 if dtype == _C.float16 else 3.4028234663852886e38
-            if base > 0 and start * math.log(base) > math.log(largest):
-                raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype]} without overflow")
-        exponents = _C.full((1,), start, wide, _device(device))
-    else:
-        exponents = _C.linspace(start, end, steps, wide, _device(device))
-    return _finish((base**exponents).to(dtype), requires_grad, out)
+    exponents = _C.linspace(start, end, steps, wide, _device(device))
+    return _finish_numbers((base**exponents).to(dtype), requires_grad, out)
 
 
 _NO_EYE = (_C.uint16, _C.uint32, _C.uint64, _C.complex32)

@@ -7,6 +7,7 @@ import math
 from rushlight import _C
 from rushlight.ops._lacking import final, once
 from rushlight.ops._public import (
+    C_NAMES,
     FUNCTIONS,
     SAME_DTYPE,
     function,
@@ -73,11 +74,11 @@ def _euclid(x1, x2):
 
 
 def _check_p(name, p):
-    if not isinstance(p, (int, float)) and hasattr(p, "__float__") and not getattr(p, "ndim", 0):
-        p = float(p)  # NumPy's numbers, a tensor without dimensions
     if not isinstance(p, (int, float)):
-        place = 3 if name == "cdist" else 2
-        raise TypeError(f"{name}(): argument 'p' (position {place}) must be float, not {type(p).__name__}")
+        from rushlight._signatures import check_call
+
+        check_call(name, f"f p#{3 if name == 'cdist' else 2}", p)
+        p = _C.full((), p, _C.float64, None).item()  # NumPy's numbers, a tensor without dimensions
     if not p >= 0:
         raise RuntimeError(f"{name} only supports non-negative p values")
     return p
@@ -113,6 +114,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
     p = _check_p("cdist", p)
     if x1.dtype != x2.dtype:
+        if is_product(x1, x2, p, compute_mode):
+            kinds = f"{C_NAMES[x1.dtype]} != {C_NAMES[x2.dtype]}"
+            raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if is_product(x1, x2, p, compute_mode):
         return _euclid(x1, x2)

@@ -82,8 +82,6 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 
 def _edges(x, count, limits, dim):
     """count + 1 evenly spaced edges of the bins for the column x, over `limits` or its own range."""
-    if count <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dim}")
     if limits is not None:
         low, high = limits
     elif x.numel():
@@ -109,12 +107,10 @@ def _edges(x, count, limits, dim):
 def _histogram(input, bins, limits, weight, density):
     """The counts and the edges of a histogram of the rows of `input`."""
     size = input.size(-1)
-    if not input.is_floating_point():
-        name = "histogramdd" if limits is None else "histogram_cpu"
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
-    for d, edges in enumerate(bins):
-        if isinstance(edges, Tensor) and edges.dim() == 1 and edges.numel() == 1:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got 0 for dimension {d}")
+    _check_bins(input, bins)
+    whole_numbers = not input.is_floating_point()
+    if whole_numbers and limits is None and not isinstance(bins[0], Tensor):
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(input.dtype)}'")
     if limits is not None and len(limits) != 2 * size:
         raise RuntimeError(
             f"torch.histogramdd: for a {size}-dimensional histogram range should have {2 * size} elements, "
@@ -134,12 +130,14 @@ def _histogram(input, bins, limits, weight, density):
                 f"weight with shape {list(weight.shape)}"
             )
         weight = _C.detach(weight)
+    if whole_numbers:
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(input.dtype)}'")
     rows = _C.detach(input).reshape(-1 if size else 0, size)
     edges, place, inside, total = [], 0, None, 1
     for dim in range(size):
         x, wanted = rows[:, dim].contiguous(), bins[dim]
         if isinstance(wanted, Tensor):
-            edge = _checked_edges(wanted, input, dim)
+            edge = _C.detach(wanted)
         else:
             edge = _edges(x, wanted, None if limits is None else limits[2 * dim : 2 * dim + 2], dim)
         count = edge.numel() - 1
@@ -162,23 +160,31 @@ def _histogram(input, bins, limits, weight, density):
     return hist, tuple(edges)
 
 
-def _checked_edges(edge, input, dim):
-    if edge.dtype != input.dtype:
-        raise RuntimeError(
-            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
-            f"dtype {C_NAMES[input.dtype]} and bins for dimension {dim} with dtype {C_NAMES[edge.dtype]}"
-        )
-    if edge.dim() != 1:
-        raise RuntimeError(
-            f"torch.histogramdd: bins tensor should have one dimension, but got {edge.dim()} dimensions in "
-            f"the bins tensor for dimension {dim}"
-        )
-    if edge.numel() == 0:
-        raise RuntimeError(
-            "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins "
-            f"tensor for dimension {dim}"
-        )
-    return _C.detach(edge)
+def _check_bins(input, bins):
+    """Edges are of the input's dtype, and there is a bin between them."""
+    for dim, edge in enumerate(bins):
+        if not isinstance(edge, Tensor):
+            count = edge
+        elif edge.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input "
+                f"with dtype {C_NAMES[input.dtype]} and bins for dimension {dim} with dtype "
+                f"{C_NAMES[edge.dtype]}"
+            )
+        elif edge.dim() != 1:
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have one dimension, but got {edge.dim()} dimensions "
+                f"in the bins tensor for dimension {dim}"
+            )
+        elif edge.numel() == 0:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
+                f"bins tensor for dimension {dim}"
+            )
+        else:
+            count = edge.numel() - 1
+        if count <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dim}")
 
 
 @public

@@ -11,6 +11,7 @@ from rushlight import _C
 from rushlight._warn import warn, warn_once
 from rushlight.ops import create
 from rushlight.ops._public import (
+    C_NAMES,
     Tensor,
     function,
     method,
@@ -379,7 +380,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     >>> rushlight.zeros(3).index_add(0, rushlight.tensor([0, 0]), rushlight.ones(2))
     tensor([2., 0., 0.])
     """
-    refuse_complex(alpha, input)
+    refuse_complex(alpha, input, kind=C_NAMES[input.dtype])
     result = ops.index_add(input, index, source, dim, alpha)
     return result if out is None else write_beside(out, result, input, index, source)
 
@@ -387,7 +388,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
 @method
 def index_add_(self, dim, index, source, *, alpha=1):
     """In-place version of :meth:`index_add`."""
-    refuse_complex(alpha, self)
+    refuse_complex(alpha, self, kind=C_NAMES[self.dtype])
     return write_in_place(ops.index_add, self, index, source, dim, alpha)
 
 
@@ -447,10 +448,17 @@ def each_place_once(tensor, name, form):
     return tensor
 
 
-def _check_reducible(input):
+def _check_reducible(input, index, reduce, include_self):
+    """Complex numbers and booleans are reduced row by row only, with what torch has for rows."""
     warn_once("index_reduce() is in beta and the API may change at any time.")
-    if isinstance(input, Tensor) and (input.is_complex() or input.dtype == _C.bool):
-        raise NotImplementedError(f"\"index_func_\" not implemented for '{type_name(input.dtype)}'")
+    if not input.is_complex() and input.dtype != _C.bool:
+        return
+    rows = {"amax": "maximum_cpu", "amin": "minimum_cpu"} if input.is_complex() else {"mean": "div_floor_cpu"}
+    kernel = rows.get(reduce) if index.numel() else None
+    if input.dim() < 2 or not include_self:
+        kernel = "index_func_" if input.dim() < 2 else "index_reduce_func_exclude_input_init"
+    if kernel is not None:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
 @public
@@ -460,7 +468,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     >>> rushlight.ones(2).index_reduce(0, rushlight.tensor([1, 1]), rushlight.tensor([3.0, 4.0]), "prod")
     tensor([ 1., 12.])
     """
-    _check_reducible(input)
+    _check_reducible(input, index, reduce, include_self)
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
     return result if out is None else write_beside(out, result, input, index, source)
 
@@ -468,7 +476,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 @method
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """In-place version of :meth:`index_reduce`."""
-    _check_reducible(self)
+    _check_reducible(self, index, reduce, include_self)
     return write_in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
 
 

@@ -186,6 +186,9 @@ def _one_tensor(input, other):
     return input
 
 
+_EXTREMES = ("maximum", "minimum", "fmax", "fmin")  # complex numbers are refused before any size
+
+
 def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=True):
     """Makes `name(input, other, *, out=None)`, its aliases, and the in-place methods. `numbers`: on which
     sides a number may stand for a tensor ("", "right", "both"; "tensors" if on both at once)."""
@@ -221,9 +224,13 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
         def function(input, other, *, out=None):
             check_tensor(input, name, "input", 1)
             check_tensor(other, name, "other", 2)
-            if out is None:
-                return op(input, other)
-            return write_out(out, op(input, other))
+            try:
+                result = op(input, other)
+            except RuntimeError:
+                if name in _EXTREMES and (input.is_complex() or other.is_complex()):
+                    raise RuntimeError(f"{name} not implemented for complex tensors.") from None
+                raise
+            return result if out is None else write_out(out, result)
 
     _name(function, name)
     function.__doc__ = _example(doc, name, shown, left, right)
@@ -396,7 +403,9 @@ def _check_alpha(input, other, alpha):
         (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())) or isinstance(x, float)
         for x in (input, other)
     )
-    if isinstance(alpha, float) and whole:
+    if whole and (
+        isinstance(alpha, float) or not (isinstance(alpha, complex) or hasattr(alpha, "__index__"))
+    ):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, bool) and _C.result_type(input, other) != _C.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -654,7 +663,13 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     )
 
 
-in_place_of(nan_to_num.__wrapped__, "nan_to_num")
+def _nan_to_num_onto(self, nan=0.0, posinf=None, neginf=None):
+    if not (self.is_floating_point() or self.is_complex()):
+        return self  # copied onto itself
+    return nan_to_num.__wrapped__(self, nan, posinf, neginf)
+
+
+in_place_of(_nan_to_num_onto, "nan_to_num")
 
 
 # ---- activations of the main namespace

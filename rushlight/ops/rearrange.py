@@ -257,6 +257,7 @@ def triu_(self, diagonal=0):
 def _triangle_indices(name, row, col, offset, dtype, device, upper):
     from rushlight import get_default_device
 
+    row, col, offset = map(whole, (row, col, offset))
     if row < 0:
         raise RuntimeError(f"row must be non-negative, got{row}")
     if col < 0:

@@ -55,14 +55,21 @@ def frexp(input, *, out=None):
     return return_types.frexp(result)
 
 
-def _ldexp(input, other):
+def _check_factors(input, other):
     for place, (name, value) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(value, Tensor):
             kind = type(value).__name__
             raise TypeError(f"ldexp(): argument '{name}' (position {place}) must be Tensor, not {kind}")
+
+
+def _scaled_dtype(input, other):
     dtype = _C.result_type(input, other)
-    if not (dtype.is_floating_point or dtype.is_complex):
-        dtype = _C.get_default_dtype()
+    return dtype if dtype.is_floating_point or dtype.is_complex else _C.get_default_dtype()
+
+
+def _ldexp(input, other):
+    _check_factors(input, other)
+    dtype = _scaled_dtype(input, other)
     if other.dtype == _C.bool and input.dtype.is_floating_point:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     if other.is_complex():
@@ -88,7 +95,14 @@ def ldexp(input, other, *, out=None):
     return write_out(out, _ldexp(input, other), unsafe="ldexp can't be cast to the desired output type {out}")
 
 
-in_place_of(_ldexp, "ldexp")
+def _ldexp_onto(self, other):
+    _check_factors(self, other)
+    if not _C.can_cast(_scaled_dtype(self, other), self.dtype):
+        raise RuntimeError(f"ldexp can't be cast to the desired output type {type_name(self.dtype)}")
+    return _ldexp(self, other)
+
+
+in_place_of(_ldexp_onto, "ldexp")
 
 
 @function

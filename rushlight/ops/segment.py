@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from rushlight import _C
@@ -14,35 +15,34 @@ ops = _C.ops
 _EMPTY = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
-def _check_lengths(lengths, n, unsafe, kernel):
-    """Segments must be of whole, not negative lengths, and cover the n elements of a row."""
-    if lengths.dtype not in (_C.int64, _C.int32):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(lengths.dtype)}'")
-    if not lengths.numel() and not unsafe:
-        raise RuntimeError(
-            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-            "with the 'dim' argument."
-        )
-    if bool(ops.lt(lengths, 0).any()):
+_NOT_ALL = (
+    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+    "!unsafe."
+)
+
+
+def _check_lengths(lengths, n):
+    """Segments are of lengths that are not negative, and cover the n elements of a row."""
+    if bool(ops.lt(lengths.min(), 0)):
         raise RuntimeError("lengths contains negative value!")
-    totals = lengths.sum(-1)
-    if bool(ops.gt(totals, n).any()) or (not unsafe and bool(ops.ne(totals, n).any())):
-        raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) "
-            "when !unsafe."
-        )
+    if bool(ops.ne(lengths.sum(-1), n).any()):
+        raise RuntimeError(_NOT_ALL)
 
 
 def _elements_of(rows, n, segments):
-    """The segment of every element that is in one, and where that element is."""
-    place, kept = [], []
+    """The segment of every element that is in one, where that element is, and the length of every segment;
+    a row says where its segments end."""
+    place, kept, sizes = [], [], []
     for batch, row in enumerate(rows):
-        at = batch * n
-        for segment, length in enumerate(row):
-            place += [batch * segments + segment] * length
-            kept += range(at, at + length)
-            at += length
-    return place, kept
+        for segment, (start, end) in enumerate(itertools.pairwise(row)):
+            if end < start:
+                raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+            if end > start and (start < 0 or end > n):  # torch reads outside
+                raise RuntimeError(_NOT_ALL)
+            place += [batch * segments + segment] * (end - start)
+            kept += range(batch * n + start, batch * n + end)
+            sizes.append(end - start)
+    return place, kept, sizes
 
 
 @function
@@ -68,27 +68,36 @@ def segment_reduce(
     if data.numel() == 0:
         raise RuntimeError("Expected data.numel() > 0 to be true, but got false.")
     axis = wrap_dim(axis, data.dim())
-    kind = "offsets" if lengths is None else "lengths"
-    if lengths is None:
-        lengths = offsets.narrow(-1, 1, offsets.size(-1) - 1) - offsets.narrow(-1, 0, offsets.size(-1) - 1)
-    if lengths.dim() - 1 != axis:
+    kind, given = ("offsets", offsets) if lengths is None else ("lengths", lengths)
+    if given.dim() - 1 != axis:
         raise RuntimeError(
-            "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
+            f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}."
         )
+    segments = given.size(-1) - (lengths is None)
+    if segments < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension -1: {[*given.shape[:-1], -1]}")
     if data.is_meta:
-        return data.new_empty((*lengths.shape, *data.shape[axis + 1 :]))
-    n, segments = data.size(axis), lengths.size(-1)
-    _check_lengths(lengths, n, unsafe, f"_segment_reduce_{kind}_cpu_kernel1")
-    rows = lengths.reshape(-1, segments).tolist()
-    place, kept = _elements_of(rows, n, segments)
+        return data.new_empty((*given.shape[:-1], segments, *data.shape[axis + 1 :]))
+    if given.shape[:-1] != data.shape[:axis]:  # torch reads outside
+        raise RuntimeError(_NOT_ALL)
+    if lengths is not None and not unsafe:
+        _check_lengths(lengths, data.size(axis))
+    if given.dtype not in (_C.int64, _C.int32):
+        raise NotImplementedError(
+            f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(given.dtype)}'"
+        )
+    rows = given.reshape(math.prod(given.shape[:-1]), given.size(-1)).tolist()
+    ends = rows if lengths is None else [[0, *itertools.accumulate(row)] for row in rows]
+    place, kept, sizes = _elements_of(ends, data.size(axis), segments)
+    shape = (*given.shape[:-1], segments)
     data = once(data, "aten::_segment_reduce_backward", data)
     rest = data.shape[axis + 1 :]
     flat = data.reshape(-1, math.prod(rest))
     index = _C.from_data(place, _C.int64, None)
     flat = flat.index_select(0, _C.from_data(kept, _C.int64, None))
     start = _EMPTY[reduce] if reduce != "mean" else 0.0
-    base = _C.full((len(rows) * segments, flat.size(1)), start, data.dtype, data.device)
-    sizes = lengths.reshape(-1, 1)
+    base = _C.full((len(sizes), flat.size(1)), start, data.dtype, data.device)
+    sizes = _C.from_data(sizes, _C.int64, None).unsqueeze(1)
     if reduce in ("sum", "mean"):
         result = base.index_add(0, index, flat) + (0.0 if initial is None else initial)
         if reduce == "mean":
@@ -102,4 +111,4 @@ def segment_reduce(
             number = base.new_full((), float(initial))
             join = {"prod": ops.mul, "max": ops.maximum, "min": ops.minimum}[reduce]
             result = join(result, number)
-    return result.reshape(*lengths.shape, *rest)
+    return result.reshape(*shape, *rest)

@@ -260,6 +260,12 @@ def unflatten(input, dim, sizes):
         raise RuntimeError(
             f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
         )
+    for at, size in enumerate(sizes):
+        if size < -1:
+            raise RuntimeError(
+                "unflatten got an unexpected error:\n"
+                f"invalid shape dimension {size} at index {at} of shape {list(sizes)}"
+            )
     known = 1
     for size in sizes:
         known *= size if size != -1 else 1
@@ -364,8 +370,8 @@ def movedim(input, source, destination):
     """
     n = input.dim()
     source, destination = whole(source), whole(destination)
-    sources = (source,) if isinstance(source, int) else tuple(source)
-    destinations = (destination,) if isinstance(destination, int) else tuple(destination)
+    sources = (source,) if isinstance(source, int) else tuple(map(whole, source))
+    destinations = (destination,) if isinstance(destination, int) else tuple(map(whole, destination))
     if len(sources) != len(destinations):
         raise RuntimeError(
             "movedim: Invalid source or destination dims: source "
@@ -559,7 +565,11 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     length = tensor.size(wrap_dim(dim, tensor.dim()))
     if isinstance(split_size_or_sections, _C.Tensor):
-        split_size_or_sections = whole(split_size_or_sections)
+        if split_size_or_sections.numel() != 1:
+            from rushlight._signatures import check_call
+
+            check_call("split_with_sizes", "T input,I split_sizes,i dim=", tensor, split_size_or_sections)
+        split_size_or_sections = _C.full((), split_size_or_sections.reshape(()), _C.int64, None).item()
     elif isinstance(split_size_or_sections, bool) or isinstance(dim, bool):
         raise invalid_combination(
             "split",

@@ -151,7 +151,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
                 "is 1, but "
                 f"we got boundaries tensor dim({sorted_sequence.dim()}) and input value's dim(0) numel(1)"
             )
-        input = _C.from_data(input, None, None)
+        kind = _C.result_type(sorted_sequence, input)  # a number has the digits of the sequence
+        input = _C.from_data(input, _C.float64 if isinstance(input, float) else None, None).to(kind)
     for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):
         if tensor is not None and not tensor.is_contiguous():
             warn_once(

@@ -149,12 +149,6 @@ def _(call, theirs, ours):
     return (both_refuse(theirs, ours) and (counted or told)) or told
 
 
-@rule("booleans of NumPy")
-def _(call, theirs, ours):
-    lists = name_of(call) in ("tensor", "as_tensor", "asarray")
-    return "np.True_" in call and (lists or (theirs.taken and ours.taken))
-
-
 @rule("places among equal elements")
 def _(call, theirs, ours):
     return theirs.taken and ours.taken and name_of(call) in ("sort", "argsort", "topk", "kthvalue", "mode")

@@ -147,7 +147,7 @@ template <bool root>
 void variance_finish(const void* acc, int64_t n, void* out, DType out_dtype, int64_t stride, void*, int64_t,
                      const ReduceParams& params) {
   double divisor = double(params.count) - params.correction;
-  if (divisor < 0) divisor = 0;
+  if (!(divisor > 0)) divisor = 0;
   visit_floating(out_dtype, [&](auto tag) {
     using R = typename decltype(tag)::type;
     for (int64_t i = 0; i < n; i++) {

@@ -196,7 +196,7 @@ def celu(input, alpha=1.0, inplace=False):
     tensor([-0.7869,  1.0000])
     """
     require_tensor("celu", input)
-    refuse_complex(alpha, input)
+    refuse_complex(alpha, input, kind="double")
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _elu(input, alpha, 1, 1 / alpha, inplace)

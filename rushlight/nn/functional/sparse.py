@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._lacking import once
@@ -33,9 +34,10 @@ def embedding(
         padding_idx = -1
     else:
         rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
+        if padding_idx >= rows if padding_idx > 0 else padding_idx < -rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx = padding_idx % rows
+        check_call("embedding", "T weight,T indices,y padding_idx", weight, input, padding_idx)
+        padding_idx = int(padding_idx) % rows
     if max_norm is not None and not weight.is_meta:
         _shorten_rows(weight, input, max_norm, norm_type, sparse)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -160,10 +162,13 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
             f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
-    if input.dtype not in (rushlight.int64, rushlight.int32):
+    kind = input.dtype  # of the indices: a narrower one becomes that of the offsets
+    if input.dim() == 1 and not (input.is_floating_point() or input.is_complex() or offsets.is_complex()):
+        kind = rushlight.promote_types(kind, offsets.dtype)
+    if kind not in (rushlight.int64, rushlight.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-            f"but got {legacy_name(input)} instead (while checking arguments for embedding_bag)"
+            f"but got {legacy_name(input.to(kind))} instead (while checking arguments for embedding_bag)"
         )
     if not weight.is_floating_point():
         raise RuntimeError(
