@@ -30,7 +30,7 @@ constexpr float LN2_HIGH = 0x1.63p-1f, LN2_LOW = -0x1.bd0106p-13f;
 
 // y 2^n, where `n` has n in its low bits: for y near 1 and a result that is a normal number; and for all
 // others.
-inline f32v times_power(f32v y, i32v n) { return from_bits(bits(y) + (n << 23)); }
+inline f32v times_power(f32v y, i32v n) { return add_bits(y, n << 23); }
 inline f32v times_any_power(f32v y, f32v n) {
   i32v whole = to_int(n), half = whole >> 1;
   return times_power(y, half) * times_power(splat<f32v>(1.0f), whole - half);
@@ -93,8 +93,8 @@ struct LogReduced {
   f32v f, e;
 };
 inline LogReduced reduce_log(f32v x) {
-  i32v e = (bits(x) - 0x3f3504f3) >> 23;  // the bits of sqrt(1/2)
-  f32v m = from_bits(bits(x) - (e << 23));
+  i32v e = bits(take_bits(x, i32v{} + 0x3f3504f3)) >> 23;  // the bits of sqrt(1/2)
+  f32v m = take_bits(x, e << 23);
   return {m - 1.0f, to_float(e)};
 }
 // log(1 + f) - f on the reduced range

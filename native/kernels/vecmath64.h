@@ -10,9 +10,16 @@ namespace {
 
 constexpr double LN2_HIGH_64 = 0x1.62e42fefa38p-1, LN2_LOW_64 = 0x1.ef35793c7673p-45;
 
+// The bits of x and n added (taken away) as unsigned numbers, which may wrap around: so may they where x is
+// not what its function is for, as in a lane whose result is not used or memory that another thread writes.
+inline f32v add_bits(f32v x, i32v n) { return (f32v)((u32v)x + (u32v)n); }
+inline f64v add_bits(f64v x, i64v n) { return (f64v)((u64v)x + (u64v)n); }
+inline f32v take_bits(f32v x, i32v n) { return (f32v)((u32v)x - (u32v)n); }
+inline f64v take_bits(f64v x, i64v n) { return (f64v)((u64v)x - (u64v)n); }
+
 // y 2^n, where `n` has n in its low bits: for y near 1 and a result that is a normal number; and for all
 // others.
-inline f64v times_power(f64v y, i64v n) { return from_bits(bits(y) + (n << 52)); }
+inline f64v times_power(f64v y, i64v n) { return add_bits(y, n << 52); }
 inline f64v times_any_power(f64v y, f64v n) {
   auto half = whole_multiple(n, 0.5);
   f64v rest = n - half.n;
@@ -75,9 +82,9 @@ struct LogReduced64 {
 };
 inline LogReduced64 reduce_log(f64v x) {
   // e is taken from the bits of x over those of sqrt(1/2), moved up so that a logical shift will do
-  i64v shifted = bits(x) + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
+  i64v shifted = bits(add_bits(x, i64v{} + (0x3ff0000000000000 - 0x3fe6a09e667f3bcd)));
   i64v e = (i64v)((u64v)shifted >> 52) - 1023;
-  f64v m = from_bits(bits(x) - (e << 52));
+  f64v m = take_bits(x, e << 52);
   return {m - 1.0, to_float(e)};
 }
 // e ln 2 + log(1 + f) + c for a small correction c, by way of s = f / (2 + f): log(1 + f) = 2 s + s^3 R(s^2)
