@@ -5,6 +5,7 @@
 #   make test-torch  the suite's comparisons with torch make format  rewrite in the project's style
 #   make bench       ratios against torch 2.13          make clean   remove what the build made
 #   make asan        the suite under ASan and UBSan     make coverage  rewrite docs/coverage.md and the stubs
+#   make tsan        tests with threads under TSan
 #
 # VENV=path uses (or makes) another virtual environment; TESTS=... and ARGS=... select tests and pass options.
 
@@ -12,6 +13,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 TESTS  ?= tests
 ARGS   ?=
+THREADED ?= tests/test_threads.py
 
 # Relative on the command line, absolute where a tool is told about it.
 BIN    := $(abspath $(VENV))/bin
@@ -31,7 +33,7 @@ CXX_SOURCES = $(shell find native -path native/third_party -prune -o \( -name '*
 PYTEST := $(BIN)/pytest
 INSTALLED := $(VENV)/.rushlight-installed
 
-.PHONY: demo test test-torch bench asan coverage lint format dev clean
+.PHONY: demo test test-torch bench asan tsan coverage lint format dev clean
 
 demo: $(INSTALLED)
 	@$(PY) examples/tour.py
@@ -58,6 +60,18 @@ asan: $(VENV)/.rushlight-tools
 	PYTHONPATH=$(abspath build/asan/site) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
 		$(PYTEST) $(TESTS) --ignore=tests/torch -m "not torch" -p no:cacheprovider $(ARGS)
+
+# Python's lock is a mutex, which TSan sees although Python is built without it: what the lock protects is in
+# order. OpenBLAS and NumPy are not looked into, nor are our loops over elements.
+tsan: $(VENV)/.rushlight-tools
+	$(PIP) install --no-build-isolation --no-deps --upgrade --target build/tsan/site . \
+		--config-settings=build-dir=build/tsan/cmake \
+		--config-settings=cmake.define.RUSHLIGHT_TSAN=ON \
+		--config-settings=install.strip=false
+	PYTHONPATH=$(abspath build/tsan/site) PYTHONMALLOC=malloc \
+	TSAN_OPTIONS=exitcode=66 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
+		$(PYTEST) $(THREADED) -p no:cacheprovider $(ARGS)
 
 lint: $(VENV)/.rushlight-lint
 	$(BIN)/ruff check .
