@@ -7,7 +7,7 @@ import sys
 import pytest
 import seed_programs
 
-from rushlight._alias import TorchFinder
+from rushlight._alias import TorchFinder, rushlight_name
 
 NUMBER = re.compile(r"-?\d+\.\d*(?:e[-+]\d+)?")
 
@@ -26,7 +26,8 @@ def torch_is_rushlight():
         yield
     finally:
         sys.meta_path.remove(finder)
-        take_torch()
+        for name, module in take_torch().items():  # they say their own names again
+            module.__name__ = module.__spec__.name if module.__spec__ else rushlight_name(name)
         sys.modules.update(before)
 
 
