@@ -171,7 +171,9 @@ def frombuffer(buffer, *, dtype=None, count=-1, offset=0, requires_grad=False):
         raise ValueError("object does not implement Python buffer protocol.") from None
     if not data.c_contiguous:
         raise RuntimeError("could not retrieve buffer from object")
-    data = data.cast("B")
+    # What has bytes is asked itself: a memoryview in between cannot be freed with a loop that it is in.
+    plain = data.format == "B" and data.ndim == 1
+    data = buffer if plain else data.cast("B")
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     whole, writable = _C.from_buffer(data)

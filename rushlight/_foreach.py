@@ -278,7 +278,7 @@ _mm: Any = _C.Function(lambda a, b: rushlight.mm(a, b))
 _mm.node_name = lambda a, b: ("ForeachMmBackward0", {})
 
 
-def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+def _foreach_copy_(self: Any, src: Any, non_blocking: Any = False) -> Any:
     """Copies each tensor of `src` into its partner."""
     _lists("_foreach_copy_", self, src)
     if not isinstance(non_blocking, bool):

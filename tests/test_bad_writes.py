@@ -50,6 +50,7 @@ def test_out_that_is_an_input_is_not_resized():
     assert x.shape == (3,)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_out_of_elements_that_are_shared():
     x = torch.arange(6.0).view(2, 3)
     with pytest.raises(RuntimeError, match=INTERNAL):
