@@ -7,7 +7,7 @@
 // baseline:
 //
 //            float32      float64                float32      float64                float32      float64
-//   exp    1.00 / 0.96  0.87 / 0.90    sin    1.52 / 1.53  1.70 / 1.86    asinh  0.50 / 0.50  libm
+//   exp    0.67 / 0.70  0.87 / 0.90    sin    1.52 / 1.53  1.70 / 1.86    asinh  0.50 / 0.50  libm
 //   exp2   1.14 / 1.38  1.05 / 1.05    cos    1.50 / 1.53  1.53 / 1.90    acosh  0.50 / 0.50  libm
 //   expm1  1.41 / 1.51  1.73 / 1.67    tan    1.40 / 1.40  libm           atanh  0.50 / 0.50  libm
 //   log    0.98 / 1.03  0.80 / 0.80    asin   0.51 / 0.51  libm           erf    1.21 / 1.28  1.29 / 1.31
@@ -36,36 +36,52 @@ inline f32v times_any_power(f32v y, f32v n) {
   return times_power(y, half) * times_power(splat<f32v>(1.0f), whole - half);
 }
 
-// x = r + n ln 2
+// x = r + rest + n ln 2, where rest is what r rounds off
 struct ExpReduced {
-  f32v r;
+  f32v r, rest;
   Whole<f32v> n;
 };
 inline ExpReduced reduce_exp(f32v x) {
   auto n = whole_multiple(x, 0x1.715476p+0f);
-  f32v r = fma(n.n, splat<f32v>(-LN2_HIGH), x);
-  return {fma(n.n, splat<f32v>(-LN2_LOW), r), n};
+  f32v exact = fma(n.n, splat<f32v>(-LN2_HIGH), x), low = splat<f32v>(-LN2_LOW);
+  f32v r = fma(n.n, low, exact);
+  return {r, fma(n.n, low, exact - r), n};
 }
-// e^r - 1 for |r| <= ln 2 / 2
-inline f32v expm1_reduced(f32v r) {
-  f32v tail = polynomial(r, 0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f4p-5f, 0x1.123a6cp-7f, 0x1.6a2364p-10f);
-  return fma(r * r, tail, r);
+// (e^r - 1 - r) / r^2 and e^r - 1, for |r| <= ln 2 / 2
+inline f32v exp_tail(f32v r) {
+  return polynomial(r, 0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f4p-5f, 0x1.123a6cp-7f, 0x1.6a2364p-10f);
+}
+inline f32v expm1_reduced(f32v r) { return fma(r * r, exp_tail(r), r); }
+// e^(r + rest). `precise` adds what r and the sum 1 + r round off: that is for exp() itself, a fifth slower.
+template <bool precise>
+inline f32v exp_reduced(f32v r, f32v rest) {
+  if constexpr (!precise) return expm1_reduced(r) + 1.0f;
+  f32v sum = r + 1.0f;
+  return sum + fma(r * r, exp_tail(r), r - (sum - 1.0f) + rest);
 }
 
 // e^x 2^shift, whatever x is: beyond the limits the result is 0 or infinity.
+template <bool precise>
 [[gnu::noinline]] f32v exp_any(f32v x, float shift) {
-  auto [r, n] = reduce_exp(at_least(-105.0f, at_most(90.0f, x)));
-  return is_nan(x) ? x : times_any_power(expm1_reduced(r) + 1.0f, n.n + shift);
+  auto [r, rest, n] = reduce_exp(at_least(-105.0f, at_most(90.0f, x)));
+  return is_nan(x) ? x : times_any_power(exp_reduced<precise>(r, rest), n.n + shift);
 }
 // For |x| <= 87.
+template <bool precise = false>
 inline f32v exp_ordinary(f32v x) {
-  auto [r, n] = reduce_exp(x);
-  return times_power(expm1_reduced(r) + 1.0f, n.bits);
+  auto [r, rest, n] = reduce_exp(x);
+  return times_power(exp_reduced<precise>(r, rest), n.bits);
 }
+template <bool precise = false>
 inline f32v exp(f32v x) {
   if (!all(magnitude(x) <= 87.0f)) [[unlikely]]
-    return exp_any(x, 0);
-  return exp_ordinary(x);
+    return exp_any<precise>(x, 0);
+  return exp_ordinary<precise>(x);
+}
+template <class X>
+inline X exp_precise(const X& x) {
+  if constexpr (std::is_same_v<X, f32v>) return exp<true>(x);
+  else return exp(x);
 }
 
 // 2^r for |r| <= 1/2
@@ -82,7 +98,7 @@ inline f32v exp2(f32v x) {
 
 // 2^n (e^r - 1) + (2^n - 1), with half of 2^n, which cannot overflow.
 inline f32v expm1(f32v x) {
-  auto [r, n] = reduce_exp(at_least(-18.0f, at_most(89.0f, x)));
+  auto [r, rest, n] = reduce_exp(at_least(-18.0f, at_most(89.0f, x)));
   f32v half_power = times_power(splat<f32v>(0.5f), n.bits);
   f32v y = fma(half_power, expm1_reduced(r), half_power - 0.5f) * 2.0f;
   return magnitude(x) > 0x1p-25f ? y : x;  // also for NaN and -0
@@ -246,12 +262,12 @@ inline f32v atan(f32v x) {
 }
 
 inline f32v sinh(f32v x) {
-  f32v a = magnitude(x), z = a * a, half = exp_any(a, -1);
+  f32v a = magnitude(x), z = a * a, half = exp_any<false>(a, -1);
   f32v small = fma(a * z, polynomial(z, 0x1.555556p-3f, 0x1.111136p-7f, 0x1.9ffe84p-13f, 0x1.7a17d2p-19f), a);
   return with_sign(a > 1.0f ? half - 0.25f / half : small, x);
 }
 inline f32v cosh(f32v x) {
-  f32v half = exp_any(magnitude(x), -1);
+  f32v half = exp_any<false>(magnitude(x), -1);
   return half + 0.25f / half;
 }
 // A polynomial up to 0.625, from there 1 - 2 / (e^2x + 1).

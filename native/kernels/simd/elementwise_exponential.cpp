@@ -20,7 +20,7 @@ inline X logaddexp2(X x, X y) {
 }
 
 constexpr FamilyEntry entries[] = {
-    UNARY(exp, FLOATING | COMPLEX, int_to_float, same, exp(x)),
+    UNARY(exp, FLOATING | COMPLEX, int_to_float, same, exp_precise(x)),
     UNARY(exp2, FLOATING | COMPLEX, int_to_float, same, exp2(x)),
     UNARY(expm1, FLOATING | COMPLEX, int_to_float, same, expm1(x)),
     UNARY(log, FLOATING | COMPLEX, int_to_float, same, log(x)),
