@@ -142,11 +142,23 @@ def _direction(mode, x, h, c, weights, sizes, reverse):
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     # torch has one operation for an LSTM; of the others, who looks on sees the steps.
     if _fit(x, 3 if sizes is None else 2, b_ih, b_hh) and (mode == "lstm" or not _C.watched(x)):
+        since = _C.next_sequence()
         try:
-            return _at_once(mode, x, h, c, weights, sizes, reverse)
+            results = _at_once(mode, x, h, c, weights, sizes, reverse)
         except RuntimeError:
             pass  # `_steps` finds torch's words
+        else:
+            _C.name_node(results[0], _node_name(mode, x, sizes, w_hr), since)
+            return results
     return _steps(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, w_hr, sizes, reverse)
+
+
+def _node_name(mode, x, sizes, w_hr):
+    """How torch calls the last step of a layer."""
+    if sizes is not None:
+        return "=CatBackward0"
+    handed_on = mode == "lstm" and x.dtype in _OF_LIBRARY and w_hr is None
+    return "=MkldnnRnnLayerBackward0" if handed_on else "=StackBackward0"
 
 
 def _at_once(mode, x, h, c, weights, sizes, reverse):

@@ -156,6 +156,20 @@ def cases(torch):
         layer.register_full_backward_pre_hook(lambda module, grads: None)
         return warnings_of(layer(torch.ones(1, 2)).sum().backward)
 
+    @case("recurrent layers are called after torch's last step")
+    def _():
+        x, packed = (
+            torch.ones(4, 2, 3),
+            torch.nn.utils.rnn.pack_sequence([torch.ones(4, 3), torch.ones(2, 3)]),
+        )
+        names = []
+        for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+            layer = kind(3, 2)
+            outs = (layer(x)[0], layer(packed)[0].data, layer.double()(x.double())[0])
+            names += [out.grad_fn.name() for out in outs]
+        cells = torch.nn.GRUCell(3, 2), torch.nn.RNNCell(3, 2), torch.nn.RNNCell(3, 2, nonlinearity="relu")
+        return names, [cell(x[0]).grad_fn.name() for cell in cells]
+
     @case("a generator of no parameters")
     def _():
         return warnings_of(torch.nn.utils.clip_grad_norm_, torch.nn.Module().parameters(), 1.0)
