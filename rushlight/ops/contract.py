@@ -8,7 +8,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn_once
 
-from ._public import C_NAMES, Tensor, function, public, wrap_dim, write_apart, write_out
+from ._public import C_NAMES, Tensor, check_apart, function, public, wrap_dim, write_apart, write_out
 from .einsum import einsum as _einsum
 from .matmul import finish
 
@@ -53,7 +53,10 @@ def outer(input, vec2, *, out=None):
     if vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument vec2, but got {vec2.ndim}-D")
     result = input.reshape(input.size(0), 1) * vec2
-    return result if out is None else write_apart(out, result, input, vec2, exact="")
+    if out is None:
+        return result
+    check_apart(out, input, vec2)  # as it is, before it is resized
+    return write_out(out, result)
 
 
 def _contract(a, b, dims_a, dims_b):

@@ -11,8 +11,6 @@ import rushlight
 
 # Vectors that are determined up to a factor of modulus one.
 UP_TO_A_FACTOR = ("_saved_eigenvectors", "_saved_U", "_saved_Vh")
-# Memory that torch has not written unless it trains.
-UNWRITTEN = ("_saved_noise",)
 
 
 def saved(node: Any) -> dict[str, Any]:
@@ -84,7 +82,8 @@ def differences(mine: Drawing, theirs: Drawing) -> Iterator[tuple[str, str]]:
             return
         missing, more = sorted(there[1].keys() - ours[1].keys()), sorted(ours[1].keys() - there[1].keys())
         for name in there[1]:
-            if name.endswith((*UP_TO_A_FACTOR, *UNWRITTEN)):
+            unwritten = name.endswith("_saved_noise") and not there[1].get("_saved_training")
+            if name.endswith(UP_TO_A_FACTOR) or unwritten:
                 continue
             if name in ours[1] and (found := value_difference(ours[1][name], there[1][name])):
                 yield f"{at} saved", f"{place}.{name}: {found}"
