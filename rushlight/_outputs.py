@@ -45,7 +45,18 @@ _ITERATED = _names("""
     special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc
     special_spherical_bessel_j0 special_xlog1py special_xlogy special_zeta sqrt square sub subtract
     tan tanh true_divide trunc where xlogy
-""")
+    nn.gelu nn.hardshrink hardshrink nn.normalize nn.softplus nn.softshrink
+""") | {
+    f"special_{family}_polynomial_{kind}"
+    for families, kinds in (
+        ("chebyshev shifted_chebyshev", "tuvw"), ("hermite", ("h", "he")), ("laguerre", "l"),
+        ("legendre", "p"),
+    )
+    for family in families.split()
+    for kind in kinds
+}  # fmt: skip
+# Of these the first input alone: torch has computed something of the others.
+_FIRST_ITERATED = _names("ldexp nn.normalize")
 # Who complains of a gradient that is wanted, where it is not the function itself.
 _COMPLAINS = {
     "absolute": "abs", "negative": "neg", "square": "pow", "arcsin": "asin",
@@ -111,12 +122,13 @@ _LACKS = {
 _CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
 # Written element by element, but read anywhere.
 _SCATTERED = _names("ger index_select masked_select scatter scatter_add scatter_reduce take")
-_entries: dict[Any, tuple[str, bool | None, str]] = {}
+_ALL = 1000  # inputs
+_entries: dict[Any, tuple[str, int | None, str]] = {}
 
 
-def _entry(function: Any) -> tuple[str, bool | None, str]:
-    """Who complains of a gradient (nobody: ""), whether the function reads as it writes, element by element
-    (None: it writes as a whole), and who complains of a tangent."""
+def _entry(function: Any) -> tuple[str, int | None, str]:
+    """Who complains of a gradient (nobody: ""), how many inputs the function reads as it writes, element by
+    element (None: it writes as a whole), and who complains of a tangent."""
     from rushlight import _signatures
 
     key, name = _signatures._name_of(function)
@@ -126,7 +138,7 @@ def _entry(function: Any) -> tuple[str, bool | None, str]:
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
-    iterated = True if key in _ITERATED else False if key in _SCATTERED else None
+    iterated = 1 if key in _FIRST_ITERATED else _ALL if key in _ITERATED else 0 if key in _SCATTERED else None
     return complains, iterated, _lacks_tangents(key, name, complains)
 
 
@@ -198,7 +210,7 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     if not iterated:
         check_apart_elements(out, ())
         return
-    inputs = [t for t in inputs if not t.is_meta]
+    inputs = [t for t in inputs[:iterated] if not t.is_meta]
     check_apart_elements(out, inputs)
     if any(t is out for t in inputs):
         shape, broadcast = tuple(out.shape), _broadcast([tuple(t.shape) for t in inputs])

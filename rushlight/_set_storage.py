@@ -8,6 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._versions import uncounted
 from rushlight.ops._public import C_NAMES
 from rushlight.storage import TypedStorage
 
@@ -64,7 +65,6 @@ def set_storage(
         # What the graph says about the old memory is not true of the new one.
         from rushlight.autograd.function import without_derivative
 
-        version = tensor._version
-        _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source))
-        _C.set_version(tensor, version)  # one write, not two
+        with uncounted(tensor):  # one write, not two
+            _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source))
     return tensor

@@ -22,6 +22,7 @@ from rushlight._outputs import (
     check_apart_elements,
     refuse_written_tangent,
 )
+from rushlight._versions import uncounted
 from rushlight._warn import warn
 
 FUNCTIONS: dict[str, _C.Function] = {}  # what rushlight/__init__.py exports
@@ -105,10 +106,19 @@ SAME_DTYPE = "Expected out tensor to have dtype {result_c}, but got {out_c} inst
 FOUND_DTYPE = "Found dtype {out} but expected {result}"
 
 
-def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "", writer: str = "") -> Tensor:
+def write_out(
+    out: Tensor,
+    result: Tensor,
+    *,
+    exact: str = "",
+    unsafe: str = "",
+    writer: str = "",
+    apart: Sequence[Tensor] = (),
+) -> Tensor:
     """The `out=` form of a function: puts `result` into `out`, resizing it as torch does. A result is cast
     to the dtype of `out` unless `exact` gives the sentence that refuses; `unsafe` is that for a cast that
-    loses something. `writer` is torch's name of what writes, where it is not that of the function."""
+    loses something. `writer` is torch's name of what writes, where it is not that of the function. `out` may
+    be one of the inputs `apart`, but not share part of its memory with them."""
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if exact and out.dtype != result.dtype:
@@ -135,14 +145,11 @@ def write_out(out: Tensor, result: Tensor, *, exact: str = "", unsafe: str = "",
             f"Attempting to copy from device {result.device} to device {out.device}, but cross-device copies "
             "are not allowed!"
         )
-    if (frame := sys._getframe(1)).f_code.co_name in _APART:
-        inputs = [
-            t for t in frame.f_locals.values() if isinstance(t, Tensor) and t is not result and t is not out
-        ]
+    if apart:
         if out.shape == result.shape:
-            check_apart_elements(out, inputs)
+            check_apart_elements(out, apart)
         else:
-            _check_resized(out, result, inputs, itself=True)
+            check_resized(out, result, apart, itself=True)
     if out.shape != result.shape:
         warn_resized(out, result)
         fit(out, result)
@@ -166,14 +173,12 @@ def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:
 
 def fit(out: Tensor, result: Tensor) -> None:
     """Resizes `out` to hold `result`, with its dimensions in the order in which they lie in memory."""
-    version = None if out.is_inference() else out._version
-    out.resize_(result.shape)
-    if out.stride() != result.stride() and out.numel():
-        reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
-        if reach == out.numel():
-            out.as_strided_(out.shape, result.stride())
-    if version is not None:
-        _C.set_version(out, version)  # it is written once, by what comes after
+    with uncounted(out):  # it is written once, by what comes after
+        out.resize_(result.shape)
+        if out.stride() != result.stride() and out.numel():
+            reach = 1 + sum((n - 1) * step for n, step in zip(result.shape, result.stride(), strict=True))
+            if reach == out.numel():
+                out.as_strided_(out.shape, result.stride())
 
 
 def warn_resized(out: Tensor, result: Tensor) -> None:
@@ -186,10 +191,6 @@ def warn_resized(out: Tensor, result: Tensor) -> None:
             "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
             "t.resize_(0)."
         )
-
-
-# What refuses an out= which shares part of its memory with the input.
-_APART = {"cumsum", "cumprod", "logcumsumexp", "msort", "renorm", "addmv", "addbmm", "addmm", "baddbmm"}
 
 
 def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
@@ -214,12 +215,14 @@ def _writer() -> str:
     return frame.f_code.co_name
 
 
-def write_apart(out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE) -> Tensor:
+def write_apart(
+    out: Tensor, result: Tensor, *inputs: Tensor, exact: str = SAME_DTYPE, at_once: bool = False
+) -> Tensor:
     """write_out for the functions that read here and write there: `out` must not share memory with an input
-    or with itself."""
-    if isinstance(out, Tensor) and out.shape != result.shape:
+    or with itself, once it is resized or (`at_once`) as it is given."""
+    if isinstance(out, Tensor) and out.shape != result.shape and not at_once:
         if not out.requires_grad and (not exact or out.dtype == result.dtype):
-            _check_resized(out, result, inputs)
+            check_resized(out, result, inputs)
     else:
         check_apart(out, *inputs)
     return write_out(out, result, exact=exact)
@@ -231,16 +234,18 @@ def write_beside(out: Tensor, result: Tensor, input: Tensor, *others: Any) -> Te
         check_apart(out, *(t for t in others if isinstance(t, Tensor)))
         check_apart_elements(out, [input])
     elif isinstance(out, Tensor) and not out.requires_grad and out.dtype == result.dtype:
-        _check_resized(out, result, [t for t in (input, *others) if isinstance(t, Tensor)])
+        check_resized(out, result, [t for t in others if isinstance(t, Tensor)])
+        check_resized(out, result, [input], itself=True)
     return write_out(out, result, exact=SAME_DTYPE)
 
 
-def _check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor], itself: bool = False) -> None:
+def check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor], itself: bool = False) -> None:
     """Refuses an `out=` that, once it is as large as the result, would reach into an input; with `itself`
     it may become the input."""
-    if out.is_meta or not out.numel():
+    if out.is_meta:
         return
-    first, last = out.data_ptr(), out.data_ptr() + result.numel() * out.element_size()
+    first = out.untyped_storage().data_ptr() + out.storage_offset() * out.element_size()
+    last = first + result.numel() * out.element_size()
     for input in inputs:
         if not input.is_meta and input.numel() and _same_storage(input, out):
             start, end = _span(input)

@@ -15,6 +15,7 @@ from rushlight._warn import warn_once
 from rushlight.ops._public import (
     Tensor,
     check_apart,
+    check_resized,
     function,
     invalid_combination,
     public,
@@ -101,11 +102,14 @@ def stack(tensors, dim=0, *, out=None):
     result = ops.stack(_tensors(tensors, "stack"), dim)
     if out is None:
         return result
-    check_apart(out, *tensors)
     if not _C.can_cast(result.dtype, out.dtype):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}"
         )
+    if out.shape == result.shape:
+        check_apart(out, *tensors)
+    else:
+        check_resized(out, result, tensors)
     return write_out(out, result)
 
 

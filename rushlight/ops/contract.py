@@ -8,7 +8,17 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._warn import warn_once
 
-from ._public import C_NAMES, Tensor, check_apart, function, public, wrap_dim, write_apart, write_out
+from ._public import (
+    C_NAMES,
+    FUNCTIONS,
+    Tensor,
+    check_apart,
+    function,
+    public,
+    wrap_dim,
+    write_apart,
+    write_out,
+)
 from .einsum import einsum as _einsum
 from .matmul import finish
 
@@ -28,8 +38,7 @@ def inner(input, other, *, out=None):
         tensor(7)
     """
     if input.ndim == 0 or other.ndim == 0:
-        result = input * other
-        return result if out is None else write_out(out, result, writer="mul")
+        return FUNCTIONS["mul"](input, other, out=out)
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "

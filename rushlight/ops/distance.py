@@ -174,7 +174,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     above = ops.gt(size, maxnorm)
     scale = ops.where(above, maxnorm / (size + 1e-7), 1)
     result = (input * scale).to(input.dtype).contiguous()
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE, apart=[input])
 
 
 in_place_of(renorm, "renorm")

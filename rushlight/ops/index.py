@@ -334,6 +334,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
                 sizes[d] = index_sizes[d] = _broadcast(input, indices, d)
         index = _counted_from_front(ops.expand(indices, index_sizes), input.size(dim))
         result = ops.gather(ops.expand(input, sizes), index, dim)
+        if sizes != list(input.shape):  # torch does not look at what is broadcast
+            return result if out is None else write_apart(out, result, indices)
     return result if out is None else write_apart(out, result, input, indices)
 
 
@@ -368,7 +370,12 @@ def index_select(input, dim, index, *, out=None):
         result
         if out is None
         else write_apart(
-            out, result, input, index, exact="index_select(): self and result must have the same scalar type"
+            out,
+            result,
+            input,
+            index,
+            exact="index_select(): self and result must have the same scalar type",
+            at_once=True,
         )
     )
 
@@ -424,6 +431,8 @@ def index_fill_(self, dim, index, value):
     """In-place version of :meth:`index_fill`."""
     once = each_place_once(self, "index_fill_", "mask] = scalar")
     if once is None:
+        if isinstance(value, Tensor) and not value.dim() and _C.overlap(self, value):
+            value = value.clone()  # it is read before anything is written
         return write_in_place(ops.index_fill, self, index, value, dim)
     if once.shape[dim] == self.shape[dim]:
         once.index_fill_(dim, index, value)
@@ -519,6 +528,7 @@ def take(input, index, *, out=None):
             index,
             exact="take(): self and out expected to have the same dtype, but got self.dtype = {result} and "
             "out.dtype = {out}",
+            at_once=True,
         )
     )
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 
 from rushlight import _C, return_types
+from rushlight._outputs import check_apart_elements
 from rushlight.ops import linalg_rules
-from rushlight.ops._public import SAME_DTYPE, Tensor, public, type_name, write_out
+from rushlight.ops._public import SAME_DTYPE, Tensor, check_resized, public, type_name, write_out
 from rushlight.ops.shape import contiguous_format
 
 ops = _C.ops
@@ -36,10 +37,17 @@ _KEEPS = {
 }
 
 
-def finish(result, out, name=None, writer=None, exact=""):
-    """`result`, or `out` filled with it, as the function of this name (the one that calls) has it."""
+def finish(result, out, name=None, writer=None, exact="", solves=None, onto=False):
+    """`result`, or `out` filled with it, as the function of this name (the one that calls) has it. `solves`
+    is the right side, for which an `out` of another size must not be too close; `onto`: torch copies it to
+    one of the same size."""
     if out is None:
         return result
+    if solves is not None and isinstance(out, Tensor) and out.dtype == result.dtype:
+        if out.shape != result.shape:
+            check_resized(out, result, [solves])
+        elif onto:
+            check_apart_elements(out, [solves])
     name = name or sys._getframe(1).f_code.co_name
     writer = writer or f"linalg_{name}"
     if name not in _CASTS:
@@ -153,7 +161,7 @@ def solve(A, B, *, left=True, out=None):
     >>> rushlight.linalg.solve(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]), rushlight.ones(2))
     tensor([0.5000, 0.2500])
     """
-    return finish(ops.linalg_solve(A, B, left, "linalg.solve", "torch.linalg.solve")[0], out)
+    return finish(ops.linalg_solve(A, B, left, "linalg.solve", "torch.linalg.solve")[0], out, solves=B)
 
 
 @_linalg
@@ -181,7 +189,7 @@ def solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=Non
     check_square("linalg.solve_triangular", input)
     if B.dtype != input.dtype:
         B = B.to(input.dtype)
-    return finish(ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out)
+    return finish(ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out, solves=B, onto=True)
 
 
 # ---- LU and LDL
@@ -259,7 +267,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     tensor([[0.5000],
             [0.2500]])
     """
-    return finish(ops.linalg_lu_solve(LU, pivots, B, left, adjoint), out)
+    return finish(ops.linalg_lu_solve(LU, pivots, B, left, adjoint), out, solves=B)
 
 
 @_linalg
@@ -294,7 +302,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     tensor([[1.],
             [1.]])
     """
-    return finish(ops.linalg_ldl_solve(LD, pivots, B, hermitian), out)
+    return finish(ops.linalg_ldl_solve(LD, pivots, B, hermitian), out, solves=B)
 
 
 # ---- QR

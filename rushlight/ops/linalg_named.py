@@ -262,7 +262,8 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
         "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
         "X = torch.linalg.lu_solve(LU, pivots, B)"
     )
-    return finish(ops.linalg_lu_solve(LU_data, LU_pivots, input, True, False), out)
+    result = ops.linalg_lu_solve(LU_data, LU_pivots, input, True, False)
+    return finish(result, out, solves=input)
 
 
 @function

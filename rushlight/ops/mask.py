@@ -42,7 +42,12 @@ def masked_select(input, mask, *, out=None):
         result
         if out is None
         else write_apart(
-            out, result, input, mask, exact="masked_select(): self and result must have the same scalar type"
+            out,
+            result,
+            input,
+            mask,
+            exact="masked_select(): self and result must have the same scalar type",
+            at_once=True,
         )
     )
 

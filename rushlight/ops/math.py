@@ -665,8 +665,7 @@ def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
 
 def _nan_to_num_onto(self, nan=0.0, posinf=None, neginf=None):
     if not (self.is_floating_point() or self.is_complex()):
-        if not self.is_inference():
-            _C.set_version(self, self._version + 1)  # copied onto itself
+        _C.note_write(self)  # copied onto itself
         return self
     return nan_to_num.__wrapped__(self, nan, posinf, neginf)
 

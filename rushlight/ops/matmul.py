@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from rushlight import _C
+from rushlight._outputs import check_apart_elements
 
 from ._public import SAME_DTYPE, Tensor, public, type_name, write_out
 from ._rules import derivative
@@ -159,11 +160,12 @@ derivative(
 )
 
 
-def finish(result, out, words=SAME_DTYPE):
-    """`result`, or `out` filled with it. Products do not cast to the dtype of `out`."""
+def finish(result, out, words=SAME_DTYPE, apart=()):
+    """`result`, or `out` filled with it. Products do not cast to the dtype of `out`; what they are added to
+    (`apart`) is copied there first, unless it is broadcast."""
     if out is None:
         return result
-    return write_out(out, result, exact=words)
+    return write_out(out, result, exact=words, apart=[t for t in apart if t.shape == result.shape])
 
 
 def _number(value):
@@ -256,7 +258,7 @@ def linear(input, weight, bias=None, *, out=None):
         torch.Size([2, 4])
     """
     if out is not None:
-        return finish(linear(input, weight, bias), out)
+        return finish(linear(input, weight, bias), out, apart=() if bias is None else (bias,))
     result = _C.linear(input, weight, bias)
     if result is None:
         # A bias that is not one row: what torch adds by broadcasting.
@@ -279,7 +281,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         >>> rushlight.addmm(rushlight.ones(2), rushlight.ones(1, 3), rushlight.ones(3, 2), alpha=2)
         tensor([[7., 7.]])
     """
-    return finish(ops.addmm(input, mat1, mat2, _number(beta), _number(alpha)), out)
+    return finish(ops.addmm(input, mat1, mat2, _number(beta), _number(alpha)), out, apart=[input])
 
 
 @public
@@ -291,7 +293,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
         >>> rushlight.addmv(rushlight.ones(2), rushlight.ones(2, 3), rushlight.ones(3))
         tensor([4., 4.])
     """
-    return finish(ops.addmv(input, mat, vec, _number(beta), _number(alpha)), out)
+    return finish(ops.addmv(input, mat, vec, _number(beta), _number(alpha)), out, apart=[input])
 
 
 def _check_boolean(input, vec1, vec2, beta, alpha):
@@ -312,6 +314,8 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """
     if beta.__class__ is bool or alpha.__class__ is bool:
         _check_boolean(input, vec1, vec2, beta, alpha)
+    if isinstance(out, Tensor):
+        check_apart_elements(out, (input, vec1, vec2))
     result = ops.addr(input, vec1, vec2, _number(beta), _number(alpha))
     return result if out is None else write_out(out, result)
 
@@ -325,7 +329,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
         >>> rushlight.addbmm(rushlight.zeros(1), rushlight.ones(5, 1, 3), rushlight.ones(5, 3, 1))
         tensor([[15.]])
     """
-    return finish(ops.addbmm(input, batch1, batch2, _number(beta), _number(alpha)), out)
+    return finish(ops.addbmm(input, batch1, batch2, _number(beta), _number(alpha)), out, apart=[input])
 
 
 @public
@@ -337,7 +341,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
         >>> rushlight.baddbmm(rushlight.ones(1), rushlight.ones(2, 1, 3), rushlight.ones(2, 3, 1)).shape
         torch.Size([2, 1, 1])
     """
-    return finish(ops.baddbmm(input, batch1, batch2, _number(beta), _number(alpha)), out)
+    return finish(ops.baddbmm(input, batch1, batch2, _number(beta), _number(alpha)), out, apart=[input])
 
 
 @public(namespace=False)
@@ -357,6 +361,7 @@ def addr_(self, vec1, vec2, *, beta=1, alpha=1):
     """In-place version of addr."""
     if beta.__class__ is bool or alpha.__class__ is bool:
         _check_boolean(self, vec1, vec2, beta, alpha)
+    check_apart_elements(self, (vec1, vec2))
     return _C.in_place(ops.addr, self, vec1, vec2, _number(beta), _number(alpha))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
-from rushlight.ops._public import OVERLAP, Tensor, function, method, public, type_name
+from rushlight._outputs import OVERLAP, check_apart_elements
+from rushlight.ops._public import Tensor, check_resized, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
@@ -312,7 +313,10 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         return ops.bernoulli_like(input, p, generator)
     if out is None:
         return ops.bernoulli(input, generator)
-    if out.shape != input.shape:
+    if out.shape == input.shape:
+        check_apart_elements(out, [input])
+    else:
+        check_resized(out, input, [input], itself=True)
         out.resize_(input.shape)
     return _in_place(ops.bernoulli_tensor, out, input, generator)
 

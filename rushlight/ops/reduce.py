@@ -683,7 +683,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         result = _C.in_place(ops.copy, FUNCTIONS["zeros_like"](input), input)
         if out is None:
             return result
-        return write_out(out, result, exact="expected scalar_type {result} but found {out}")
+        return write_out(out, result, exact="expected scalar_type {result} but found {out}", apart=[input])
     pieces = [piece for piece in (prepend, input, append) if piece is not None]
     if len({piece.dim() for piece in pieces}) > 1:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
@@ -699,8 +699,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         input = FUNCTIONS["cat"](pieces, dim)
     # Nothing is left after as many steps as there are elements.
     steps = n if n < input.size(dim) else input.size(dim)
-    for _ in range(steps):
+    minus = FUNCTIONS["logical_xor" if input.dtype == _C.bool else "sub"]
+    for step in range(steps):
         length = input.size(dim)
         after, before = ((input.narrow(dim, start, length - 1) if length else input) for start in (1, 0))
-        input = FUNCTIONS["logical_xor"](after, before) if input.dtype == _C.bool else after - before
+        if out is not None and step == steps - 1:
+            return minus(after, before, out=out)
+        input = minus(after, before)
     return input if out is None else write_out(out, input, writer="sub")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._versions import uncounted
 from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, public, write_out
 
 ops = _C.ops
@@ -15,7 +16,8 @@ def _same_strides(input):
     if shares or _C.dispatches(input):  # a wrapper's class knows how it lies
         return ops.clone(input)
     whole = _C.empty_strided(tuple(input.shape), input.stride(), input.dtype, input.device)
-    return _in_place(ops.copy, whole, input)
+    with uncounted(whole):
+        return _in_place(ops.copy, whole, input)
 
 
 def _replaced(input, src, view):
@@ -26,9 +28,8 @@ def _replaced(input, src, view):
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(part.shape)}"
         )
-    _in_place(ops.copy, part, src)
-    if not whole.is_inference():
-        _C.set_version(whole, 0)
+    with uncounted(whole):
+        _in_place(ops.copy, part, src)
     return whole
 
 

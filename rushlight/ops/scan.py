@@ -118,7 +118,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
     tensor([1, 3, 6])
     """
     result = ops.cumsum(input, dim, out.dtype if dtype is None and out is not None else dtype, False)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE, apart=[input])
 
 
 @public
@@ -129,7 +129,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
     tensor([1, 2, 6])
     """
     result = ops.cumprod(input, dim, out.dtype if dtype is None and out is not None else dtype, False)
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE, apart=[input])
 
 
 @public
@@ -142,7 +142,7 @@ def logcumsumexp(input, dim, *, out=None):
     result = ops.logcumsumexp(input, dim, False)
     if out is None:
         return result
-    return write_out(out, result, exact="expected scalar_type {result} but found {out}")
+    return write_out(out, result, exact="expected scalar_type {result} but found {out}", apart=[input])
 
 
 @public

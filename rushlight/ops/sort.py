@@ -64,7 +64,7 @@ def msort(input, *, out=None):
     tensor([1, 2, 3])
     """
     result = ops.sort(input, 0, False)[0]
-    return result if out is None else write_out(out, result, exact=SAME_DTYPE)
+    return result if out is None else write_out(out, result, exact=SAME_DTYPE, apart=[input])
 
 
 @public
