@@ -24,34 +24,27 @@ void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char*
       name, dims, name, sizes_text(given).c_str());
 }
 
+// In torch's order: `extra` is the output_padding of a transposed convolution. A dilation of zero passes
+// here, since torch leaves it to the kernels (`check_kernel`).
 struct Window {
   Triple stride, padding, dilation;
   int64_t groups;
 
-  Window(PyObject* const* args, int dims, bool transposed = false) {
+  Window(PyObject* const* args, int dims, PyObject* extra_arg = nullptr, Triple* extra = nullptr) {
+    groups = int_argument("convolution", "groups", args[3]);
+    if (groups <= 0) fail(PyExc_RuntimeError, "non-positive groups is not supported");
     read_window(args[0], dims, 1, stride, "stride");
     read_window(args[1], dims, 0, padding, "padding");
     read_window(args[2], dims, 1, dilation, "dilation");
-    groups = int_argument("convolution", "groups", args[3]);
-    for (int d = 0; d < 3; d++) {
-      if (padding[d] < 0) fail(PyExc_RuntimeError, "negative padding is not supported");
-      if (stride[d] <= 0) fail(PyExc_RuntimeError, "non-positive stride is not supported");
-    }
-    for (int d = 0; d < 3; d++) {
-      if (dilation[d] < 0) fail(PyExc_RuntimeError, "dilation should be greater than zero");
-    }
-    for (int d = 0; d < 3; d++) {
-      if (dilation[d] <= 0) {
-        static const char* names[] = {"dilation_depth: ", ", dilation_height: ", ", dilation_width: "};
-        std::string each;
-        for (int place = dims == 3 ? 0 : 1; place < 3; place++)
-          each += (names[place] + (place == 1 && dims < 3 ? 2 : 0)) + std::to_string(dilation[place]);
-        if (transposed) fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " + each);
-        fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " +
-                                     sizes_text({dilation.at + 3 - dims, size_t(dims)}));
-      }
-    }
-    if (groups <= 0) fail(PyExc_RuntimeError, "non-positive groups is not supported");
+    if (extra) read_window(extra_arg, dims, 0, *extra, "output_padding");
+    auto least = [](const Triple& t) { return *std::min_element(t.at, t.at + 3); };
+    if (least(padding) < 0) fail(PyExc_RuntimeError, "negative padding is not supported");
+    if (extra && least(*extra) < 0) fail(PyExc_RuntimeError, "negative output_padding is not supported");
+    if (least(stride) <= 0) fail(PyExc_RuntimeError, "non-positive stride is not supported");
+    if (least(dilation) < 0) fail(PyExc_RuntimeError, "dilation should be greater than zero");
+  }
+  bool is_dilated() const {
+    return std::any_of(dilation.at, dilation.at + 3, [](int64_t d) { return d != 1; });
   }
 };
 
@@ -75,20 +68,6 @@ std::string tensor_type_name(DType t) {
   return old ? "torch." + name + "Tensor" : "CPU" + name + "Type";
 }
 
-// torch computes complex convolutions from parts, and looks at the types before at the sizes.
-void check_complex(const Tensor* x, const Tensor* other, const char* what) {
-  if (!other || !is_complex(x->dtype) || x->dtype == other->dtype) return;
-  failf(PyExc_RuntimeError, "Input type (%s) and %s type (%s) should be the same",
-        tensor_type_name(x->dtype).c_str(), what, tensor_type_name(other->dtype).c_str());
-}
-
-void check_bias_dtype(const Tensor* x, const Tensor* bias) {
-  if (bias && bias->dtype != x->dtype) {
-    failf(PyExc_RuntimeError, "Input type (%s) and bias type (%s) should be the same",
-          dtype_cpp_name(x->dtype), dtype_cpp_name(bias->dtype));
-  }
-}
-
 // Whether torch hands this to another library on one thread, which has its own words for types.
 bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::bf16) return true;
@@ -101,7 +80,20 @@ bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
   return !plain && (window.groups > 1 || (width > 3 && height > 3) || x->size(0) > 1 || area > 20480);
 }
 
+[[noreturn]] void fail_handed_on(const Tensor* x, const Tensor* other, const char* what) {
+  failf(PyExc_RuntimeError,
+        "Input type (%s) and %s type (%s) should be the same or input should be a MKLDNN tensor and %s is a "
+        "dense tensor",
+        tensor_type_name(x->dtype).c_str(), what, tensor_type_name(other->dtype).c_str(), what);
+}
+
+// Of the integers torch's kernels mostly know int64 only.
+bool is_narrow(DType t) { return (is_integral(t) && t != DType::i64) || t == DType::b1; }
+
 void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window) {
+  if (window.is_dilated() && is_narrow(x->dtype)) {
+    fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
+  }
   if (x->dtype == DType::b1) {
     bool columns = false;  // which volumes need unless the kernel is a single point
     for (int d = 0; d < 3; d++) {
@@ -112,12 +104,6 @@ void check_dtypes(const Tensor* x, const Tensor* weight, const Window& window) {
     fail_not_implemented(weight->ndim == 5 ? volumes : "slow_conv2d_cpu", x->dtype);
   }
   if (x->dtype == weight->dtype) return;
-  if (is_handed_on(x, weight, window)) {
-    failf(PyExc_RuntimeError,
-          "Input type (%s) and weight type (%s) should be the same or input should be a MKLDNN tensor and "
-          "weight is a dense tensor",
-          tensor_type_name(x->dtype).c_str(), tensor_type_name(weight->dtype).c_str());
-  }
   failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
         dtype_class_name(weight->dtype));
 }
@@ -164,31 +150,55 @@ int spatial_dims(const Tensor* x, const Tensor* weight) {
   return dims;
 }
 
-void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims, bool transposed = false,
-                 bool handed_on = false) {
+void fill_window(ConvShape& s, const Window& window, Sizes kernel, int dims) {
   s.groups = window.groups;
   for (int d = 0; d < 3; d++) {
     s.in[d] = s.out[d] = s.kernel[d] = 1;
     s.stride[d] = window.stride[d], s.padding[d] = window.padding[d], s.dilation[d] = window.dilation[d];
   }
   for (int d = 0; d < dims; d++) s.kernel[3 - dims + d] = kernel[size_t(d)];
-  if (s.kernel[0] > 0 && s.kernel[1] > 0 && s.kernel[2] > 0) return;
-  if (handed_on) {
-    failf(
-        PyExc_RuntimeError,
+}
+
+bool is_positive(const int64_t* three) { return three[0] > 0 && three[1] > 0 && three[2] > 0; }
+
+[[noreturn]] void fail_no_primitive(const char* what, Sizes kernel) {
+  failf(PyExc_RuntimeError,
         "could not create a primitive descriptor for the %s forward propagation primitive. Run workload with "
         "environment variable ONEDNN_VERBOSE=all to get additional diagnostic information.\n\n"
-        "  A size of the kernel is zero: %s.",
-        transposed ? "deconvolution" : "convolution", sizes_text(kernel).c_str());
-  }
-  if (!transposed && (s.dilation[0] > 1 || s.dilation[1] > 1 || s.dilation[2] > 1)) {
-    fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " +
-                                 sizes_text(Sizes(s.kernel, 3).last(dims == 3 ? 3 : 2)));
-  }
+        "  A size of the weight %s or a dilation is zero.",
+        what, sizes_text(kernel).c_str());
+}
+
+[[noreturn]] void fail_kernel_size(const ConvShape& s, int dims) {
   std::string shown = dims == 3 ? ": " + sizes_between(s.kernel, 3, " x ") + " (TxHxW)"
                                 : " kernel_height: " + std::to_string(s.kernel[1]) +
                                       " kernel_width: " + std::to_string(s.kernel[2]);
   fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got" + shown);
+}
+
+// What each of torch's kernels says of a kernel or a dilation of zero. To it lines are images of one row.
+void check_kernel(const ConvShape& s, const Window& window, int dims) {
+  Sizes kernel = Sizes(s.kernel, 3).last(dims == 3 ? 3 : 2),
+        dilation = Sizes(s.dilation, 3).last(dims == 3 ? 3 : 2);
+  if (!is_positive(s.kernel)) {
+    if (!window.is_dilated()) fail_kernel_size(s, dims);
+    fail(PyExc_RuntimeError, "kernel size should be greater than zero, but got " + sizes_text(kernel));
+  }
+  if (!is_positive(s.dilation))
+    fail(PyExc_RuntimeError, "dilation should be greater than zero, but got " + sizes_text(dilation));
+}
+
+// Checks of the library that computes these, and the dtypes, in torch's order.
+void check_computable(const Tensor* x, const Tensor* weight, const Tensor* bias, const ConvShape& s,
+                      const Window& window, int dims) {
+  if (!is_handed_on(x, weight, window)) {
+    check_kernel(s, window, dims);
+    return check_dtypes(x, weight, window);
+  }
+  if (x->dtype != weight->dtype) fail_handed_on(x, weight, "weight");
+  if (bias && bias->dtype != x->dtype) fail_handed_on(x, bias, "bias");
+  if (!is_positive(s.dilation)) fail(PyExc_RuntimeError, "non-positive dilation is not supported");
+  if (!is_positive(s.kernel)) fail_no_primitive("convolution", weight->sizes());
 }
 
 // Images without points have no convolution, though there may be no images or no channels. torch sees lines
@@ -202,10 +212,10 @@ void check_not_empty(Sizes x, int dims) {
 }
 
 // What convolving an input of sizes `x` with weights of sizes `weight` means; `s.out` is computed.
-ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims, bool handed_on = false) {
+ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
   ConvShape s;
   numel_of(x);  // refuses sizes below zero
-  fill_window(s, window, weight.subspan(2), dims, false, handed_on);
+  fill_window(s, window, weight.subspan(2), dims);
   s.batch = x[0], s.in_channels = x[1], s.out_channels = weight[0];
   for (int d = 0; d < dims; d++) s.in[3 - dims + d] = x[size_t(2 + d)];
   bool fits = true;
@@ -270,71 +280,90 @@ void result_sizes(Shape& sizes, int64_t batch, int64_t channels, const int64_t* 
   for (int d = 0; d < dims; d++) sizes.sizes[2 + d] = spatial[3 - dims + d];
 }
 
+void check_addable(DType sum, DType to) {
+  if (can_cast(sum, to)) return;
+  failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+        dtype_class_name(sum), dtype_class_name(to));
+}
+
+bool has_no_elements(const Tensor* x) { return x->size(0) == 0 || x->size(1) == 0; }
+
+// The convolution of an input without samples or channels. torch multiplies it with the weights, or with the
+// first of them, adds the first bias and looks at nothing else.
+PyObject* empty_result(const Tensor* x, const Tensor* weight, const Tensor* bias, const Shape& sizes) {
+  if (x->size(1) != 0 && (weight->numel == 0 || (bias && bias->numel == 0)))
+    fail(PyExc_IndexError, "select(): index 0 out of range for tensor of size [0] at dimension 0");
+  bool whole = x->size(1) == 0;  // whether all of the weights or one number takes part
+  Promotion product{int(whole ? promote(x->dtype, weight->dtype) : x->dtype),
+                    whole ? -1 : int(weight->dtype)};
+  DType dtype = product.result();
+  if (bias) check_addable(Promotion{int(dtype), int(bias->dtype)}.result(), dtype);
+  for (int d = 2; d < sizes.ndim; d++) {
+    if (sizes.sizes[d] < 0) {
+      failf(PyExc_RuntimeError, "invalid shape dimension %lld at index %d of shape %s",
+            (long long)sizes.sizes[d], d, sizes_text(sizes).c_str());
+    }
+  }
+  return new_tensor(sizes, dtype, x->device()).release_object();
+}
+
 // convolution(x, weight, bias; stride, padding, dilation, groups)
 PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
   Tensor* bias = optional_tensor_at(args, 2, "bias");
   int dims = spatial_dims(x, weight);
-  check_bias_dtype(x, bias);
-  check_complex(x, weight, "weight");
   Window window(args + 3, dims);
   check_groups(weight, window.groups);
   check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(1) * window.groups, false);
   check_bias(bias, weight, weight->size(0), "");
-  ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims, x->dtype == DType::bf16);
+  ConvShape s = geometry(x->sizes(), weight->sizes(), window, dims);
   check_devices(x, weight);
   check_devices(x, bias);
-  check_dtypes(x, weight, window);
-  bool dilated = std::any_of(window.dilation.at, window.dilation.at + 3, [](int64_t d) { return d > 1; });
-  if (dilated && is_integral(x->dtype) && x->dtype != DType::i64) {
-    fail_not_implemented("slow_conv_dilated<>", x->dtype);  // torch computes these only without dilation
-  }
   Shape sizes;
   result_sizes(sizes, s.batch, s.out_channels, s.out, dims);
+  if (has_no_elements(x)) return empty_result(x, weight, bias, sizes);
+  check_computable(x, weight, bias, s, window, dims);
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
-  TensorRef from = operand(x), w = operand(weight), b = operand(bias);
+  TensorRef alike = bias ? cast(bias, x->dtype) : TensorRef();
+  TensorRef from = operand(x), w = operand(weight), b = operand(alike.get());
   return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));
   });
 }
 
-// conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)
-PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor*) {
-  Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
-  Tensor* bias = optional_tensor_at(args, 2, "bias");
-  int dims = spatial_dims(x, weight);
-  check_complex(x, weight, "weight");
-  check_complex(x, bias, "bias");
-  PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
-  Window window(window_args, dims, true);
-  Triple extra;
-  read_window(args[5], dims, 0, extra, "output_padding");
-  for (int64_t n : extra.at)
-    if (n < 0) fail(PyExc_RuntimeError, "negative output_padding is not supported");
-  check_groups(weight, window.groups);
-  check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(0), true);
-  int64_t channels = weight->size(1) * window.groups;
-  check_bias(bias, weight, channels, "transposed=1, ");
-  check_not_empty(x->sizes(), dims);
-  ConvShape s;
-  if (dims == 3 && weight->numel == 0) {
+void check_transposed_window(const ConvShape& s, const Triple& extra, const Tensor* weight, int dims) {
+  static const char* names[] = {"depth", "height", "width"};
+  int first = dims == 3 ? 0 : 1;
+  auto each = [&](const char* what, const int64_t* values, const char* between) {
+    std::string text;
+    for (int d = first; d < 3; d++)
+      text += (text.empty() ? "" : between) + (std::string(what) + "_" + names[d]) + ": " +
+              std::to_string(values[d]);
+    return text;
+  };
+  if (dims < 3 && !is_positive(s.kernel)) fail_kernel_size(s, dims);
+  if (!is_positive(s.dilation)) {
     fail(PyExc_RuntimeError,
-         "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x kernel_width) tensor "
-         "expected for weight, but got: " +
-             sizes_text(weight->sizes()));
+         "dilation should be greater than zero, but got " + each("dilation", s.dilation, ", "));
   }
-  fill_window(s, window, weight->sizes().subspan(2), dims, true, x->dtype == DType::bf16);
-  s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
   bool small = false, reaches = false;
-  for (int d = 0; d < dims; d++) s.out[3 - dims + d] = x->size(2 + d);
   for (int d = 0; d < 3; d++) {
-    if (s.kernel[d] > INT32_MAX || s.out[d] > INT32_MAX)
-      fail(PyExc_RuntimeError, "conv_transpose(): sizes are too large");
-    s.in[d] =
-        (s.out[d] - 1) * s.stride[d] - 2 * s.padding[d] + s.dilation[d] * (s.kernel[d] - 1) + extra[d] + 1;
-    small |= s.in[d] <= 0 || s.kernel[d] <= 0;
-    reaches |= extra[d] >= s.stride[d] && extra[d] >= s.dilation[d] && extra[d] > 0;
+    small |= s.in[d] <= 0;
+    reaches |= extra[d] >= s.stride[d] && extra[d] >= s.dilation[d];
+  }
+  if (reaches) {
+    fail(PyExc_RuntimeError, "output padding must be smaller than either stride or dilation, but got " +
+                                 each("output_padding", extra.at, " ") + " " + each("stride", s.stride, " ") +
+                                 " " + each("dilation", s.dilation, " "));
+  }
+  if (weight->numel == 0) {
+    std::string wanted = dims == 3 ? "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x "
+                                     "kernel_height x kernel_width) tensor expected for weight"
+                                   : "non-empty 2D or 4D weight tensor expected";
+    std::vector<int64_t> shown(weight->sizes().begin(), weight->sizes().end());
+    if (dims == 1) shown.insert(shown.begin() + 2, 1);
+    fail(PyExc_RuntimeError, wanted + ", but got: " + sizes_text(shown));
   }
   if (small) {
     int shown = std::max(dims, 2);  // lines are images of one row to torch
@@ -342,31 +371,70 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
                                  "). Calculated output size per channel: (" +
                                  sizes_between(s.in, shown, " x ") + "). Output size is too small");
   }
-  if (reaches) {
-    static const char* names[] = {"depth", "height", "width"};
-    std::string text;
-    for (auto [what, values] :
-         {std::pair{"output_padding", extra.at}, {"stride", s.stride}, {"dilation", s.dilation}})
-      for (int d = dims == 3 ? 0 : 1; d < 3; d++)
-        text += std::string(" ") + what + "_" + names[d] + ": " + std::to_string(values[d]);
-    fail(PyExc_RuntimeError, "output padding must be smaller than either stride or dilation, but got" + text);
+}
+
+// As check_computable for the transposed; `bias` is one of another dtype.
+void check_spreadable(const Tensor* x, const Tensor* weight, const Tensor* bias, const ConvShape& s,
+                      const Window& window, const Triple& extra, int dims) {
+  bool wide = false;  // what is added at the end leaves the last windows, which the library does not know
+  for (int d = 0; d < 3; d++) wide |= extra[d] >= s.stride[d];
+  if (is_handed_on(x, weight, window) && !wide) {
+    if (x->dtype != weight->dtype) fail_handed_on(x, weight, "weight");
+    if (bias) fail_handed_on(x, bias, "bias");
+    for (int64_t size : s.in) {
+      if (size <= 0) {
+        fail(PyExc_RuntimeError,
+             "could not construct a memory descriptor using a format tag\n\n  The output would have sizes of "
+             "(" +
+                 sizes_between(s.in, dims, " x ") + ").");
+      }
+    }
+    if (weight->numel == 0 || !is_positive(s.dilation)) fail_no_primitive("deconvolution", weight->sizes());
+    return;
   }
-  check_devices(x, weight);
-  check_devices(x, bias);
+  check_transposed_window(s, extra, weight, dims);
+  if (is_narrow(x->dtype)) {
+    fail_not_implemented(dims == 3 ? "slow_conv_transpose3d_out_cpu" : "slow_conv_transpose2d_out_cpu",
+                         x->dtype);
+  }
   check_dtypes(x, weight, window);
-  bool cast_bias = bias && bias->dtype != x->dtype;
-  if (cast_bias && is_handed_on(x, weight, window)) {
-    failf(PyExc_RuntimeError,
-          "Input type (%s) and bias type (%s) should be the same or input should be a MKLDNN tensor and bias "
-          "is a dense tensor",
-          tensor_type_name(x->dtype).c_str(), tensor_type_name(bias->dtype).c_str());
-  }
-  if (cast_bias && (dims == 3 || is_complex(bias->dtype))) {
+  if (bias && dims < 3) return check_addable(promote(x->dtype, bias->dtype), x->dtype);
+  if (bias) {
     failf(PyExc_RuntimeError, "expected scalar type %s but found %s", dtype_class_name(x->dtype),
           dtype_class_name(bias->dtype));
   }
+}
+
+// conv_transpose(x, weight, bias; stride, padding, output_padding, dilation, groups)
+PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor*) {
+  Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
+  Tensor* bias = optional_tensor_at(args, 2, "bias");
+  int dims = spatial_dims(x, weight);
+  PyObject* window_args[] = {args[3], args[4], args[6], args[7]};
+  Triple extra;
+  Window window(window_args, dims, args[5], &extra);
+  check_groups(weight, window.groups);
+  check_input_channels(x->sizes(), weight->sizes(), window.groups, weight->size(0), true);
+  int64_t channels = weight->size(1) * window.groups;
+  check_bias(bias, weight, channels, "transposed=1, ");
+  check_not_empty(x->sizes(), dims);
+  ConvShape s;
+  fill_window(s, window, weight->sizes().subspan(2), dims);
+  s.batch = x->size(0), s.in_channels = channels, s.out_channels = x->size(1);
+  for (int d = 0; d < dims; d++) s.out[3 - dims + d] = x->size(2 + d);
+  for (int d = 0; d < 3; d++) {
+    if (s.kernel[d] > INT32_MAX || s.out[d] > INT32_MAX)
+      fail(PyExc_RuntimeError, "conv_transpose(): sizes are too large");
+    s.in[d] =
+        (s.out[d] - 1) * s.stride[d] - 2 * s.padding[d] + s.dilation[d] * (s.kernel[d] - 1) + extra[d] + 1;
+  }
+  check_devices(x, weight);
+  check_devices(x, bias);
   Shape sizes;
   result_sizes(sizes, s.batch, channels, s.in, dims);
+  if (has_no_elements(x)) return empty_result(x, weight, bias, sizes);
+  bool cast_bias = bias && bias->dtype != x->dtype;
+  check_spreadable(x, weight, cast_bias ? bias : nullptr, s, window, extra, dims);
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = cast_bias ? cast(bias, x->dtype) : TensorRef();
@@ -399,6 +467,8 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   ConvShape s = geometry(size, weight->sizes(), window, dims);
   check_output(s, g, dims);
   check_devices(g, weight);
+  if (numel_of(size) == 0) return new_tensor(size, g->dtype, g->device()).release_object();
+  check_kernel(s, window, dims);
   check_dtypes(g, weight, window);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
   TensorRef from = operand(g), w = operand(weight);
@@ -421,6 +491,8 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   ConvShape s = geometry(x->sizes(), size, window, dims);
   check_output(s, g, dims);
   check_devices(x, g);
+  if (has_no_elements(x)) return zeros(size, x->dtype, x->device()).release_object();
+  check_kernel(s, window, dims);
   check_dtypes(x, g, window);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
   TensorRef from = operand(x), gy = operand(g);

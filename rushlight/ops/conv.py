@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from rushlight import _C
 from rushlight._warn import warn_once
 
-from ._public import Tensor, function, type_name
+from ._public import Tensor, function, legacy_name, type_name
 from ._rules import derivative
 from ._tangents import LINEAR, MULTILINEAR
 from .shape import contiguous_format
@@ -134,8 +134,7 @@ def _check_length(what, numbers, weight):
         )
 
 
-def _check_shapes(name, dims, input, weight, numbers, same=False):
-    """What is wrong with a call whose input or weight does not have the usual number of dimensions."""
+def _check_tensors(name, dims, input, weight, bias):
     if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
         _refuse(name, (input, weight), {})
     if input.ndim not in (dims + 1, dims + 2):
@@ -144,22 +143,34 @@ def _check_shapes(name, dims, input, weight, numbers, same=False):
             "size: "
             f"{list(input.shape)}"
         )
-    if weight.ndim != dims + 2:
-        if weight.ndim < 3:
-            raise RuntimeError("weight should have at least three dimensions")
-        if same:
-            raise RuntimeError(
-                f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
-                f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size "
-                f"{list(input.shape)} instead"
-            )
-        for what, value in numbers.items():
-            _check_length(what, list(value) if isinstance(value, (tuple, list)) else [value] * dims, weight)
+    if input.is_complex():  # computed from parts in torch, which looks at the types before at the sizes
+        for what, other in (("weight", weight), ("bias", bias)):
+            if isinstance(other, Tensor) and other.dtype != input.dtype:
+                types = legacy_name(input), legacy_name(other)
+                raise RuntimeError(f"Input type ({types[0]}) and {what} type ({types[1]}) should be the same")
+
+
+def _check_weight(dims, input, weight, groups, numbers, same=False):
+    """What is wrong with a call whose weight does not have the usual number of dimensions."""
+    if weight.ndim == dims + 2:
+        return
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if same:
         raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
-            f"{list(weight.shape)}, but got {dims + 2}-dimensional input of size "
-            f"{list(input.shape) if input.ndim == dims + 2 else [1, *input.shape]} instead"
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
+            f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size "
+            f"{list(input.shape)} instead"
         )
+    for what, value in numbers.items():
+        _check_length(what, list(value) if isinstance(value, (tuple, list)) else [value] * dims, weight)
+    raise RuntimeError(
+        f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
+        f"{list(weight.shape)}, but got {dims + 2}-dimensional input of size "
+        f"{list(input.shape) if input.ndim == dims + 2 else [1, *input.shape]} instead"
+    )
 
 
 def _each(value, dims):
@@ -172,8 +183,9 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
     """The input and padding that 'same' or 'valid' mean."""
     if padding == "valid":
         return input, 0
-    if padding != "same":
-        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    for what, numbers in (("stride", stride), ("dilation", dilation)):
+        if isinstance(numbers, (tuple, list)) and len(numbers) not in (1, dims):
+            raise RuntimeError(f"{what} cannot broadcast to {dims} dimensions")
     if any(step != 1 for step in _each(stride, dims)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [step * (size - 1) for step, size in zip(_each(dilation, dims), weight.shape[2:], strict=True)]
@@ -189,28 +201,37 @@ def _named_padding(padding, dims, input, weight, stride, dilation):
 
 
 def _conv(name, dims, input, weight, bias, stride, padding, dilation, groups):
-    """The convolution of a call that is out of the ordinary: without a batch, or with named padding."""
-    numbers = {"stride": stride, "dilation": dilation}
-    _check_shapes(name, dims, input, weight, numbers, same=padding.__class__ is str and padding == "same")
-    if input.ndim == dims + 1:
-        return _conv(name, dims, input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(
-            0
-        )
-    if padding.__class__ is str:
+    """The convolution of a call that is out of the ordinary: without a batch, with named padding, or of
+    several dtypes."""
+    named = padding.__class__ is str
+    if not named and isinstance(bias, Tensor) and isinstance(input, Tensor) and bias.dtype != input.dtype:
+        types = _C.dtype_cpp_name(input.dtype), _C.dtype_cpp_name(bias.dtype)
+        raise RuntimeError(f"Input type ({types[0]}) and bias type ({types[1]}) should be the same")
+    _check_tensors(name, dims, input, weight, bias)
+    if named and padding not in ("same", "valid"):
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    _check_weight(
+        dims,
+        input,
+        weight,
+        groups,
+        {"stride": stride, "dilation": dilation},
+        same=named and padding == "same",
+    )
+    single = input.ndim == dims + 1
+    if single:
+        input = input.unsqueeze(0)
+    if named:
         input, padding = _named_padding(padding, dims, input, weight, stride, dilation)
     result = _convolution(input, weight, bias, stride, padding, dilation, groups)
     # Without channels to add up there are none in the result either, in torch.
-    return result if weight.size(1) else result[:, :0]
-
-
-_ODD = (_C.int8, _C.int16, _C.int32, _C.uint8, _C.bool)  # torch has no such kernel for these
+    result = result if weight.size(1) else result[:, :0]
+    return result.squeeze(0) if single else result
 
 
 def _conv_transpose(name, dims, input, weight, bias, stride, padding, output_padding, groups, dilation):
-    _check_shapes(name, dims, input, weight, {"stride": stride, "dilation": dilation})
-    if input.dtype in _ODD:
-        kernel = f"slow_conv_transpose{max(dims, 2)}d_out_cpu"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+    _check_tensors(name, dims, input, weight, bias)
+    _check_weight(dims, input, weight, groups, {"stride": stride, "dilation": dilation})
     if input.ndim == dims + 1:
         result = _transpose(
             input.unsqueeze(0), weight, bias, stride, padding, output_padding, dilation, groups
@@ -230,7 +251,12 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     tensor([[[21., 32.]]])
     """
     try:
-        if input.ndim == 3 == weight.ndim and padding.__class__ is not str:
+        if (
+            input.ndim == 3 == weight.ndim
+            and padding.__class__ is not str
+            and input.dtype is weight.dtype
+            and (bias is None or bias.dtype is input.dtype)
+        ):
             result = _convolution(input, weight, bias, stride, padding, dilation, groups)
             return result if weight.size(1) else result[:, :0]
     except AttributeError:
@@ -250,7 +276,12 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
               [4., 4.]]]])
     """
     try:
-        if input.ndim == 4 == weight.ndim and padding.__class__ is not str:
+        if (
+            input.ndim == 4 == weight.ndim
+            and padding.__class__ is not str
+            and input.dtype is weight.dtype
+            and (bias is None or bias.dtype is input.dtype)
+        ):
             result = _convolution(input, weight, bias, stride, padding, dilation, groups)
             return result if weight.size(1) else result[:, :0]
     except AttributeError:
@@ -269,7 +300,12 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     torch.Size([1, 3, 1, 1, 1])
     """
     try:
-        if input.ndim == 5 == weight.ndim and padding.__class__ is not str:
+        if (
+            input.ndim == 5 == weight.ndim
+            and padding.__class__ is not str
+            and input.dtype is weight.dtype
+            and (bias is None or bias.dtype is input.dtype)
+        ):
             result = _convolution(input, weight, bias, stride, padding, dilation, groups)
             return result if weight.size(1) else result[:, :0]
     except AttributeError:
@@ -325,20 +361,31 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
     tensor([[[2., 2.]]])
     """
-    if transposed:
-        odd = isinstance(input, Tensor) and (input.dtype in _ODD or input.is_complex())
-        if odd and isinstance(weight, Tensor) and not input.is_complex():
-            weight = weight.to(input.dtype)
-        result = _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
-        if odd:  # refused after the sizes
-            kernel = f"slow_conv_transpose{max(input.ndim - 2, 2)}d_out_cpu"
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
-        return result
-    if min(output_padding, default=0) < 0:
-        raise RuntimeError("negative output_padding is not supported")
-    result = _convolution(input, weight, bias, stride, padding, dilation, groups)
+    complex_kind = isinstance(input, Tensor) and input.is_complex()
+    if complex_kind:  # for which there is no kernel, which torch notices after the sizes, as of booleans
+        kind = type_name(input.dtype)
+        input, weight, bias = (t.bool() if isinstance(t, Tensor) else t for t in (input, weight, bias))
+    try:
+        if transposed:
+            return _transpose(input, weight, bias, stride, padding, output_padding, dilation, groups)
+        _check_generic(weight, stride, padding, dilation, output_padding, groups)
+        return _convolution(input, weight, bias, stride, padding, dilation, groups)
+    except NotImplementedError as error:
+        if not complex_kind:
+            raise
+        raise NotImplementedError(str(error).replace("Bool", kind)) from None
+
+
+def _check_generic(weight, stride, padding, dilation, output_padding, groups):
+    """The output padding that a plain convolution is given for nothing, in torch's order of checks."""
+    bad_length = len(output_padding) not in (1, weight.ndim - 2)
+    if (not bad_length and min(output_padding) >= 0) or weight.ndim < 3 or groups <= 0:
+        return
+    for what, numbers in (("stride", stride), ("padding", padding), ("dilation", dilation)):
+        _check_length(what, list(numbers), weight)
     _check_length("output_padding", list(output_padding), weight)
-    return result
+    if min(padding) >= 0:
+        raise RuntimeError("negative output_padding is not supported")
 
 
 @function
