@@ -142,11 +142,11 @@ class _Call:
             if shown in _UNPACKED:
                 return (
                     f"{self.name}(): argument '{shown}' failed to unpack the object at pos {at + 1} with "
-                    f'error "type must be tuple of ints,but got {type(one).__name__}"'
+                    f'error "type must be tuple of ints,but got {type_name(one)}"'
                 )
             return (
                 f"{self.name}(): argument '{shown}'{self.place(parameter or '', value)} must be tuple of "
-                f"ints, but found element of type {type(one).__name__} at pos {at}"
+                f"ints, but found element of type {type_name(one)} at pos {at}"
             )
         return None
 
@@ -163,7 +163,7 @@ class _Call:
         switch, kind, other, element, _ = match.groups()
         if kind == "bool" and switch in dict(self.given):  # told by name from the numbers
             value = dict(self.given)[switch]
-            what = f"must be bool, not {type(value).__name__}"
+            what = f"must be bool, not {type_name(value)}"
             return f"{self.name}(): argument '{switch}'{self.place(switch, value)} {what}"
         culprits = _number(other or element)
         return self.of_kind(kind, culprits) or (self.with_element(culprits) if element else None)

@@ -34,7 +34,7 @@ def _lists(name: str, *lists: Any) -> None:
             called = "self" if position == 0 else "other"
             raise TypeError(
                 f"{name}(): argument '{called}' (position {position + 1}) must be tuple of Tensors, not "
-                f"{type(value).__name__}"
+                f"{type_name(value)}"
             )
         for at, element in enumerate(value):
             if not isinstance(element, Tensor):

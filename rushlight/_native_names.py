@@ -10,6 +10,7 @@ import rushlight
 from rushlight import _C, _autograd_fallback, overrides
 from rushlight._absent import absent_class
 from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
+from rushlight._type_names import type_name as class_name
 from rushlight.amp.autocast_mode import _DisableAutocast
 from rushlight.backends import cuda
 
@@ -47,7 +48,7 @@ class _WeakTensorRef:
 
     def __init__(self, tensor: rushlight.Tensor) -> None:
         if not isinstance(tensor, rushlight.Tensor):
-            raise TypeError(f"expected a Tensor, got {type(tensor).__name__}")
+            raise TypeError(f"expected a Tensor, got {class_name(tensor)}")
         self._ref = weakref.ref(tensor)
 
     def expired(self) -> bool:

@@ -57,17 +57,9 @@ def set_printoptions(
     tensor([1.12])
     >>> rushlight.set_printoptions(profile="default")
     """
-    new = dict(_PROFILES.get(profile, {})) if profile is not None else {}
+    new = next((dict(values) for name, values in _PROFILES.items() if profile == name), {})
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     new |= {name: value for name, value in given.items() if value is not None}
-    # A bad value would otherwise only show when the next tensor is printed, far from the mistake.
-    for name in ("precision", "edgeitems"):
-        value = new.get(name, 0)
-        if not isinstance(value, int) or value < 0:
-            raise ValueError(f"{name} must be a non-negative int, but got {value!r}")
-    for name in ("threshold", "linewidth"):
-        if not isinstance(new.get(name, 0), (int, float)):
-            raise TypeError(f"{name} must be a number, but got {new[name]!r}")
     for name, value in new.items():
         setattr(_options, name, value)
     _options.sci_mode = sci_mode
@@ -108,7 +100,6 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     device = tensor.device
     if device.type != "cpu":
         suffixes.append(f"device='{device}'")
-    summarize = count > _options.threshold and len(shape) > 0
     if device.type == "meta":
         contents = "..."
         suffixes.append(f"size={tuple(shape)}")
@@ -122,6 +113,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         if not _options.edgeitems:
             suffixes.append(f"size={tuple(shape)}")
         if tensor_contents is None:
+            summarize = count > _options.threshold and len(shape) > 0
             contents = _contents(tensor, shape, dtype, summarize, len(prefix))
         dtype_is_implied = _reads_back_as(dtype)
     if tensor_contents is not None:
@@ -216,31 +208,32 @@ def _corners(tensor: Any, shape: Any) -> list[Any]:
     """Nested lists of the elements that remain when the middle of every long dimension is left out."""
     edge = _options.edgeitems
     size = shape[0]
-    long = size > 2 * edge
+    parts = _ends(size) if size > 2 * edge else [range(size)]
     if len(shape) == 1:
-        if long:
-            return _C.tolist(tensor.narrow(0, 0, edge)) + _C.tolist(tensor.narrow(0, size - edge, edge))
-        return _C.tolist(tensor)
-    rows = chain(range(edge), range(size - edge, size)) if long else range(size)
-    return [_corners(tensor.select(0, row), shape[1:]) for row in rows]
+        return [one for part in parts for one in _C.tolist(tensor.narrow(0, part.start, len(part)))]
+    return [_corners(tensor.select(0, row), shape[1:]) for row in chain(*parts)]
+
+
+def _ends(size: int) -> list[range]:
+    """The places that are shown of a dimension whose middle is left out."""
+    return [range(size)[: _options.edgeitems], range(size)[-_options.edgeitems :]]
 
 
 def _layout(strings: Iterator[str], shape: tuple[int, ...], summarize: bool, indent: int, width: int) -> str:
     """Brackets, commas and line breaks around elements that come in order; `width` counts comma and space."""
     size = shape[0]
     edge = _options.edgeitems
-    gap = summarize and size > 2 * edge
-    shown = 2 * edge if gap else size
+    parts = _ends(size) if summarize and size > 2 * edge else [range(size)]
     if len(shape) == 1:
-        items = [next(strings) for _ in range(shown)]
-        if gap:
-            items.insert(edge, " ...")
+        items = [next(strings) for _ in chain(*parts)]
+        if len(parts) > 1:
+            items.insert(len(parts[0]), " ...")
         per_line = max(1, math.floor((_options.linewidth - indent) / width))
         lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    items = [_layout(strings, shape[1:], summarize, indent + 1, width) for _ in range(shown)]
-    if gap:
-        items.insert(edge, "...")
+    items = [_layout(strings, shape[1:], summarize, indent + 1, width) for _ in chain(*parts)]
+    if len(parts) > 1:
+        items.insert(len(parts[0]), "...")
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(items) + "]"
 
 
@@ -261,17 +254,18 @@ def _float_strings(values: list[float]) -> tuple[list[str], int]:
             scientific = _options.sci_mode
 
     if scientific:
-        spec = f"%.{precision}e"
+        spec = f"{{:.{precision}e}}"
     elif whole:
-        spec = "%.0f."
+        spec = "{:.0f}."
     else:
-        spec = f"%.{precision}f"
-    strings = [spec % value for value in values]
+        spec = f"{{:.{precision}f}}"
+    formatted = spec.format
+    strings = [formatted(value) for value in values]
     if len(visible) == len(values):
         return strings, max(map(len, strings))
-    if spec == "%.0f.":  # "inf." and "nan." lose the point
+    if spec == "{:.0f}.":  # "inf." and "nan." lose the point
         strings = [s if s[-2].isdigit() else s[:-1] for s in strings]
-    return strings, max([len(spec % value) for value in visible], default=1)
+    return strings, max([len(formatted(value)) for value in visible], default=1)
 
 
 def _complex_strings(values: list[complex]) -> tuple[list[str], int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 
 _state: dict[str, Any] = {"precision": "highest", "deterministic": False, "warn_only": False}
 
@@ -109,7 +110,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             place = " (position 1)" if name == "mode" else ""
             raise TypeError(
                 f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not "
-                f"{type(value).__name__}"
+                f"{class_name(value)}"
             )
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
     create.deterministic = bool(mode)
@@ -203,7 +204,7 @@ def is_warn_always_enabled() -> bool:
 def set_warn_always(b: bool) -> None:
     """Whether warnings that torch gives once are given always: Python's own filters decide that here."""
     if not isinstance(b, bool):
-        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {class_name(b)}")
     _state["warn_always"] = b
 
 
@@ -246,7 +247,11 @@ def get_num_interop_threads() -> int:
 
 def set_num_interop_threads(num: int) -> None:
     """Accepts 1: operations are not run beside each other."""
-    if not isinstance(num, int) or num <= 0:
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {class_name(num)}")
+    if not -(1 << 31) <= num < 1 << 31:
+        raise ValueError("Overflow when unpacking long")
+    if num <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     if num != 1:
         raise NotImplementedError("Rushlight runs operations one after the other: set_num_interop_threads(1)")
@@ -282,7 +287,7 @@ def compile(
     if model is None:
         return lambda wrapped: compile(wrapped, disable=disable)
     if not callable(model):
-        raise RuntimeError(f"torch.compile expects a function or a module, not {type(model).__name__}")
+        raise RuntimeError(f"torch.compile expects a function or a module, not {class_name(model)}")
     import sys
 
     nn = sys.modules.get("rushlight.nn")

@@ -35,7 +35,8 @@ class Size(tuple[int, ...]):
             raise TypeError("Size.numel() takes no keyword arguments")
         if args:
             raise TypeError(f"Size.numel() takes no arguments ({len(args)} given)")
-        return math.prod(self)
+        count = math.prod(self)
+        return (count + (1 << 63)) % (1 << 64) - (1 << 63)  # of 64 bits, as torch counts
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
@@ -46,7 +47,9 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> "Size":
         if not isinstance(other, tuple):
-            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+            if hasattr(other, "__array_ufunc__"):  # NumPy adds its own
+                return NotImplemented
+            raise TypeError(f"can only concatenate tuple (not {type_name(other)}) to torch.Size")
         return Size(tuple(self) + tuple(other))
 
     def __radd__(self, other: Any) -> "Size":
@@ -55,8 +58,10 @@ class Size(tuple[int, ...]):
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":
+        if type_name(count) == "numpy.ndarray":
+            return NotImplemented
         if not hasattr(count, "__index__"):
-            raise TypeError(f"can't multiply sequence by non-int of type '{type(count).__name__}'")
+            raise TypeError(f"can't multiply sequence by non-int of type '{type_name(count)}'")
         return tuple.__new__(Size, tuple.__mul__(self, count))
 
     __rmul__ = __mul__

@@ -8,10 +8,11 @@ from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._size import Size
 from rushlight._tensor_copies import _deepcopy, _reduce_ex, _setstate
+from rushlight._to_arguments import to_arguments
 from rushlight._warn import warn
 from rushlight.ops import create
 from rushlight.ops._facts import tell
-from rushlight.ops._public import as_dtype, attribute, method, public
+from rushlight.ops._public import attribute, method, public
 from rushlight.ops.layout import (
     arranged,
     channels_last,
@@ -225,65 +226,16 @@ def to(self, *args, **kwargs):
     >>> rushlight.tensor([1.5]).to(rushlight.int64)
     tensor([1])
     """
-    dtype, device, copy, memory_format = _to_arguments(args, kwargs)
-    made = _to(self, dtype, device, copy)
-    return made if memory_format is None else arranged(made, memory_format)
-
-
-def _to_arguments(given: tuple, kwargs: dict) -> tuple[Any, Any, bool, Any]:
-    args = [as_dtype(arg) for arg in given]
-    dtype = device = memory_format = None
-    if args and isinstance(args[0], Tensor):
-        other = args.pop(0)
-        dtype, device = other.dtype, other.device
-    elif args and isinstance(args[0], (bool, float, complex)):  # a number is a tensor of its own dtype
-        dtype = {bool: _C.bool, float: _C.float64}.get(type(args.pop(0)), _C.complex128)
-    else:
-        if args and (
-            isinstance(args[0], (str, _C.device))
-            or (isinstance(args[0], int) and not isinstance(args[0], bool))
-        ):
-            device = args.pop(0)
-        elif args and args[0] is None:
-            args.pop(0)
-        if args and isinstance(args[0], _C.dtype):
-            dtype = args.pop(0)
-        elif args and args[0] is None:
-            args.pop(0)
-    if args and (len(args) == len(given) or not all(isinstance(one, bool) for one in args)):
-        from rushlight._type_names import type_name
-
-        shown = ", ".join(
-            [*map(type_name, given), *(f"{name}={type_name(value)}" for name, value in kwargs.items())]
-        )
-        raise TypeError(
-            f"to() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
-            " * (torch.device device, torch.dtype dtype, bool non_blocking, bool copy, *, memory_format)\n"
-            " * (torch.dtype dtype, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
-            " * (Tensor tensor, bool non_blocking, bool copy, *, torch.memory_format memory_format)"
-        )
-    non_blocking = args.pop(0) if args else False  # noqa: F841  (accepted: copies here are never asynchronous)
-    copy = args.pop(0) if args else False
-    if args:
-        raise TypeError("to() received an invalid combination of arguments")
-    if kwargs:
-        dtype = kwargs.pop("dtype", dtype)
-        device = kwargs.pop("device", device)
-        copy = kwargs.pop("copy", copy)
-        kwargs.pop("non_blocking", None)
-        memory_format = kwargs.pop("memory_format", None)
-        if "other" in kwargs:
-            other = kwargs.pop("other")
-            dtype, device = other.dtype, other.device
-        if kwargs:
-            raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    return dtype, device, copy, memory_format
+    asked = to_arguments(args, kwargs)
+    made = _to(self, asked.dtype, asked.device, asked.copy)
+    return made if asked.memory_format is None else arranged(made, asked.memory_format)
 
 
 def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
     if device is not None:
         device = _C.device(device)
         if device.type == "cpu":
+            copy = copy or device.index is not None  # "cpu:0" is another than "cpu", to begin with
             device = _C.device("cpu")
         if device != self.device:
             if device.type == "cuda":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops import create
 from rushlight.ops._public import _TYPE_NAMES, C_NAMES, dims, method, whole
@@ -68,7 +69,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         at, wrong = next((i, arg) for i, arg in enumerate(args, 1) if not isinstance(arg, int))
         raise TypeError(
             f"new(): argument 'size' failed to unpack the object at pos {at} with error \"type must be tuple "
-            f'of ints,but got {type(wrong).__name__}"'
+            f'of ints,but got {class_name(wrong)}"'
         )
     (data,) = args
     if isinstance(data, Tensor):
@@ -85,13 +86,11 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
             )
         return _C.empty((0,), dtype, device).set_(data)
     if isinstance(data, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        raise TypeError(f"new(): invalid data type '{class_name(data)}'")
     sequence = hasattr(data, "__array__") or (hasattr(data, "__getitem__") and hasattr(data, "__len__"))
     sequence = sequence and not isinstance(data, dict)
     if not sequence or getattr(data, "ndim", 1) == 0:
-        from rushlight._type_names import type_name  # only needed to complain
-
-        raise TypeError(f"new(): data must be a sequence (got {type_name(data)})")
+        raise TypeError(f"new(): data must be a sequence (got {class_name(data)})")
     return create.tensor(data, dtype=dtype, device=device)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._type_names import type_name as class_name
 
 BITS = 30
 _LARGEST = 21201
@@ -162,7 +163,7 @@ class SobolEngine:
             n = operator.index(n)
         except TypeError:
             raise TypeError(
-                f"_sobol_engine_draw(): argument 'n' (position 2) must be int, not {type(n).__name__}"
+                f"_sobol_engine_draw(): argument 'n' (position 2) must be int, not {class_name(n)}"
             ) from None
         if self.num_generated:
             result = self._points(n, self.num_generated - 1, dtype)

@@ -230,18 +230,15 @@ def test_options(options, value, text):
     assert get_printoptions() == before
 
 
-def test_bad_options_are_refused_at_once():
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"precision": -1}, ValueError), ({"precision": 2.5}, ValueError), ({"threshold": "many"}, TypeError),
+     ({"threshold": 1, "edgeitems": 1.0}, TypeError), ({"linewidth": []}, TypeError)],
+)  # fmt: skip
+def test_bad_options_are_taken_and_fail_at_the_next_tensor(options, error):
     before = get_printoptions()
-    for options in (
-        {"precision": -1},
-        {"precision": 2.5},
-        {"edgeitems": -2},
-        {"precision": 3, "edgeitems": "3"},
-    ):
-        with pytest.raises(ValueError):
-            rushlight.set_printoptions(**options)
-    with pytest.raises(TypeError):
-        rushlight.set_printoptions(threshold="many")
+    with printoptions(**options), pytest.raises(error):
+        repr(tensor([1.5, 2.5, 3.5, 4.5]))
     assert get_printoptions() == before
 
 

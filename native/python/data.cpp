@@ -451,9 +451,10 @@ PyObject* py_reset_peak(PyObject*, PyObject*) {
 PyObject* py_get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* py_set_threads(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if (!PyLong_Check(o))
-      failf(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
+    if (!is_long(o))
+      failf(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", type_label(o).c_str());
     int64_t n = read_int(o);
+    if (n < INT_MIN || n > INT_MAX) fail(PyExc_ValueError, "Overflow when unpacking long");
     if (n < 1 || n > 1024) fail(PyExc_RuntimeError, "set_num_threads expects a positive integer");
     set_num_threads(int(n));
     Py_RETURN_NONE;

@@ -90,14 +90,12 @@ void generator_dealloc(PyObject* self) {
 // A seed: any int of 64 bits, signed or unsigned.
 uint64_t seed_argument(PyObject* o) {
   std::string label = type_label(o);
-  if (PyBool_Check(o) || !PyIndex_Check(o) || is_tensor(o) || label == "numpy.ndarray") {
-    failf(PyExc_RuntimeError, "manual_seed expected a long, but got %s", label.c_str());
-  }
-  Ref<PyObject> number = checked(PyNumber_Index(o));
+  if (!is_long(o)) failf(PyExc_RuntimeError, "manual_seed expected a long, but got %s", label.c_str());
+  if (!PyLong_Check(o)) fail(PyExc_TypeError, "an integer is required");
   int overflow;
-  long long seed = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  long long seed = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (!overflow) return uint64_t(seed);
-  unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : ~0ull;
+  unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : ~0ull;
   if (overflow < 0 || PyErr_Occurred()) {
     PyErr_Clear();
     fail(PyExc_ValueError, "Overflow when unpacking long long");

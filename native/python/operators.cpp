@@ -124,6 +124,10 @@ PyObject* binary(PyObject* a, PyObject* b) {
     static Primitive& op = primitive(name);
     // The tensor comes first, as in torch's __radd__ and __rmul__: its history is the first of the node's.
     constexpr bool symmetric = std::string_view(name) == "mul" || std::string_view(name) == "add";
+    // Called by name with two numbers (see take_numbers_first).
+    constexpr bool by_name =
+        std::string_view(reflected) != method && std::string_view(name) != "floor_divide";
+    if (by_name && !is_tensor(a) && !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
     bool turned = symmetric && Py_TYPE(a) != TensorType && !is_tensor(a);
     PyObject *first = turned ? b : a, *second = turned ? a : b;
     if (!dispatching_classes) return call2(op, first, second);
@@ -235,6 +239,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
     if (modulus != Py_None) fail(PyExc_TypeError, "pow() 3rd argument not allowed for tensors");
     PyObject* other = nullptr;
     if (!ready("__pow__", "__rpow__", a, b, &other)) return other;
+    if (!is_tensor(a) && !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
     return power_of(a, b);
   });
 }

@@ -162,7 +162,7 @@ void read_device_arguments(PyObject* args, PyObject* kwargs, PyObject*& type, Py
     index = found;
     known++;
   }
-  bool is_type = type && PyUnicode_Check(type);
+  bool is_type = type && (PyUnicode_Check(type) || PyBytes_Check(type));
   bool is_number = type && is_index(type) && !is_tensor(type);
   if (positional + named <= 2 && known == named &&
       (is_type || (type && !index && (is_number || is_device(type))))) {
@@ -198,15 +198,14 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     PyObject *type = nullptr, *index = nullptr;
     read_device_arguments(args, kwargs, type, index);
     Device device = device_from(type);
-    if (index && index != Py_None) {
-      if (PyUnicode_Check(type) && device.index >= 0) {
-        fail(PyExc_RuntimeError,
-             std::string("type (string) must not include an index because index was passed "
-                         "explicitly: ") +
-                 PyUnicode_AsUTF8(type));
-      }
-      device.index = read_device_index(index);
+    bool as_type = kwargs && PyDict_GetItemString(kwargs, "type");
+    bool indexed = index && index != Py_None;
+    if ((indexed || as_type) && !is_device(type) && device.index >= 0) {
+      fail(PyExc_RuntimeError,
+           "type (string) must not include an index because index was passed explicitly: " +
+               device_name(device));
     }
+    if (indexed) device.index = read_device_index(index);
     return device_object(device);
   });
 }
@@ -294,6 +293,12 @@ const char* dtype_cpp_name(DType dtype) {
     case DType::f8e8m0fnu: return "c10::Float8_e8m0fnu";
     default: return "bool";
   }
+}
+
+bool is_long(PyObject* o) {
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  std::string label = type_label(o);
+  return PyIndex_Check(o) && label.starts_with("numpy.") && label != "numpy.ndarray" && label != "numpy.bool";
 }
 
 std::string type_label(PyObject* o) {

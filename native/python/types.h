@@ -21,6 +21,7 @@ std::string type_text(DType dtype);
 const char* dtype_cpp_name(DType dtype);
 // The type of a Python object as torch's sentences name it: "int", "Tensor", "torch.dtype", "numpy.ndarray".
 std::string type_label(PyObject* o);
+bool is_long(PyObject* o);  // an int that is no bool, or one of NumPy's
 
 PyObject* size_object(Sizes sizes);  // new reference to a rushlight.Size
 

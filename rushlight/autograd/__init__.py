@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_no_graph, explain_operands, with_places
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.autograd import _native_names, function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -73,9 +74,7 @@ def _check_ends(given: tuple, what: str) -> None:
         elif not isinstance(each, Tensor):
             if what == "output":
                 raise AssertionError("Expected output to be a torch.Tensor")
-            raise RuntimeError(
-                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
-            )
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {class_name(each)}")
 
 
 def _about(root: Any) -> tuple:
@@ -167,7 +166,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
 
                 made.append(ones(shape, dtype=dtype, device=device))
         else:
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+            raise TypeError(f"gradients can be either Tensors or None, but got {class_name(gradient)}")
     if len(made) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(made)} gradients")
     return tuple(made)
@@ -407,7 +406,7 @@ class Variable(metaclass=VariableMeta):
             warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         data = tensor([]) if data is None else data
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {class_name(data)}")
         return data.detach().requires_grad_(bool(requires_grad))
 
 

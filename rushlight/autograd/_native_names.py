@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 
 _COPIES = ("AccumulateGrad", "CopySlices")
 
@@ -107,7 +108,7 @@ def _make_saved_tensor(tensor: _C.Tensor, is_output: bool) -> Any:
     if not isinstance(tensor, _C.Tensor) or not isinstance(is_output, bool):
         raise TypeError(
             "_make_saved_tensor(): incompatible function arguments. A tensor and a bool are expected, not "
-            f"{type(tensor).__name__} and {type(is_output).__name__}"
+            f"{class_name(tensor)} and {class_name(is_output)}"
         )
     if is_output and not tensor.is_leaf:
         raise NotImplementedError("_make_saved_tensor: the output of a node that is not there to save it")
@@ -191,7 +192,7 @@ def _set_grad_enabled(enabled: bool) -> None:
     """Whether operations are recorded on this thread."""
     if not isinstance(enabled, bool):
         raise TypeError(
-            f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(enabled).__name__}"
+            f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {class_name(enabled)}"
         )
     _C.set_grad_enabled(enabled)
 

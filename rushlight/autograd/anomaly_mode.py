@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -25,7 +26,7 @@ def _switch(enabled: bool, check_nan: bool) -> tuple[bool, bool]:
         if not isinstance(value, bool):
             raise TypeError(
                 f"set_anomaly_enabled(): argument '{name}' (position {place}) must be bool, not "
-                f"{type(value).__name__}"
+                f"{class_name(value)}"
             )
     return _C.set_anomaly_enabled(enabled), _C.set_anomaly_check_nan(check_nan)
 

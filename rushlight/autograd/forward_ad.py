@@ -16,6 +16,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import _Mode
 from rushlight.ops._tangents import batching
 from rushlight.ops._tangents import tangents as _formulas
@@ -142,7 +143,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):
         raise TypeError(
-            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}"
+            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {class_name(tensor)}"
         )
     # In inference mode nobody asks for tangents.
     tangent = None if _C.is_inference_mode_enabled() else _C.tangent(tensor)

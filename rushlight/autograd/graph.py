@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = [
@@ -104,20 +105,20 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     """Whether to warn of gradients from another stream. There are no streams, so nothing to warn of."""
     if not isinstance(enabled, bool):
-        raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
+        raise TypeError(f"enabled must be bool, not {class_name(enabled)}")
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
     """What to do about stale streams while a CUDA graph is captured. Without CUDA graphs there are none."""
     if not isinstance(enabled, bool):
-        raise TypeError(f"enabled must be bool, not {type(enabled).__name__}")
+        raise TypeError(f"enabled must be bool, not {class_name(enabled)}")
 
 
 def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
     """How much of what a compiled region computes it may keep for backward. Nothing is compiled here."""
     name = "torch.autograd.graph.region_activation_memory_budget"
     if not isinstance(budget, (int, float)):
-        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+        raise TypeError(f"{name}: expects a float, got {class_name(budget)}")
     if not 0 <= budget <= 1:
         raise ValueError(f"{name}: must be in [0, 1], got {budget}")
     raise RuntimeError(

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import rushlight
 from rushlight import _C, Tensor
 from rushlight import __future__ as _future
+from rushlight._to_arguments import to_arguments
 from rushlight._warn import warn
 from rushlight.nn._call import (  # noqa: F401
     ModuleCall,
@@ -33,7 +34,6 @@ from rushlight.nn._call import (  # noqa: F401
 from rushlight.nn._state import _EXTRA_STATE_KEY_SUFFIX, ModuleState, _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops._public import _TYPE_NAMES as TYPE_NAMES
-from rushlight.ops._public import as_dtype
 from rushlight.utils import swap_tensors
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
@@ -702,43 +702,7 @@ def _addindent(text, spaces):
 
 
 def _parse_to(*args, **kwargs):
-    """The overloads of ``to``: (device, dtype, ...), (dtype, ...) and (tensor, ...)."""
-    given = {name: as_dtype(value) for name, value in kwargs.items()}
-    rest = [as_dtype(arg) for arg in args]
-    if rest and isinstance(rest[0], Tensor):
-        given["tensor"] = rest.pop(0)
-    elif rest and isinstance(rest[0], rushlight.dtype):
-        given["dtype"] = rest.pop(0)
-    elif rest:
-        given["device"] = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], rushlight.dtype)):
-            given["dtype"] = rest.pop(0)
-    given.update(zip(("non_blocking", "copy"), rest))
-    known = {
-        "tensor": Tensor,
-        "device": (rushlight.device, str, int, type(None)),
-        "dtype": (rushlight.dtype, type(None)),
-        "non_blocking": bool,
-        "copy": bool,
-        "memory_format": (rushlight.memory_format, type(None)),
-    }
-    if len(rest) > 2 or any(not isinstance(value, known.get(name, ())) for name, value in given.items()):
-        got = [type(value).__name__ for value in args] + [
-            f"{k}={type(v).__name__}" for k, v in kwargs.items()
-        ]
-        raise TypeError(
-            f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one "
-            "of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool "
-            "copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
-            "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * "
-            "(Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
-            "memory_format = None)\n"
-        )
-    if given.get("copy"):
+    asked = to_arguments(args, kwargs)
+    if asked.copy:
         raise RuntimeError(".to() does not accept copy argument")
-    device, dtype = given.get("device"), given.get("dtype")
-    if "tensor" in given:
-        device, dtype = given["tensor"].device, given["tensor"].dtype
-    if device is not None:
-        device = rushlight.device(device)
-    return device, dtype, given.get("non_blocking", False), given.get("memory_format")
+    return asked.device, asked.dtype, asked.non_blocking, asked.memory_format

@@ -22,6 +22,7 @@ from rushlight._outputs import (
     check_apart_elements,
     refuse_written_tangent,
 )
+from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
 from rushlight._warn import warn
 
@@ -120,7 +121,7 @@ def write_out(
     loses something. `writer` is torch's name of what writes, where it is not that of the function. `out` may
     be one of the inputs `apart`, but not share part of its memory with them."""
     if not isinstance(out, Tensor):
-        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"argument 'out' must be Tensor, not {class_name(out)}")
     if exact and out.dtype != result.dtype:
         raise RuntimeError(
             exact.format(

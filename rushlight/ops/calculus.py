@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import FUNCTIONS, Tensor, function, wrap_dim
 
 ops = _C.ops
@@ -47,7 +48,7 @@ def _only_one(name, x, dx):
     if x is not None and dx is not None:
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, "
-            f"dx={type(dx).__name__}), but expected one of:\n * (Tensor y, Tensor x, *, int dim = -1)\n"
+            f"dx={class_name(dx)}), but expected one of:\n * (Tensor y, Tensor x, *, int dim = -1)\n"
             " * (Tensor y, *, Number dx = 1, int dim = -1)"
         )
 

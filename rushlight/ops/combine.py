@@ -11,6 +11,7 @@ import math
 
 from rushlight import _C
 from rushlight._outputs import OVERLAP
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     Tensor,
@@ -60,8 +61,7 @@ derivative("block_diag", tensors=_blocks)
 def _tensors(tensors, name):
     if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
         raise TypeError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
-            f"{type(tensors).__name__}"
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {class_name(tensors)}"
         )
     return tensors
 
@@ -113,12 +113,6 @@ def stack(tensors, dim=0, *, out=None):
     return write_out(out, result)
 
 
-def _kind_of(value):
-    from rushlight._type_names import type_name  # only needed to complain
-
-    return type_name(value)
-
-
 def _some(tensors, name):
     if not _tensors(tensors, name):
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -133,12 +127,12 @@ def _each(name, function_, tensors):
         tensors = tensors[0]
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({_kind_of(tensors)}), but "
+            f"{name}() received an invalid combination of arguments - got ({class_name(tensors)}), but "
             "expected one of:\n * (Tensor input)\n * (tuple of Tensors tensors)"
         )
     for i, one in enumerate(tensors):
         if not isinstance(one, Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(one)}")
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {class_name(one)}")
     return tuple(function_(t) for t in tensors)
 
 
@@ -259,7 +253,7 @@ def _check_tensors(tensors):
     """Refuses what is no tensor among several, as torch does where it takes a list of them."""
     for i, t in enumerate(tensors):
         if not isinstance(t, _C.Tensor):
-            error = TypeError(f"expected Tensor as element {i} in argument 0, but got {_kind_of(t)}")
+            error = TypeError(f"expected Tensor as element {i} in argument 0, but got {class_name(t)}")
             error.worded = True
             raise error
 
@@ -327,7 +321,7 @@ def meshgrid(*tensors, indexing=None):
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     _check_tensors(tensors)
     if not isinstance(indexing, (str, type(None))):
-        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type(indexing).__name__}")
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {class_name(indexing)}")
     for t in tensors:
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")

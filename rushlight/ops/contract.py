@@ -6,6 +6,7 @@ All are composed of mm, bmm, mul and views, except the cross product, whose deri
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 
 from ._public import (
@@ -134,7 +135,7 @@ def tensordot(a, b, dims=2, out=None):
             if not isinstance(given, (tuple, list)):
                 raise TypeError(
                     f"tensordot(): argument '{which}' (position {number + 3}) must be tuple of ints, "
-                    f"not {type(given).__name__}"
+                    f"not {class_name(given)}"
                 )
     elif isinstance(dims, int):
         if dims < 0:

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterable
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 
 from ._public import Tensor, function, legacy_name, type_name
@@ -116,7 +117,7 @@ _transpose = ops.conv_transpose
 
 def _refuse(name, args, kwargs):
     given = [type(arg).__name__ for arg in args]
-    given += [f"{key}={type(value).__name__}" for key, value in kwargs.items()]
+    given += [f"{key}={class_name(value)}" for key, value in kwargs.items()]
     raise TypeError(
         f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected "
         "one of:\n"

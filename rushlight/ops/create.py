@@ -6,6 +6,7 @@ import math
 import operator
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.ops._public import (
     C_NAMES,
@@ -115,12 +116,12 @@ def _size(args, name, keyword=None):
             if type(s) is not int and (isinstance(s, (float, complex, str)) or s is None):
                 raise TypeError(
                     f"{name}(): argument 'size' failed to unpack the object at pos {at} with error \"type "
-                    f'must be tuple of ints,but got {type(s).__name__}"'
+                    f'must be tuple of ints,but got {class_name(s)}"'
                 )
         return size
     if isinstance(given, (float, complex, str, bool)) or given is None:
         raise TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(given).__name__}"
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {class_name(given)}"
         )
     return dims(args) if keyword is None else (given,)
 
@@ -146,7 +147,7 @@ def _filled(args, value):
 
 def _check_dtype(dtype, name):
     if dtype is not None and not isinstance(dtype, _C.dtype) and dtype not in (float, int, bool, complex):
-        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {class_name(dtype)}")
 
 
 @function
@@ -390,9 +391,7 @@ def full(
     """
     _checked(layout, pin_memory)
     if not isinstance(size, (tuple, list)):
-        raise TypeError(
-            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
-        )
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {class_name(size)}")
     sizes = _size((size,), "full")
     value = _number("full", fill_value)
     return _made(lambda s: _C.full(s, value, _kind(dtype, out), _device(device)), sizes, requires_grad, out)
@@ -416,7 +415,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         raise invalid_combination("arange", () if start == 0 else (start, end), "Number end", "Number start, "
                                   "Number end, Number step = 1")  # fmt: skip
     if isinstance(end, str):
-        raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {type(end).__name__}")
+        raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {class_name(end)}")
     start, end, step = map(real_number, (start, end, step))
     if dtype is not None and (dtype == _C.bool or dtype.is_complex):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")

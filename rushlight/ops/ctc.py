@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import function
 from rushlight.ops._rules import derivative
 
@@ -114,7 +115,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     """
     if not isinstance(log_probs, Tensor):
         raise TypeError(
-            f"ctc_loss(): argument 'log_probs' (position 1) must be Tensor, not {type(log_probs).__name__}"
+            f"ctc_loss(): argument 'log_probs' (position 1) must be Tensor, not {class_name(log_probs)}"
         )
     batched = log_probs.dim() == 3
     x = log_probs if batched or log_probs.dim() != 2 else log_probs.unsqueeze(1)

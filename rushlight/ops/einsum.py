@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 
 ops = _C.ops
 ELLIPSIS = -1  # stands for "..." in a list of labels; labels are 0..51 for A..Z and a..z
@@ -37,9 +38,7 @@ def einsum(*args):
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
     elif not isinstance(args[0], _C.Tensor):
-        from rushlight._type_names import type_name
-
-        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type_name(args[0])}")
+        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {class_name(args[0])}")
     else:
         operands = args[0::2] if len(args) % 2 == 0 else args[:-1:2]
         lists = tuple(_read_sublist(labels) for labels in args[1::2])
@@ -47,7 +46,7 @@ def einsum(*args):
     for position, operand in enumerate(operands):
         if not isinstance(operand, _C.Tensor):
             raise TypeError(
-                f"expected Tensor as element {position} in argument 1, but got {type(operand).__name__}"
+                f"expected Tensor as element {position} in argument 1, but got {class_name(operand)}"
             )
     plan = _plan(subscripts, tuple([x.shape for x in operands]))
     return plan.run(operands)

@@ -4,6 +4,7 @@ each other, and operations that torch has under a second name."""
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
@@ -69,7 +70,7 @@ def _check_dtypes(name, **given):
         if not isinstance(value, _C.dtype) and value not in (int, float, bool, complex):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not "
-                f"{type(value).__name__}"
+                f"{class_name(value)}"
             )
 
 

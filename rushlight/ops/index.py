@@ -8,6 +8,7 @@ native/python/subscript.cpp.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.ops import create
 from rushlight.ops._public import (
@@ -172,7 +173,7 @@ derivative("index_reduce", _index_reduce_rule, constant="index")
 def _index_tensor(data):
     """The tensor that a sequence or array stands for as an index (called by x[...])."""
     if isinstance(data, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        raise TypeError(f"new(): invalid data type '{class_name(data)}'")
     index = tensor(data) if isinstance(data, (list, tuple, range)) else as_tensor(data)
     if index.dtype in (_C.bool, _C.uint8, _C.int32, _C.int64):
         return index
@@ -263,7 +264,7 @@ def _need_tensor(value, name, function_name, position):
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{function_name}(): argument '{name}' (position {position}) must be Tensor, not "
-            f"{type(value).__name__}"
+            f"{class_name(value)}"
         )
 
 

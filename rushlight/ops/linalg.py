@@ -10,6 +10,7 @@ import sys
 
 from rushlight import _C, return_types
 from rushlight._outputs import check_apart_elements
+from rushlight._type_names import type_name as class_name
 from rushlight.ops import linalg_rules
 from rushlight.ops._public import SAME_DTYPE, Tensor, check_resized, public, type_name, write_out
 from rushlight.ops.shape import contiguous_format
@@ -68,7 +69,7 @@ def several(kind, result, out=None):
     if out is None:
         return getattr(return_types, kind)(result)
     if not isinstance(out, (tuple, list)):
-        raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {class_name(out)}")
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     name = kind.removeprefix("linalg_")
@@ -83,7 +84,7 @@ def require_tensor(name, **arguments):
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
-                f"not {type(value).__name__}"
+                f"not {class_name(value)}"
             )
 
 

@@ -8,6 +8,7 @@ import sys
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
+from rushlight._type_names import type_name as class_name
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops._public import FUNCTIONS, Tensor, public, type_name, whole, wrap_dim
 from rushlight.ops.linalg import (
@@ -82,9 +83,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
     name = "linalg.matrix_norm"
     require_tensor("linalg_matrix_norm", input=input)
     if not isinstance(dim, (tuple, list)):
-        raise TypeError(
-            f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
-        )
+        raise TypeError(f"linalg_matrix_norm(): argument 'dim' must be tuple of ints, not {class_name(dim)}")
     if isinstance(ord, Tensor):
         ord = ord.item()
     if isinstance(ord, complex):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 
 from rushlight import _C
-from rushlight._type_names import type_name as signature_name
+from rushlight._type_names import type_name as class_name
 
 from ._public import Tensor, function, whole
 from ._rules import derivative, unmoved
@@ -190,7 +190,7 @@ def numbers(name, what, value, dims, omitted=False):
         must = ("must either be " if dims == 2 else "must be ") + ("omitted, " if omitted else "")
         raise RuntimeError(f"{name}: {what} {must}a single int, or a tuple of {_NUMBER[dims]} ints")
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {type(value).__name__}")
+        raise TypeError(f"{name}(): argument '{what}' must be tuple of ints, not {class_name(value)}")
     return (value.__index__(),) * dims
 
 
@@ -225,7 +225,7 @@ def _avg_pool(
     name, dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None
 ):
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     kernel = numbers(name, "kernel_size", kernel_size, dims)
     if stride is None or (stride.__class__ in (tuple, list) and not stride):
         given, stride = (), kernel
@@ -407,14 +407,14 @@ def _check_size(name, size, at):
     if at or large:
         wrong = "Overflow when unpacking long long\n"
         if not large:
-            wrong = f"type must be tuple of ints,but got {signature_name(size)}"
+            wrong = f"type must be tuple of ints,but got {class_name(size)}"
         raise TypeError(
             f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
             f'"{wrong}"'
         )
     raise TypeError(
         f"{name}(): argument 'output_size' (position 2) must be tuple of ints, but found element of type "
-        f"{signature_name(size)} at pos 0"
+        f"{class_name(size)} at pos 0"
     )
 
 
@@ -423,7 +423,7 @@ def _adaptive_avg_pool(dims, input, output_size):
     if not isinstance(input, Tensor):
         if dims > 1:
             input.size()  # the AttributeError that torch gives
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     size = sizes_like(output_size, input, dims)
     if len(size) != dims:
         if dims == 1:

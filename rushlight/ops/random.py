@@ -9,6 +9,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight._outputs import OVERLAP, check_apart_elements
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import Tensor, check_resized, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
@@ -59,7 +60,7 @@ no_derivative("multinomial", "randperm")
 
 
 def _wrong_arguments(name, args, named=()):
-    got = [type(a).__name__ for a in args] + [f"{key}={type(a).__name__}" for key, a in dict(named).items()]
+    got = [class_name(a) for a in args] + [f"{key}={class_name(a)}" for key, a in dict(named).items()]
     return TypeError(f"{name}() received an invalid combination of arguments - got ({', '.join(got)})")
 
 
@@ -98,7 +99,7 @@ def _no_out_gradient(name):
 
 def _fill_out(sampler, attributes, size, name, out, dtype):
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {class_name(out)}")
     if dtype is not None and dtype != out.dtype:
         raise RuntimeError(
             f"dtype {type_name(dtype)} does not match dtype of out parameter ({type_name(out.dtype)})"
@@ -189,7 +190,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     tensor([0, 1, 3, 2])
     """
     if not _is_int(n):
-        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {class_name(n)}")
     if out is None and dtype is None:
         dtype = _C.int64
     size, attributes = (int(n),), (generator,)
@@ -202,7 +203,7 @@ def _drawn_like(
     sampler, attributes, input, name, dtype, layout, device, requires_grad, pin_memory, memory_format
 ):
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     _checked(layout, pin_memory)
     if memory_format not in (None, preserve_format):
         made = _C.empty(input.shape, dtype or input.dtype, device or input.device)
@@ -304,9 +305,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     tensor([0., 1., 1.])
     """
     if not isinstance(input, Tensor):
-        raise TypeError(
-            f"bernoulli(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+        raise TypeError(f"bernoulli(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     if p is not None:
         if out is not None or isinstance(p, str):
             raise _wrong_arguments("bernoulli", (input, p), {} if out is None else {"out": out})
@@ -364,10 +363,10 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     """
     if not _is_int(num_samples):
         raise TypeError("multinomial(): argument 'num_samples' (position 2) must be int, not "
-                        f"{type(num_samples).__name__}")  # fmt: skip
+                        f"{class_name(num_samples)}")  # fmt: skip
     if not isinstance(replacement, bool):
         raise TypeError("multinomial(): argument 'replacement' (position 3) must be bool, not "
-                        f"{type(replacement).__name__}")  # fmt: skip
+                        f"{class_name(replacement)}")  # fmt: skip
     if out is not None and out.dtype != _C.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {type_name(out.dtype)}")
     result = ops.multinomial(input, num_samples, replacement, generator)

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from rushlight import _C, _signatures, return_types
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import (
     C_NAMES,
     FUNCTIONS,
@@ -329,7 +330,7 @@ def _pair(kind, result, out, apart=None):
     if out is None:
         return getattr(return_types, kind)(result)
     if not isinstance(out, (tuple, list)):
-        raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {class_name(out)}")
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     if apart is not None and "partial" in [_C.overlap(apart, place) for place in out]:

@@ -8,6 +8,7 @@ then change their arguments on the way.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import Tensor, method
 
 ops = _C.ops
@@ -33,7 +34,7 @@ def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=
     """This view's counterpart on `new_base`, whose geometry is not looked at. None if this is no view."""
     if not isinstance(new_base, Tensor):
         raise TypeError(
-            f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}"
+            f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {class_name(new_base)}"
         )
     base = self._base
     if (symint_visitor_fn or tensor_visitor_fn) and base is not None:

@@ -10,6 +10,7 @@ import math
 import operator
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 
 from ._public import Tensor, function, undifferentiable, whole
 from ._rules import derivative
@@ -71,14 +72,14 @@ def pad(input, pad, mode="constant", value=None):
     tensor([[3., 2., 1., 2., 3., 2.]])
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"pad(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"pad(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     if not isinstance(pad, (tuple, list)):
-        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}")
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {class_name(pad)}")
     for position, n in enumerate(pad):
         if n.__class__ is not int and not hasattr(n, "__index__"):
             raise TypeError(
                 f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
-                f"{type(n).__name__} at pos {position}"
+                f"{class_name(n)} at pos {position}"
             )
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
@@ -249,7 +250,7 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
         if not _is_int(each):
             raise TypeError(
                 f"{name}(): argument 'output_size' failed to unpack the object at pos {at + 1} with error "
-                f'"type must be tuple of ints,but got {type(each).__name__}"'
+                f'"type must be tuple of ints,but got {class_name(each)}"'
             )
         if not -(2**63) <= each < 2**63:
             raise TypeError(
@@ -262,7 +263,7 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
         if not (_is_number(each) or (isinstance(each, Tensor) and each.numel() == 1)):
             raise TypeError(
                 f"{name}(): argument 'scale_factors' must be tuple of floats, but found element of type "
-                f"{type(each).__name__} at pos {at + 1}"
+                f"{class_name(each)} at pos {at + 1}"
             )
     scales = tuple(map(float, scales))
     products = [n * factor for n, factor in zip(input.shape[2:], scales, strict=True)]

@@ -8,6 +8,7 @@ serves second derivatives, projections, and types that the primitive does not ha
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import function, invalid_combination, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.combine import cat, stack
@@ -399,7 +400,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
     if not isinstance(hx, (tuple, list)):
         raise TypeError(
-            f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {type(hx).__name__}"
+            f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {class_name(hx)}"
         )
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")

@@ -6,6 +6,7 @@ Derivatives first: the gradient of a chosen element goes to where it was taken f
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops._public import SAME_DTYPE, Tensor, check_apart, function, public, type_name, write_out
 from rushlight.ops._rules import derivative, no_derivative
@@ -42,7 +43,7 @@ def sort(input, dim=-1, descending=False, *, stable=False, out=None):
     indices=tensor([1, 2, 0]))
     """
     if not isinstance(stable, (bool, type(None))):
-        raise TypeError(f"sort(): argument 'stable' must be bool, not {type(stable).__name__}")
+        raise TypeError(f"sort(): argument 'stable' must be bool, not {class_name(stable)}")
     return _pair("sort", ops.sort(input, dim, descending), out, input)
 
 
@@ -77,7 +78,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     indices=tensor([4, 2]))
     """
     if not isinstance(sorted, bool):
-        raise TypeError(f"topk(): argument 'sorted' must be bool, not {type(sorted).__name__}")
+        raise TypeError(f"topk(): argument 'sorted' must be bool, not {class_name(sorted)}")
     return _pair("topk", ops.topk(input, k, dim, largest), out, input)
 
 

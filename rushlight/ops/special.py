@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._public import Tensor, in_place, in_place_of, public, type_name, whole, write_out
 from rushlight.ops._rules import derivative, no_derivative
 
@@ -115,7 +116,7 @@ in_place("igammac")
 def _polygamma(n, input):
     n = whole(n)
     if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {class_name(n)}")
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:

@@ -4,6 +4,7 @@ again. Composed of unfold, the transforms of fft.py and unfold's adjoint, so dif
 from __future__ import annotations
 
 from rushlight import _C, _signatures
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.ops import fft
 from rushlight.ops._public import (
@@ -222,7 +223,7 @@ def istft(
     tensor(True)
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"istft(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(f"istft(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if window is None:

@@ -7,6 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable
 
 import rushlight
+from rushlight._type_names import type_name as class_name
 from rushlight.ops._facts import told
 from rushlight.ops._public import type_name
 
@@ -142,9 +143,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError("received an empty list of sequences")
     for i, sequence in enumerate(sequences):
         if not isinstance(sequence, rushlight.Tensor):
-            raise TypeError(
-                f"expected Tensor as element {i} in argument 0, but got {type(sequence).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {class_name(sequence)}")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
