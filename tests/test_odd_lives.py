@@ -4,6 +4,8 @@ of them, memory that is not as long as it says, and native functions that are ca
 import ctypes
 import gc
 import hashlib
+import io
+import struct
 import sys
 import weakref
 
@@ -141,7 +143,91 @@ def test_a_loop_with_a_tensor_on_a_memoryview_is_collected():
     assert freed() is None
 
 
+def test_who_lends_memory_does_not_move_it():
+    x = torch.zeros(1000)
+    with memoryview(_C.export_buffer(x)) as lent, memoryview(_C.export_buffer(x)) as again:
+        again.release()
+        with pytest.raises(RuntimeError, match="not resizable"):
+            x.resize_(100_000)
+        assert lent[999] == 0
+    x.resize_(100_000)
+    held = numpy.asarray(x)
+    memoryview(_C.export_buffer(x)).release()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.resize_(200_000)
+    assert held[0] == 0
+
+
+def test_a_file_that_moves_what_is_being_saved():
+    x, refused = torch.zeros(100_000), []
+
+    class File(io.BytesIO):
+        def write(self, data):
+            if len(data) == 400_000:
+                with pytest.raises(RuntimeError, match="not resizable"):
+                    x.untyped_storage().resize_(10**6)
+                refused.append(data)
+            return super().write(data)
+
+    file = File()
+    torch.save(x, file)
+    assert refused and torch.load(io.BytesIO(file.getvalue())).count_nonzero() == 0
+    refused.clear()
+    x.untyped_storage().resize_(10**6)
+
+
+def test_no_memory_for_elements():
+    memory = ctypes.create_string_buffer(bytes(48))
+    shape = (ctypes.c_int64 * 1)(3)
+    struct.pack_into("<QiiiBBHQQQ", memory, 0, 0, 1, 0, 1, 2, 32, 1, ctypes.addressof(shape), 0, 0)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    with pytest.raises(RuntimeError, match="no memory"):
+        _C.from_dlpack(make(ctypes.addressof(memory), b"dltensor", None))
+
+
 # ---- sizes and gradients that do not fit
+
+
+def test_a_tensor_without_data_among_numbers():
+    for data in ([[1.0, 2.0], torch.empty(2, device="meta")], torch.empty(2, device="meta")):
+        with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
+            _C.from_data(data, None, None)
+    empty = torch.empty(2, 3, device="meta")
+    assert _C.ops.masked_select_backward(empty, empty.bool(), (2, 3)).is_meta
+
+
+def test_a_tensor_that_becomes_itself():
+    x = torch.zeros(1, 2, 1, 2, 1, 2)
+    x.data = x
+    _C.become_view(x, x)
+    assert x.shape == (1, 2, 1, 2, 1, 2) and x.is_contiguous()
+
+
+def test_nothing_has_no_dtype():
+    with pytest.raises(TypeError, match="expected Tensors or Numbers"):
+        _C.result_type()
+
+
+RULES = [  # kinds: 0 gradient, 1 all gradients, 2 argument, 3 shape, 4 output, 5 what is needed
+    ("exp2", 0, [(0, 1)], 0), ("exp2", 0, [(2, 1)], 0), ("exp2", 0, [(3, 1)], 0), ("exp2", 0, [(4, 1)], 0),
+    ("exp2", 0, [(4, -1)], 0), ("exp2", 0, [(6, 0)], 0), ("exp2", 0, [(0, 0), (3, 0)], 3),
+    ("exp2", 1, [(0, 0)], 0), ("unbind", 0, [(0, 0)], 0), ("exp2", 0, [None], 0), ("exp2", 0, [(0,)], 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, index, params, form", RULES)
+def test_a_rule_names_what_there_is(name, index, params, form):
+    with pytest.raises((ValueError, TypeError)):
+        getattr(_C.ops, name).set_rule(index, len, params, False, form)
+
+
+def test_the_rules_of_a_graph_stay():
+    (torch.ones(2, requires_grad=True) * 2).exp()
+    for change in (lambda: _C.ops.exp.set_rule(0, len, [(2, 0)], False, 0),
+                   lambda: _C.ops.exp.set_shown(1, 1, 1, 0)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="recorded with other rules"):
+            change()
 
 
 @pytest.mark.parametrize("call", [
@@ -187,6 +273,37 @@ def test_a_tensor_is_no_list_of_tensors(name):
 
 
 # ---- code that runs in between
+
+
+@pytest.fixture
+def collecting():
+    """A collection at nearly every new container, and some code with each."""
+    threshold, codes, free = gc.get_threshold(), [], []
+    free += [torch.zeros(1) for _ in range(5000)]  # no freed tensors wait to be used again
+    gc.callbacks.append(lambda *_: [code() for code in codes])
+    gc.set_threshold(1, 10**6, 10**6)
+    yield codes.append
+    gc.set_threshold(*threshold)
+    gc.callbacks.pop()
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: x @ x.mT, lambda x: x.double() @ x.mT.double(), lambda x: x.topk(2)[0],
+    lambda x: x.logsumexp(0), lambda x: x.sort(0)[1], lambda x: x.unfold(0, 2, 1).exp(),
+    lambda x: x.tolist(), lambda x: x.stride(), lambda x: x.shape,
+])  # fmt: skip
+def test_a_collection_may_take_memory_away(collecting, use):
+    x = torch.zeros(20, 50)
+    expected = use(x)
+    small, kept = torch.full((3,), 5.0), []
+    collecting(lambda: setattr(x, "data", small))
+    for _ in range(50):
+        x = torch.zeros(20, 50)
+        kept.append((x, use(x)))
+    for _, result in kept:
+        # Garbage is collected before the operation looks at its argument, or after.
+        if len(result) == len(expected):
+            assert (result == expected) is True or torch.equal(result, expected)
 
 
 def test_numbers_inside_tuples_are_asked_first():

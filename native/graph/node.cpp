@@ -169,7 +169,7 @@ Ref<Node> new_node(Node::Kind kind, Primitive* op, uint32_t edges, uint16_t save
     Py_INCREF(NodeType);
     revive(node->object());
   } else {
-    node = PyObject_GC_New(Node, NodeType);
+    node = new_collectable<Node>(NodeType);
     if (!node) throw PythonError{};
   }
   Ref<Node> result(node);

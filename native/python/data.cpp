@@ -192,6 +192,7 @@ void store_nested(PyObject* data, int dim, const Shape& shape, DType dtype, char
       failf(PyExc_ValueError, "expected a tensor of shape %s at dim %d, but got %s",
             sizes_text({shape.sizes + dim, size_t(shape.ndim - dim)}).c_str(), dim,
             sizes_text(t->sizes()).c_str());
+    if (t->is_meta()) fail(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
     TensorRef dense = contiguous(cast(t, dtype).get());
     size_t nbytes = size_t(dense->numel) * size_t(dtype_size(dtype));
     std::memcpy(to, dense->data(), nbytes);
@@ -420,7 +421,8 @@ PyObject* py_tolist(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    TensorRef values = resolved(t);
+    // A copy: every new list may collect garbage, which may take the memory of t away.
+    TensorRef values = t->is_lazy() ? resolved(t) : t->ndim ? clone(t) : share(t);
     return nested_list(values.get(), 0, values->data());
   });
 }
@@ -485,6 +487,7 @@ PyObject* py_package_directory(PyObject*, PyObject* o) {
 // result_type(a, b): tensors or numbers
 PyObject* py_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
+    if (n == 0) fail(PyExc_TypeError, "result_type(): expected Tensors or Numbers");
     Promotion promotion;
     for (Py_ssize_t i = 0; i < n; i++) {
       Scalar s;
@@ -542,8 +545,11 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     }
     if (total == 0 || args[0] == Py_None) {
       if (!strides) return size_object(t->sizes());
-      Ref<PyObject> tuple = checked(PyTuple_New(t->ndim));
-      for (int d = 0; d < t->ndim; d++) PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(t->stride(d)));
+      Shape steps;
+      steps.assign(t->strides());
+      Ref<PyObject> tuple = checked(PyTuple_New(steps.ndim));  // may collect garbage, which may change t
+      for (int d = 0; d < steps.ndim; d++)
+        PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(steps.sizes[d]));
       return tuple.release();
     }
     bool number = is_tensor(args[0]) ? as_tensor(args[0])->ndim == 0 && is_integral(as_tensor(args[0])->dtype)

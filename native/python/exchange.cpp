@@ -135,6 +135,7 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
 
 struct Buffer {
   PyObject_HEAD Tensor* tensor;  // an alias: keeps the storage
+  int loans;                     // buffers that are out and keep the storage from moving
   Py_ssize_t shape[MAX_DIMS], strides[MAX_DIMS];
 };
 PyTypeObject* BufferType = nullptr;
@@ -161,6 +162,13 @@ int buffer_get(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     return -1;
   }
+  view->obj = nullptr;
+  int lent = guarded([&]() -> int {
+    if (t->storage->kind == Storage::small) wait_for_kernels();  // its bytes move
+    return lend_storage(t->storage);
+  });
+  if (lent < 0) return -1;
+  b->loans += lent;
   view->obj = Py_NewRef(self);
   view->buf = t->address();
   view->len = t->numel * t->itemsize();
@@ -174,6 +182,12 @@ int buffer_get(PyObject* self, Py_buffer* view, int flags) {
   view->internal = nullptr;
   return 0;
 }
+void buffer_release(PyObject* self, Py_buffer*) {
+  auto* b = reinterpret_cast<Buffer*>(self);
+  if (b->loans == 0) return;
+  b->loans--;
+  end_loan(b->tensor->storage);
+}
 void buffer_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(reinterpret_cast<PyObject*>(reinterpret_cast<Buffer*>(self)->tensor));
@@ -182,6 +196,7 @@ void buffer_dealloc(PyObject* self) {
 }
 PyType_Slot buffer_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)},
                               {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(buffer_release)},
                               {0, nullptr}};
 PyType_Spec buffer_spec = {"rushlight._C.Buffer", sizeof(Buffer), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, buffer_slots};
@@ -213,6 +228,7 @@ PyObject* py_export(PyObject*, PyObject* o) {
       b->strides[d] = t->stride(d) * t->itemsize();
     }
     b->tensor = alias.release();
+    b->loans = 0;
     return reinterpret_cast<PyObject*>(b);
   });
 }
@@ -367,6 +383,7 @@ PyObject* import_dlpack(PyObject* capsule) {
     if (strides.sizes[d] < 0) fail(PyExc_ValueError, "tensors with negative strides are not supported");
   }
   size_t nbytes = bytes_of(sizes, strides, DType(dtype));
+  if (nbytes && !in.data) fail(PyExc_RuntimeError, "a DLPack tensor with elements has no memory");
   if (PyCapsule_SetName(capsule, used_name<Managed>) < 0) throw PythonError{};
   Storage* storage = new_external_storage(static_cast<char*>(in.data) + in.byte_offset, nbytes, managed,
                                           release_managed<Managed>);

@@ -88,6 +88,7 @@ PyObject* masked_select_backward_forward(const Primitive& op, PyObject* const* a
   read_sizes(args[2], shape, "masked_select_backward", "shape");
   broadcast_into(shape, mask->sizes());
   TensorRef whole = zeros(shape, g->dtype, g->device());
+  if (whole->is_meta()) return whole.release_object();
   Broadcast where(mask, shape);
   TensorRef dense = contiguous(g);
   if (count_nonzero(where.span) != dense->numel)

@@ -181,7 +181,7 @@ std::vector<Plan>& plans() {  // by Primitive::number and needs < 4
   return all;
 }
 
-Plan make_plan(const Primitive& op, uint16_t needs) {
+Plan make_plan(Primitive& op, uint16_t needs) {
   Plan plan;
   auto want = [&](const Rule& rule) {
     plan.want_args |= rule.want_args;
@@ -203,11 +203,11 @@ Plan make_plan(const Primitive& op, uint16_t needs) {
   plan.want_shapes |= op.shown_shapes;
   plan.want_outs |= op.shown_outs;
   plan.saved = uint8_t(bit_count(plan.want_args) + bit_count(plan.want_shapes) + bit_count(plan.want_outs));
-  plan.ready = true;
+  plan.ready = op.recorded = true;
   return plan;
 }
 
-Plan plan_for(const Primitive& op, uint16_t needs) {
+Plan plan_for(Primitive& op, uint16_t needs) {
   if (needs >= 4) return make_plan(op, needs);
   size_t at = size_t(op.number) * 4 + needs;
   if (at >= plans().size()) plans().resize(at + 256);

@@ -74,6 +74,7 @@ struct Primitive {
   std::vector<Rule> rules;  // per input
   Rule joint;
   bool has_rules, no_derivative;
+  bool recorded;  // there is, or was, a node of it: its rules are settled
   std::string node_name;
   PyTypeObject* node_type;
   // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).

@@ -92,6 +92,11 @@ PyObject* get_elementwise(PyObject* self, void*) {
 }
 PyObject* get_list_inputs(PyObject* self, void*) { return PyLong_FromLong(self_op(self).list_inputs); }
 
+// What a node saved is what the rules named when it was made.
+void check_unused(const Primitive& op) {
+  if (op.recorded) failf(PyExc_RuntimeError, "%s was recorded with other rules", op.name.c_str());
+}
+
 // set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined, form)
 PyObject* set_rule(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -102,10 +107,17 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
       return nullptr;
     if (input < -1 || input >= op.input_count) fail(PyExc_ValueError, "no such input");
     Rule rule;
+    // How many there are of what a parameter of each kind counts.
+    const size_t outputs = op.outputs.size(), one_each = op.list_output ? 0 : outputs;
+    const size_t counts[] = {one_each, 1, op.args.size(), size_t(op.input_count), one_each, 1};
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); i++) {
       int kind, index;
-      if (!PyArg_ParseTuple(PyList_GET_ITEM(params, i), "ii", &kind, &index)) return nullptr;
-      if (kind < 0 || kind > RuleParam::needs || index < 0 || index > 15)
+      Ref<PyObject> param = item_of(params, i);
+      if (!PyTuple_Check(param.get()) || !PyArg_ParseTuple(param.get(), "ii", &kind, &index)) {
+        if (PyErr_Occurred()) throw PythonError{};
+        fail(PyExc_TypeError, "bad rule parameter");
+      }
+      if (kind < 0 || kind > RuleParam::needs || index < 0 || size_t(index) >= counts[kind])
         fail(PyExc_ValueError, "bad rule parameter");
       rule.params.push_back({RuleParam::Kind(kind), uint8_t(index)});
       if (kind == RuleParam::arg) rule.want_args |= uint16_t(1 << index);
@@ -113,10 +125,13 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
       if (kind == RuleParam::out) rule.want_outs |= uint16_t(1 << index);
     }
     if (rule.params.size() > 24) fail(PyExc_ValueError, "too many parameters in a rule");
-    rule.function = Py_NewRef(function);
     rule.takes_undefined = takes_undefined;
-    if (form < 0 || form > Rule::product || (form == Rule::product && rule.params.size() != 2))
+    bool product = rule.params.size() == 2 &&
+                   (rule.params[1].kind == RuleParam::arg || rule.params[1].kind == RuleParam::out);
+    if (form < 0 || form > Rule::product || (form == Rule::product && !product))
       fail(PyExc_ValueError, "bad form of a rule");
+    check_unused(op);
+    rule.function = Py_NewRef(function);
     rule.form = Rule::Form(form);
     (input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
     forget_plans();
@@ -128,13 +143,16 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
 PyObject* set_shown(PyObject* self, PyObject* args) {
   unsigned arguments, shapes, outputs, constants;
   if (!PyArg_ParseTuple(args, "IIII", &arguments, &shapes, &outputs, &constants)) return nullptr;
-  Primitive& op = self_op(self);
-  op.shown_args = uint16_t(arguments & ((1u << op.args.size()) - 1));
-  op.shown_shapes = uint16_t(shapes & ((1u << op.input_count) - 1));
-  op.shown_outs = uint16_t(outputs & ((1u << op.outputs.size()) - 1));
-  op.constants = uint16_t(constants);
-  forget_plans();
-  Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* {
+    Primitive& op = self_op(self);
+    check_unused(op);
+    op.shown_args = uint16_t(arguments & ((1u << op.args.size()) - 1));
+    op.shown_shapes = uint16_t(shapes & ((1u << op.input_count) - 1));
+    op.shown_outs = uint16_t(outputs & ((1u << op.outputs.size()) - 1));
+    op.constants = uint16_t(constants);
+    forget_plans();
+    Py_RETURN_NONE;
+  });
 }
 PyObject* set_no_derivative(PyObject* self, PyObject*) {
   self_op(self).no_derivative = true;

@@ -37,14 +37,17 @@ struct Layout {
   int64_t offset;
   Shape sizes, strides;
 
-  Layout(PyObject* const* args, const Tensor* on) {
+  // May run code of the user's, which may change any tensor: what it is to lie on is checked after that.
+  explicit Layout(PyObject* const* args) {
     dtype = dtype_from(args[0]);
     if (is_rare(dtype)) rare_dtypes_seen = true;
     offset = PyLong_AsLongLong(args[1]);
     if (offset == -1 && PyErr_Occurred()) throw PythonError{};
     read_sizes(args[2], sizes, "set_", "size");
     read_sizes(args[3], strides, "set_", "stride");
-    const Storage* storage = on->storage;  // only now: reading may have run code that moved it
+  }
+
+  void check(const Storage* storage) const {
     if (offset < 0) failf(PyExc_RuntimeError, "Tensor: invalid storage offset %lld", (long long)offset);
     if (sizes.ndim != strides.ndim) {
       failf(PyExc_RuntimeError, "mismatch in length of strides and shape: %d sizes and %d strides",
@@ -92,7 +95,8 @@ PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 5) fail(PyExc_TypeError, "on_storage(tensor, dtype, offset, size, stride) expected");
     Tensor* t = tensor_argument(args[0], "on_storage");
-    Layout layout(args + 1, t);
+    Layout layout(args + 1);
+    layout.check(t->storage);
     TensorRef result = raw_alias(t);
     layout.apply(result.get());
     if (uint16_t bit = loose_bit(result.get())) set_lazy(result.get(), bit);
@@ -104,10 +108,11 @@ PyObject* py_on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 6) fail(PyExc_TypeError, "set_storage(tensor, source, dtype, offset, size, stride) expected");
-    wait_for_kernels();
     Tensor *t = tensor_argument(args[0], "set_"), *source = tensor_argument(args[1], "set_");
     if (t->flags & Tensor::INFERENCE) check_inplace(t);
-    Layout layout(args + 2, source);
+    Layout layout(args + 2);
+    wait_for_kernels();
+    layout.check(source->storage);
     if (t->requires_grad() && modes.grad) check_inplace(t);
     if (t->device() != source->device()) {
       fail(PyExc_RuntimeError, "Attempted to set the storage of a tensor on device \"" +

@@ -485,7 +485,7 @@ Tensor* allocate_tensor() {
     revive(t->object());
     Py_INCREF(TensorType);
   } else {
-    t = PyObject_GC_New(Tensor, TensorType);
+    t = new_collectable<Tensor>(TensorType);
     if (!t) throw PythonError{};
   }
   // Everything but the object header and the room for sizes.

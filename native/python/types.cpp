@@ -359,8 +359,11 @@ std::string type_text(DType dtype) {
   return has_class && !name.starts_with("UInt") ? "torch." + name + "Tensor" : "CPU" + name + "Type";
 }
 
-PyObject* size_object(Sizes sizes) {
+PyObject* size_object(Sizes given) {
   PyTypeObject* type = SizeType ? SizeType : &PyTuple_Type;
+  Shape copy;  // the allocation may collect garbage, and what that runs may change the tensor they are of
+  copy.assign(given);
+  Sizes sizes = copy;
   PyObject* tuple = type->tp_alloc(type, Py_ssize_t(sizes.size()));
   if (!tuple) throw PythonError{};
   for (size_t i = 0; i < sizes.size(); i++) {

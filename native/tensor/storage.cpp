@@ -215,6 +215,7 @@ namespace {
 struct Block {
   void* data;
   size_t nbytes;
+  int holders = 0;  // who wants it to stay
 };
 void release_held(void* owner) {
   auto* block = static_cast<Block*>(owner);
@@ -251,22 +252,32 @@ bool is_resizable(const Storage* s) {
   return s->kind != Storage::external || s->foreign.release == release_shrunk;
 }
 
-void hold_storage(Storage* s) {
-  if (!is_resizable(s) || !s->data) return;
+bool lend_storage(Storage* s) {
+  if (!s->data) return false;
   if (s->kind == Storage::external) {
+    if (!has_release(s, release_shrunk) && !has_release(s, release_held)) return false;
     s->foreign.release = release_held;
-    return;
+    static_cast<Block*>(s->foreign.owner)->holders++;
+    return true;
   }
-  auto block = std::make_unique<Block>(Block{s->data, s->nbytes});
+  auto block = std::make_unique<Block>(Block{s->data, s->nbytes, 1});
   if (s->kind == Storage::small) {  // the record's own bytes are where the owner is noted
-    *block = {allocate_block(sizeof s->bytes), sizeof s->bytes};
+    *block = {allocate_block(sizeof s->bytes), sizeof s->bytes, 1};
     if (!block->data) out_of_memory(sizeof s->bytes);
     std::memcpy(block->data, s->bytes, sizeof s->bytes);
     s->data = block->data;
   }
   s->kind = Storage::external;
   s->foreign = {release_held, block.release()};
+  return true;
 }
+
+void end_loan(Storage* s) {
+  if (!has_release(s, release_held)) return;  // it moved meanwhile, and keeps what was lent
+  if (--static_cast<Block*>(s->foreign.owner)->holders == 0) s->foreign.release = release_shrunk;
+}
+
+void hold_storage(Storage* s) { lend_storage(s); }
 
 size_t storage_room(const Storage* s) {
   if (s->device.type == DeviceType::meta) return s->nbytes;

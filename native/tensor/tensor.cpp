@@ -137,10 +137,10 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
     bool taken = numel && sizes[d] > 1;
     t->geometry[n + d] = taken ? strides[d] : std::clamp(strides[d], -(int64_t(1) << 56), int64_t(1) << 56);
   }
-  if (old && old != t->room) std::free(old);
+  bool plain = contiguous_geometry(sizes, strides) & !t->is_lazy();
+  if (old && old != t->room) std::free(old);  // perhaps the sizes and strides that were given
   t->ndim = uint8_t(n);
   t->numel = numel;
-  bool plain = contiguous_geometry(sizes, strides) & !t->is_lazy();
   t->flags = uint16_t((t->flags & ~Tensor::CONTIGUOUS) | (plain ? Tensor::CONTIGUOUS : 0));
 }
 
