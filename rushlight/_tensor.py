@@ -151,6 +151,11 @@ def _is_view(self):
     return _C.is_view(self)
 
 
+@method
+def _use_count(self):
+    return _C.use_count(self)
+
+
 # ---- Python values
 
 

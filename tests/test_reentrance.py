@@ -118,7 +118,7 @@ def test_nothing_becomes_its_own_base_or_gradient():
     view = base[:2]
     leaf.grad = gradient = torch.zeros(2)
     for a, b in ((base, view), (view, base), (leaf, gradient), (gradient, leaf)):
-        with pytest.raises(RuntimeError, match=r"Expected use_count of t[12] to be 1"):
+        with pytest.raises(RuntimeError, match="not possible to get the gradient edge"):
             torch.utils.swap_tensors(a, b)
 
 

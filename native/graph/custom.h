@@ -123,7 +123,23 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by = nullptr);
 Saved save_alias(Tensor* t, bool keep_history);
 inline Saved save_itself(Tensor* t) {
   t->flags |= Tensor::SAVED;
+  t->saved_by++;
   return {Py_NewRef(t->object()), counter_of(t)->version, t->storage->silent_version};
+}
+
+// A node gives a saved value up, or part of it: the tensors there are counted as saved once less.
+inline void uncount_saved(PyObject* o) {
+  if (is_plain_tensor(o) || (PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && is_tensor(o))) {
+    if (as_tensor(o)->saved_by) as_tensor(o)->saved_by--;
+  } else if (PyTuple_CheckExact(o)) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(o); k++) uncount_saved(PyTuple_GET_ITEM(o, k));
+  }
+}
+inline void release(Saved& saved) {
+  PyObject* o = std::exchange(saved.object, nullptr);
+  if (!o) return;
+  uncount_saved(o);
+  Py_DECREF(o);
 }
 
 // saved_hooks.cpp. A value that went through a pack hook is kept as a Packed object.

@@ -622,7 +622,7 @@ void warn_of_layout(const Tensor* grad, const Tensor* leaf, const char* about) {
 void set_gradient(Tensor* t, TensorRef grad) {
   Extra* extra = extra_of(t);
   grad->flags |= Tensor::HELD;
-  Py_XSETREF(extra->grad, grad.release());
+  set_held(extra->grad, grad.release());
 }
 
 void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {

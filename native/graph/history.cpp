@@ -222,8 +222,7 @@ namespace {
 
 // What its new history saved may be the tensor itself: Note [what is saved itself], primitive.cpp.
 void tell_collector(Tensor* t) {
-  if (!(t->flags & (Tensor::SAVED | Tensor::HELD))) return;
-  t->flags &= uint16_t(~Tensor::SAVED);
+  if (!t->saved_by && !(t->flags & Tensor::HELD)) return;
   expect_loop(t->object());
 }
 

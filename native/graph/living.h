@@ -1,10 +1,9 @@
 // Note [living outputs]
-// What a node saves is an alias of the user's tensor, never the object (node.h). A program that asks for it,
-// `y.grad_fn._saved_self`, expects the very tensor it passed, if that is still there. So a node knows which
-// object got its output, as long as that object lives and still has its history from here. The pointer owns
-// nothing; it stands in OutputInfo::sizes, which holds sizes only beyond four dimensions. Whoever takes a
-// tensor's grad_fn away or lets the tensor go calls `leave_node` first, whoever gives it one `join_node`
-// after.
+// What a node knows of a tensor may be an alias or an edge, not the object. A program that asks for it
+// expects the very tensor it passed, if that is still there. So a node knows which object got its output, as
+// long as that object lives and still has its history from here. The pointer owns nothing; it stands in
+// OutputInfo::sizes, which holds sizes only beyond four dimensions. Whoever takes a tensor's grad_fn away or
+// lets the tensor go calls `leave_node` first, whoever gives it one `join_node` after.
 #pragma once
 #include "node.h"
 

@@ -61,7 +61,9 @@ void leave_leaf(Node* node) {
 
 void clear_saved(Node* node) {
   leave_leaf(node);
-  for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+  if (node->kind == Node::accumulate) Py_CLEAR(node->saved_room[0].object);
+  else
+    for (uint16_t i = 0; i < node->saved_count; i++) release(node->saved[i]);
   if (node->saved != node->saved_room) delete[] node->saved;
   node->saved = node->saved_room;
   node->saved_count = 0;
@@ -283,7 +285,7 @@ void release_saved(Node* node, Source by) {
   }
   if (node->kind == Node::custom && !node->released) {
     node->released = true;
-    for (uint16_t i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+    for (uint16_t i = 0; i < node->saved_count; i++) release(node->saved[i]);
     if (node->saved_count && !node->freed_at.code) node->freed_at = keep(by);
     return;
   }
@@ -295,14 +297,14 @@ void release_saved(Node* node, Source by) {
   for (int i = 0; node->want_args >> i; i++) {
     if (!(node->want_args >> i & 1)) continue;
     if (i < node->op->input_count) {
-      Py_CLEAR(node->saved[at].object);
+      release(node->saved[at]);
       any = true;
     }
     at++;
   }
   at = node->saved_count - bit_count(node->want_outs);
   for (; at < node->saved_count; at++) {
-    Py_CLEAR(node->saved[at].object);
+    release(node->saved[at]);
     any = true;
   }
   if (any && !node->freed_at.code) node->freed_at = keep(by);

@@ -1,8 +1,8 @@
 // The recorded graph: a Node per operation, Edges to the nodes of its inputs, and what its rules saved.
 //
 // Ownership runs one way: a tensor owns its grad_fn, a node owns the nodes its edges name and its saved
-// values. Saved values are aliases (storage, geometry, history), never the user's object, so that a plain
-// graph cannot refer to itself. An AccumulateGrad node owns its leaf; the leaf only borrows the node. Start
+// values: inputs themselves, of its own results aliases (storage, geometry), so that a plain graph cannot
+// refer to itself. An AccumulateGrad node owns its leaf; the leaf only borrows the node. Start
 // with `Node`; `record` in history.cpp fills one, `run_backward` in engine.cpp walks them.
 #pragma once
 #include <vector>
@@ -26,7 +26,7 @@ struct Edge {
 };
 
 struct Saved {
-  PyObject* object;  // owned: an alias tensor, a tuple of them, or an attribute; null once released
+  PyObject* object;  // owned: a tensor, a tuple of them, or an attribute; null once released
   uint32_t version;  // of the storage when saved
   uint32_t silent_version;
 };

@@ -259,8 +259,9 @@ Ref<PyObject> call_known_rule(Node* node, const Rule& rule, Tensor* const* grads
     if (frees_graph && value.get() == node->saved[slot].object && !v->extra && may_overwrite(v, 2, v, true) &&
         !read_later() && g->dtype == v->dtype && same_sizes(g, v)) {
       // The node gives the value up at once: if something fails later, it must not be found overwritten.
-      Py_CLEAR(node->saved[slot].object);
+      release(node->saved[slot]);
       if (!node->freed_at.code) node->freed_at = keep(current_source());
+      leave_node(v);
       Py_CLEAR(v->grad_fn);
       v->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
       v->output_nr = 0;

@@ -200,7 +200,8 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
     if (handle_value(handle).get() != value.get()) fail_freed();
     Saved& saved = handle->node->saved[handle->at];
     if (handle->sub < 0) {
-      Py_XSETREF(saved.object, packed.release());
+      release(saved);
+      saved.object = packed.release();
       Py_RETURN_NONE;
     }
     Ref<PyObject> before = share(saved.object);
@@ -211,6 +212,7 @@ PyObject* register_hooks(PyObject* self, PyObject* args) {
       PyTuple_SET_ITEM(list.get(), k, Py_NewRef(one));
     }
     saved.version -= counter_of(as_tensor(value.get()))->version;  // of a list it is the sum
+    uncount_saved(value.get());
     Py_XSETREF(saved.object, list.release());
     Py_RETURN_NONE;
   });

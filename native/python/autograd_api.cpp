@@ -249,7 +249,7 @@ PyObject* py_forget_base(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "forget_base");
     if (t->extra) {
-      Py_CLEAR(t->extra->base);
+      set_held(t->extra->base, nullptr);
       t->extra->origin = ViewOrigin::ordinary;
       t->extra->differentiable_view = false;
       count_apart(t);
@@ -403,13 +403,16 @@ PyObject* py_set_version(PyObject*, PyObject* args) {
   });
 }
 
-// swap(a, b, poison): the two Python objects exchange everything but their identity and what refers to them
-// weakly. A graph that waits for the gradient of one would deliver it to the other: `poison` becomes a hook
-// of its node and raises when it comes to that.
+// Whether a graph waits for the gradient of this leaf.
+bool is_awaited(const Tensor* t) {
+  return t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0;
+}
+
+// swap(a, b): the two Python objects exchange everything but their identity and what refers to them weakly.
 PyObject* py_swap(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *x, *y, *poison;
-    if (!PyArg_ParseTuple(args, "OOO", &x, &y, &poison)) return nullptr;
+    PyObject *x, *y;
+    if (!PyArg_ParseTuple(args, "OO", &x, &y)) return nullptr;
     wait_for_kernels();
     Tensor *a = tensor_argument(x, "swap_tensors"), *b = tensor_argument(y, "swap_tensors");
     if (a == b) Py_RETURN_NONE;
@@ -420,25 +423,18 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     if (Py_TYPE(a)->tp_basicsize != Py_TYPE(b)->tp_basicsize) {
       fail(PyExc_RuntimeError, "Cannot swap t1 and t2 if they have different slots");
     }
-    auto leads_to = [](const Tensor* t, const Tensor* to) {
-      return t->extra && (t->extra->base == to || t->extra->grad == to || t->extra->tangent == to);
+    // What holds one of them would find the other's values, or itself as its own base or gradient.
+    auto has_tangent = [](const Tensor* t, const Tensor* tangent) {
+      return t->extra && t->extra->tangent == tangent;
     };
-    if (leads_to(a, b) || leads_to(b, a)) {  // it would be its own base or gradient
-      failf(PyExc_RuntimeError,
-            "Expected use_count of %s to be 1 or 2 with an AccumulateGrad node but got 2 make sure you are "
-            "not holding references to the tensor in other places.",
-            leads_to(a, b) ? "t2" : "t1");
-    }
-    for (Tensor* t : {a, b}) {
-      if (t->extra && t->extra->accumulator && Py_REFCNT(t->extra->accumulator->object()) > 0) {
-        checked(PyObject_CallMethod(t->extra->accumulator->object(), "register_prehook", "O", poison));
-      }
+    for (const Tensor* t : {a, b}) {
+      if (t->saved_by || t->held_by || has_tangent(t == a ? b : a, t))
+        fail(PyExc_RuntimeError, "swap: a tensor that something else holds cannot be exchanged");
     }
     for (Tensor* t : {a, b}) {
       if (t->extra) forget_accumulator(t->extra);
       leave_node(t);
     }
-    const uint16_t saved = (a->flags | b->flags) & Tensor::SAVED;
     PyTypeObject* type = Py_TYPE(a);
     Py_SET_TYPE(a, Py_TYPE(b));
     Py_SET_TYPE(b, type);
@@ -448,19 +444,19 @@ PyObject* py_swap(PyObject*, PyObject* args) {
     std::swap_ranges(pa, pa + size, pb);
     if (a->geometry == b->room) a->geometry = a->room;
     if (b->geometry == a->room) b->geometry = b->room;
-    if (saved) {
-      // A node that keeps one of them would read the other's values. It takes them for overwritten.
-      uint32_t version = std::max(counter_of(a)->version, counter_of(b)->version) + 1;
-      for (Tensor* t : {a, b}) {
-        counter_of(t)->version = version;
-        t->flags |= saved;
-      }
-    }
     join_node(a);
     join_node(b);
     expect_loop(a->object());  // whoever held one of them holds the other's history now
     expect_loop(b->object());
     Py_RETURN_NONE;
+  });
+}
+
+// use_count(t): how many hold it, counting all of Python as one.
+PyObject* py_use_count(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const Tensor* t = tensor_argument(o, "_use_count");
+    return PyLong_FromSize_t(size_t(1) + t->saved_by + t->held_by + is_awaited(t));
   });
 }
 
@@ -492,6 +488,7 @@ PyMethodDef functions[] = {
     {"backward_loss", FAST(py_backward_loss), nullptr},
     {"set_version", py_set_version, METH_VARARGS, nullptr},
     {"swap", py_swap, METH_VARARGS, nullptr},
+    {"use_count", py_use_count, METH_O, nullptr},
     {"current_run", py_current_run, METH_NOARGS, nullptr},
     {"all_runs_accumulate", py_all_runs_accumulate, METH_NOARGS, nullptr},
     {"will_run", py_will_run, METH_VARARGS, nullptr},

@@ -98,7 +98,7 @@ void take_over_written(const Call& call, Tensor* t, uint32_t nr, int64_t at) {
     check_inplace(t);
   }
   if (t->extra) {
-    Py_CLEAR(t->extra->grad);
+    set_held(t->extra->grad, nullptr);
     Py_CLEAR(t->extra->hooks);
   }
   rewrite_history(t, share(static_cast<Node*>(call.node)), at < 0 ? 0 : uint32_t(at), nr);
@@ -189,16 +189,8 @@ void save_values(FunctionNode* node, PyObject* values) {
       }
       node->saved_output[i] = int32_t(t->output_nr);
     }
-    // A leaf, or an object that is more than its values, is kept itself; anything else as an alias, which no
-    // later in-place write can make refer back to this node.
-    bool itself = !own && !saved_hooks_active() && !(t->flags & Tensor::INFERENCE) &&
-                  (!t->grad_fn || t->dict || Py_TYPE(t) != TensorType);
-    if (itself) {
-      node->saved[i] = save_itself(t);
-      if (t->grad_fn) expect_loop(node->object());
-    } else {
-      node->saved[i] = save_tensor(t, !own, node);
-    }
+    bool itself = !own && !t->grad_fn && !saved_hooks_active() && !(t->flags & Tensor::INFERENCE);
+    node->saved[i] = itself ? save_itself(t) : save_tensor(t, !own, node);
   }
 }
 
@@ -439,7 +431,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
     }
     if (clears) {
       node->accessed = true;
-      for (int i = 0; i < node->saved_count; i++) Py_CLEAR(node->saved[i].object);
+      for (int i = 0; i < node->saved_count; i++) release(node->saved[i]);
     }
     return result.release();
   });

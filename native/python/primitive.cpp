@@ -80,11 +80,11 @@ void refresh_inputs(const Primitive& op, PyObject* const* args) {
 }  // namespace
 
 // Note [what is saved itself]
-// Mostly an alias is saved (node.h). A leaf or a constant is saved itself, as torch does: what is saved then
-// is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph anyway; a constant
-// closes a loop if it is written in place by what was computed from it, and then the collector is told
-// (rewrite_history). So is a result that is more than its values: attributes and weak references live on with
-// what is saved, as in torch. (Those it gets after it was saved do not.)
+// An input is saved itself, as torch does: its attributes and weak references live as long as the graph, and
+// what is saved is whatever memory it was given meanwhile (`x.data = ...`). A leaf is held by its graph
+// anyway; anything else closes a loop if it is written in place by what was computed from it, and then the
+// collector is told (rewrite_history). An alias is saved of a result, which its own node would keep alive for
+// ever.
 Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (t->flags & Tensor::INFERENCE) {
     fail_at(
@@ -101,8 +101,6 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
   if (!keep_history)
     return dispatches(t) && !is_differentiable(t->dtype) ? save_itself(t) : save_alias(t, false);
   if (t->grad_fn) {
-    if (!t->dict && !t->weakrefs && Py_TYPE(t) == TensorType) [[likely]]
-      return save_alias(t, true);
     // A view has a new history when its base is written.
     if (t->base()) t->base()->flags |= Tensor::HELD;
     return save_itself(t);
@@ -121,6 +119,7 @@ Saved save_alias(Tensor* t, bool keep_history) {
     alias->grad_fn = t->grad_fn;
     if (t->grad_fn) Py_INCREF(t->grad_fn->object());
   }
+  alias->saved_by++;
   return {alias.release_object(), counter_of(t)->version, t->storage->silent_version};
 }
 

@@ -39,8 +39,11 @@ void clear_extra(Tensor* t) {
   if (!extra) return;
   forget_accumulator(extra);
   let_go(reinterpret_cast<PyObject*>(extra->tangent));  // Note [freeing chains], tensor/chains.h
-  let_go(reinterpret_cast<PyObject*>(extra->base));
-  let_go(reinterpret_cast<PyObject*>(extra->grad));
+  for (Tensor* held : {extra->base, extra->grad}) {
+    if (!held) continue;
+    held->held_by--;
+    let_go(held->object());
+  }
   Py_XDECREF(extra->hooks);
   Py_XDECREF(extra->post_hooks);
   drop(extra->cut);
@@ -274,7 +277,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     Tensor* t = self_tensor(self);
     if (!value || value == Py_None) {
-      if (t->extra) Py_CLEAR(t->extra->grad);
+      if (t->extra) set_held(t->extra->grad, nullptr);
       return 0;
     }
     if (!is_tensor(value)) {
@@ -312,7 +315,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     Py_INCREF(value);
     Extra* extra = extra_of(t);
     grad->flags |= Tensor::HELD;
-    Py_XSETREF(extra->grad, grad);
+    set_held(extra->grad, grad);
     // x.grad with a history leads back to x: only the collector can free such a pair.
     if (grad->grad_fn) expect_loop(self);
     return 0;

@@ -235,6 +235,7 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
   Extra* extra = extra_of(view.get());
   Tensor* base = t->extra && t->extra->base && t->extra->differentiable_view ? t->extra->base : t;
   Py_INCREF(base->object());
+  base->held_by++;
   extra->base = base;
   extra->differentiable_view = true;
   extra->view_version = counter_of(t)->version;
@@ -244,7 +245,7 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset) {
 TensorRef raw_alias(Tensor* t) { return alias_with(t, t->sizes(), t->strides(), t->offset, 0); }
 
 void set_lazy(Tensor* t, uint16_t bits) {
-  if (t->is_lazy() && t->extra && !t->extra->differentiable_view) Py_CLEAR(t->extra->base);
+  if (t->is_lazy() && t->extra && !t->extra->differentiable_view) set_held(t->extra->base, nullptr);
   t->flags = uint16_t((t->flags & ~(Tensor::LAZY | Tensor::CONTIGUOUS)) | bits);
   if (!bits) {
     if (contiguous_geometry(t->sizes(), t->strides())) t->flags |= Tensor::CONTIGUOUS;
@@ -254,7 +255,7 @@ void set_lazy(Tensor* t, uint16_t bits) {
     TensorRef raw = raw_alias(t);
     Extra* extra = extra_of(t);
     extra->differentiable_view = false;
-    extra->base = raw.release();
+    set_held(extra->base, raw.release());
   }
 }
 

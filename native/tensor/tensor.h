@@ -53,7 +53,7 @@ struct Tensor {
     ORIGIN_INHERITED = 128,     // storage->written is the line of the tensor this one was computed from
     CONJ = 256,                 // reads as the conjugate of what its memory holds
     NEG = 512,                  // reads as the negative of what its memory holds
-    SAVED = 1024,               // a node keeps the object itself, Note [what is saved itself], primitive.cpp
+    SAVED = 1024,               // a node kept the object itself, Note [what is saved itself], primitive.cpp
     LOOSE = 2048,               // a bool on foreign bytes: any but 0 reads as true
     HELD = 4096,                // is another tensor's gradient or base, Note [loops], python/collector.cpp
     LAZY = CONJ | NEG | LOOSE,  // see Note [lazy views], python/lazy_views.cpp
@@ -68,7 +68,10 @@ struct Tensor {
   DType dtype;
   uint16_t flags;
   uint32_t output_nr;  // which output of grad_fn this is
-  int64_t* geometry;   // sizes then strides; points to `room` up to 4 dimensions
+  // What holds the tensor apart from Python code, as torch's use count has it.
+  uint32_t saved_by;  // values saved by nodes
+  uint32_t held_by;   // views whose base it is, and the tensor whose gradient it is
+  int64_t* geometry;  // sizes then strides; points to `room` up to 4 dimensions
   int64_t room[8];
   Node* grad_fn;
   Extra* extra;
@@ -120,6 +123,14 @@ inline Tensor* as_tensor(PyObject* o) { return reinterpret_cast<Tensor*>(o); }
 // A tensor object without storage and geometry; the caller fills both at once.
 Tensor* allocate_tensor();
 Extra* extra_of(Tensor* t);  // made if there is none yet
+// The owner's base or gradient becomes t (owned) or nothing.
+inline void set_held(Tensor*& slot, Tensor* t) {
+  if (t) t->held_by++;
+  Tensor* before = std::exchange(slot, t);
+  if (!before) return;
+  before->held_by--;
+  Py_DECREF(before->object());
+}
 
 // Uninitialised memory, contiguous.
 TensorRef new_tensor(Sizes sizes, DType dtype, Device device = {});

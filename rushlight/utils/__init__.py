@@ -21,9 +21,41 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     >>> a
     tensor([1., 1., 1.])
     """
+    from copyreg import _slotnames  # type: ignore[attr-defined]
+    from weakref import getweakrefs
+
     from rushlight import _C
 
-    _C.swap(t1, t2, _poison)
+    for name, tensor in {"t1": t1, "t2": t2}.items():
+        # Retaining a gradient is a weak reference here; torch looks for its own last.
+        if len(getweakrefs(tensor)) > tensor.retains_grad:
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if set(_slotnames(type(t1))) != set(_slotnames(type(t2))):
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+    _check_alone(t1, "t1")
+    _check_alone(t2, "t2")
+    for name, tensor in {"t1": t1, "t2": t2}.items():
+        if tensor.retains_grad:
+            raise RuntimeError(f"Expected no weakrefs to {name}'s Tensor object but got  1")
+    _C.swap(t1, t2)
+
+
+def _check_alone(tensor: Any, name: str) -> None:
+    from rushlight.autograd.graph import get_gradient_edge
+
+    count = tensor._use_count()
+    if count == 1:
+        return
+    if count == 2 and tensor.is_leaf:
+        # The graph that waits for its gradient would deliver it to the other tensor.
+        node = get_gradient_edge(tensor).node
+        if tensor._use_count() == 2:
+            node.register_prehook(_poison)
+            return
+    raise RuntimeError(
+        f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad node but got {count} make sure "
+        "you are not holding references to the tensor in other places."
+    )
 
 
 def set_module(obj: Any, mod: str) -> None:

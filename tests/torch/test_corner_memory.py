@@ -39,6 +39,51 @@ def cases(torch):
                 seen.append(x.grad)
         return seen
 
+    @case("what a result is given after it was saved lives as long as the graph")
+    def _():
+        class Keep(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+
+        seen = []
+        for make in (lambda x: x * 2, lambda x: (x * 2)[:1]):
+            for use in (torch.sin, Keep.apply):
+                h, died = make(R(2)), []
+                y = use(h)
+                h.tag, weak, number = 5, weakref.ref(h, died.append), id(h)
+                del h
+                kept = y.grad_fn._saved_self if use is torch.sin else y.grad_fn.saved_tensors[0]
+                seen += [kept.tag, id(kept) == number, weak() is kept, len(died)]
+                del kept
+                y.sum().backward()
+                seen += [weak() is None, len(died)]
+        return seen
+
+    @case("tensors that something else holds are not swapped")
+    def _():
+        a, leaf, seen = R(2), R(2), []
+        h, base = a * 1, torch.ones(3)
+        kept = [h.sin(), leaf * leaf, base[1:], torch.stack([h, h])]
+        a.grad = torch.ones(2)
+        retained = a * 1
+        retained.retain_grad()
+        for t in (h, leaf, base, a.grad, kept[0], a, kept[2], retained):
+            seen.append(t._use_count())
+            for swap in (
+                lambda t=t: torch.utils.swap_tensors(t, L([1.0])),
+                lambda t=t: torch.utils.swap_tensors(L([1.0]), t),
+            ):
+                seen += [E(swap), tuple(t.shape)]
+        kept[1].sum().backward()
+        torch.utils.swap_tensors(leaf, other := L([3.0]))
+        return seen, leaf, other, other.grad
+
     @case("what is saved of a result keeps its attributes, its identity and its weak references")
     def _():
         seen = []
