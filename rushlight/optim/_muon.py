@@ -2,6 +2,7 @@
 
 import math
 
+from rushlight.optim._authors import _to_scalar
 from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import GroupOptimizer, as_number, check_tensor_lr, options_of, zeros_for
 
@@ -58,7 +59,7 @@ class Muon(GroupOptimizer):
         return state
 
     def _update(self, group):
-        lr, momentum = group["lr"], group["momentum"]
+        lr, momentum = _to_scalar(group["lr"]), group["momentum"]
         for param, grad in self._graded(group):
             buffer = self._state_of(param, grad, group)["momentum_buffer"].lerp_(grad, 1 - momentum)
             update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer

@@ -446,6 +446,8 @@ class GroupOptimizer(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         for param_state in self.state.values():
+            if not isinstance(param_state, dict):
+                continue  # a hook's own entry
             for name in self._numbers:
                 # Checkpoints of old versions have Python numbers there.
                 if not isinstance(param_state.get(name, None), (Tensor, type(None))):
