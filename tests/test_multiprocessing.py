@@ -73,6 +73,21 @@ def test_what_comes_back_is_the_storage_that_left(strategy):
     assert all(t.untyped_storage() is storage for t in tensors)
 
 
+def grow(tensor):
+    tensor.add_(1)
+    return tensor
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_a_small_tensor_goes_to_a_child_and_back(strategy, size):
+    """Its memory has room for more than the storage, and the child must not take the room for the storage."""
+    sent = rushlight.zeros(size)
+    with FORK.Pool(1) as pool:
+        back = pool.map(grow, [sent, sent])
+        assert sent.tolist() == back[1].tolist() == [2.0] * size
+    assert back[0].untyped_storage().nbytes() == sent.untyped_storage().nbytes() == 4 * size
+
+
 def test_names_are_removed():
     mp.set_sharing_strategy("file_system")
     try:

@@ -74,9 +74,14 @@ PyObject* py_share_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// on_shared_memory(memory): the bytes there as a tensor, on the storage that the memory has or on a new one.
-PyObject* py_on_shared_memory(PyObject*, PyObject* o) {
+// on_shared_memory(memory, size): the bytes there as a tensor, on the storage that the memory has or on a new
+// one of that size. The memory may be larger: it has room for what the storage held before it was shared.
+PyObject* py_on_shared_memory(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
+    if (n != 2) fail(PyExc_TypeError, "on_shared_memory(memory, size) expected");
+    PyObject* o = args[0];
+    size_t size = PyLong_AsSize_t(args[1]);
+    if (size == size_t(-1) && PyErr_Occurred()) throw PythonError{};
     auto found = storages().find(o);
     if (found != storages().end()) {
       incref(found->second);
@@ -84,7 +89,10 @@ PyObject* py_on_shared_memory(PyObject*, PyObject* o) {
     }
     auto memory = open_memory(o);
     void* data = memory->view.buf;
-    auto size = size_t(memory->view.len);
+    if (size > size_t(memory->view.len)) {
+      PyBuffer_Release(&memory->view);
+      fail(PyExc_RuntimeError, "the shared memory is smaller than the storage that was sent");
+    }
     Storage* s = new_external_storage(data, size, memory.release(), release_shared);
     s->written = keep(current_source());
     storages()[o] = s;
@@ -137,7 +145,7 @@ PyObject* py_resize_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"share_storage", FAST(py_share_storage), nullptr},
-                           {"on_shared_memory", py_on_shared_memory, METH_O, nullptr},
+                           {"on_shared_memory", FAST(py_on_shared_memory), nullptr},
                            {"shared_memory_of", py_shared_memory_of, METH_O, nullptr},
                            {"storage_room", py_storage_room, METH_O, nullptr},
                            {"hold_storage", py_hold_storage, METH_O, nullptr},

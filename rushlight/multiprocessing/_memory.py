@@ -41,7 +41,9 @@ def set_sharing_strategy(new_strategy: str) -> None:
     not."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
-        raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
+        raise AssertionError(
+            f"invalid sharing strategy {new_strategy!r}, expected one of {get_all_sharing_strategies()}"
+        )
     _strategy = new_strategy
 
 

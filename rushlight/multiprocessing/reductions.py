@@ -38,7 +38,7 @@ class StorageWeakRef:
 
 def rebuild_storage(memory: SharedMemory, nbytes: int) -> UntypedStorage:
     """The storage on shared memory."""
-    whole = _C.on_shared_memory(memory)
+    whole = _C.on_shared_memory(memory, nbytes)
     if _C.storage_nbytes(whole) < nbytes:
         raise RuntimeError("the shared memory is smaller than the storage that was sent")
     return UntypedStorage._of(whole)
