@@ -597,8 +597,9 @@ TensorRef own_gradient(Tensor* grad, Tensor* leaf, bool record) {
     return call_on(duplicate, grad);
   }
   // Without elements empty_like would be contiguous, whatever the strides of the leaf.
-  TensorRef own = leaf->numel ? empty_like(leaf, grad->dtype)
-                              : new_strided(leaf->sizes(), leaf->strides(), grad->dtype, leaf->device());
+  // On the device of the gradient: a leaf that only wraps another tensor has no memory of its own.
+  TensorRef own = leaf->numel ? empty_like(leaf, grad->dtype, grad->device())
+                              : new_strided(leaf->sizes(), leaf->strides(), grad->dtype, grad->device());
   if (!record && same_sizes(own.get(), grad)) {
     copy_into(own.get(), grad);
     return own;
