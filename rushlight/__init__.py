@@ -266,8 +266,8 @@ _LAZY_NAMES |= dict.fromkeys(
 )
 _LAZY_NAMES |= dict.fromkeys(
     (
-        "_addmm_activation", "_chunk_cat", "_debug_has_internal_overlap", "_log_softmax_backward_data",
-        "_native_batch_norm_legit",
+        "_addmm_activation", "_chunk_cat", "_compute_linear_combination", "_debug_has_internal_overlap",
+        "_int_mm", "_log_softmax_backward_data", "_native_batch_norm_legit",
         "_pack_padded_sequence", "_pad_packed_sequence", "_segment_reduce", "_softmax_backward_data",
         "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",

@@ -90,6 +90,7 @@ from rushlight._checks import _check_type as _check_type
 from rushlight._checks import _check_value as _check_value
 from rushlight._checks import _check_with as _check_with
 from rushlight._underscored import _chunk_cat as _chunk_cat
+from rushlight._underscored import _compute_linear_combination as _compute_linear_combination
 from rushlight._private import _conj as _conj
 from rushlight._private import _conj_copy as _conj_copy
 from rushlight._private import _conj_physical as _conj_physical
@@ -97,6 +98,7 @@ from rushlight._underscored import _debug_has_internal_overlap as _debug_has_int
 from rushlight._private import _dim_arange as _dim_arange
 from rushlight._compile import _disable_dynamo as _disable_dynamo
 from rushlight.nn.functional.attention import _fused_sdp_choice as _fused_sdp_choice
+from rushlight._underscored import _int_mm as _int_mm
 from rushlight._private import _is_all_true as _is_all_true
 from rushlight._private import _is_any_true as _is_any_true
 from rushlight._private import _is_zerotensor as _is_zerotensor

@@ -10,6 +10,7 @@ from rushlight.ops._facts import told
 from rushlight.ops._public import FUNCTIONS, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
+_BYTES = (rushlight.int8, rushlight.uint8)
 
 
 @told(node_name="UnsafeMaskedIndexBackward0")
@@ -106,6 +107,37 @@ def _addmm_activation(
     """
     activation = rushlight.nn.functional.gelu if use_gelu else rushlight.relu
     return activation(rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha))
+
+
+def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Tensor:
+    """Sums of the slices of input along its first dimension, weighted by each row of coefficients.
+
+    >>> rushlight._compute_linear_combination(rushlight.eye(2), rushlight.tensor([[1.0, 2.0]]))
+    tensor([[1., 2.]])
+    """
+    if input.numel() == 0 or coefficients.numel() == 0:
+        raise RuntimeError("Expected: input.numel() > 0 && coefficients.numel() > 0")
+    return rushlight.tensordot(coefficients, input, 1)
+
+
+def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices of bytes, in int32.
+
+    >>> rushlight._int_mm(rushlight.full((1, 2), 100, dtype=rushlight.int8), rushlight.eye(2).char())
+    tensor([[100, 100]], dtype=torch.int32)
+    """
+    width, (height, _) = self.size(-1), (mat2.size(0), mat2.size(1))
+    kind, other = _C.dtype_cpp_name(self.dtype), _C.dtype_cpp_name(mat2.dtype)
+    for holds, text in (
+        (self.dim() == 2, f"Expected self to be of dimension 2 but got {self.dim()}"),
+        (mat2.dim() == 2, f"Expected mat2 to be of dimension 2 but got {mat2.dim()}"),
+        (width == height, f"self.size(1) needs to match mat2.size(0) but got {width} and {height}"),
+        (self.dtype in _BYTES, f"Expected self dtype to be int8 or uint8 but got {kind}"),
+        (mat2.dtype == rushlight.int8, f"Expected mat2 dtype to be of type int8 but got {other}"),
+    ):
+        if not holds:
+            raise RuntimeError(f"int_mm_out_cpu: {text}")
+    return rushlight.mm(self.int(), mat2.int())
 
 
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out: Any = None) -> tuple:

@@ -16,6 +16,11 @@ from rushlight._type_names import type_name as class_name
 ops = _C.ops
 ELLIPSIS = -1  # stands for "..." in a list of labels; labels are 0..51 for A..Z and a..z
 
+_NO_OPERAND = (
+    "einsum(): must specify the equation string and at least one operand, "
+    "or at least one operand and its subscripts list"
+)
+
 
 def einsum(*args):
     """einsum(equation, *operands) -> Tensor
@@ -29,10 +34,7 @@ def einsum(*args):
         torch.Size([2, 4])
     """
     if len(args) < 2:
-        raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, "
-            "or at least one operand and its subscripts list"
-        )
+        raise ValueError(_NO_OPERAND)
     if isinstance(args[0], str):
         subscripts, operands = args[0], args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -43,6 +45,8 @@ def einsum(*args):
         operands = args[0::2] if len(args) % 2 == 0 else args[:-1:2]
         lists = tuple(_read_sublist(labels) for labels in args[1::2])
         subscripts = (lists, _read_sublist(args[-1]) if len(args) % 2 else None)
+    if not operands:
+        raise ValueError(_NO_OPERAND)
     for position, operand in enumerate(operands):
         if not isinstance(operand, _C.Tensor):
             raise TypeError(

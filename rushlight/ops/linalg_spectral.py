@@ -397,9 +397,9 @@ def tensorsolve(input, other, dims=None, *, out=None):
     """
     if dims is not None:
         dims = [wrap_dim(d, input.ndim) for d in dims]
-        input = input.permute([d for d in range(input.ndim) if d not in dims] + dims)
+        input = input.movedim(dims, list(range(input.ndim - len(dims), input.ndim)))
     front, shape = input.shape[: other.ndim], input.shape[other.ndim :]
-    if math.prod(front) != math.prod(shape):
+    if not math.prod(front) == math.prod(shape) == other.numel():
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
             f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {other.numel()}"
