@@ -409,7 +409,7 @@ def _float8(op, name, args, dtype, out):
         from rushlight.ops._public import type_name
 
         first, *_, m1, m2 = (kinds := list(_dtypes_in(args)))[:1] + kinds
-        added = name in ("addmm", "addbmm")
+        added = name in ("addmm", "addbmm", "linear", "linear_nd")
         if m1 == m2 or (added and first != m2):  # the bias is another's
             names = f"{type_name(first)} and {type_name(m2)}"
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")

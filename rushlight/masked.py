@@ -98,7 +98,12 @@ def _identity(name: str, dtype: _C.dtype) -> Any:
 
 def _cast(input: Tensor, dtype: _C.dtype | None) -> Tensor:
     kept = input.dtype  # what torch asks a tensor for first
-    return input if dtype in (None, kept) else input.to(dtype)
+    return input if dtype in (None, kept) else input.to(dtype=dtype)
+
+
+def _dtype_of(input: Tensor, dtype: Any) -> Any:
+    """The dtype asked for, or that of the input, which torch asks for first."""
+    return input.dtype if dtype is None else dtype
 
 
 def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
@@ -165,7 +170,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.sum(rushlight.tensor([1., 2., 3.]), mask=mask)
     tensor(4.)
     """
-    input = _cast(input, dtype)
+    dtype = _dtype_of(input, dtype)
     dims = _dims(dim, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=dtype)
 
@@ -186,15 +191,15 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         whole = not (result.is_floating_point() or result.is_complex())
         return result.to(_C.int64) if whole and dtype is None else result
     for d in sorted(dims, reverse=True):
-        result = result.prod(d, bool(keepdim), dtype=dtype)
+        result = result.prod(d, bool(keepdim))
     return result
 
 
 def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
-    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    mask = _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
-    return getattr(input, name)(_dims(dim, input.dim()), bool(keepdim))
+    return _cast(getattr(input, name)(_dims(dim, input.dim()), bool(keepdim)), dtype)
 
 
 @_function
@@ -222,11 +227,10 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def _place(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
     if dim is not None:
         _signatures.check_call(name, "T input,i dim", input, dim)
-    input, mask = _cast(input, dtype), _mask_of(input, mask)
-    kept = input.dtype
+    kept, mask = input.dtype, _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
-    return getattr(input, name)(dim, bool(keepdim)).to(kept)
+    return _cast(getattr(input, name)(dim, bool(keepdim)), kept if dtype is None else dtype)
 
 
 @_function
@@ -269,8 +273,9 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """
     kind = dtype or input.dtype
     if not (kind.is_floating_point or kind.is_complex):
+        which = "Optional" if dtype else "Input"
         raise ValueError(
-            "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex "
+            f"mean(): Could not infer output dtype. {which} dtype must be either a floating point or complex "
             f"dtype. Got: {kind}"
         )
     input, mask = _cast(input, dtype), _mask_of(input, mask)
@@ -286,16 +291,17 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.median(rushlight.tensor([3., 2., 1.]), 0, mask=mask)
     tensor(2.)
     """
-    kind, dim = dtype or input.dtype, _first(dim, input)
-    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    dim, mask = _first(dim, input), _mask_of(input, mask)
+    kind = input.dtype  # a floating point one is kept, whatever dtype says, as in torch
     if not kind.is_floating_point:
+        kind = kind if dtype is None else dtype
         if mask is not None and not bool(mask.any(dim).all()):
             raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
         input = input.to(_C.float32)
     if not isinstance(keepdim, bool):
         told = f"must be bool, not {_type_name(keepdim)}"
         raise TypeError(f"nanmedian(): argument 'keepdim' (position 3) {told}")
-    return _filled(input, mask, math.nan).nanmedian(dim, keepdim)[0].to(kind)
+    return _filled(input, mask, math.nan).nanmedian(dim, keepdim)[0].to(dtype=kind)
 
 
 @_function
@@ -321,7 +327,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     >>> rushlight.masked.logaddexp(x, x, input_mask=mask)
     tensor([1.6931, 1.0000])
     """
-    input, other = _cast(input, dtype), _cast(other, dtype)
+    kind = _dtype_of(input, dtype)
     for each, mask in ((input, input_mask), (other, other_mask)):
         if mask is not None and each.is_complex():  # no complex number is the lowest one
             raise TypeError(
@@ -336,7 +342,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     for each, mask in ((input, input_mask), (other, other_mask)):
         lowest = -math.inf if each.is_complex() or mask is None else _identity("amax", each.dtype)
         filled.append(_filled(each, mask, lowest).to(each.dtype))
-    return rushlight.logaddexp(*filled).to(input.dtype)
+    return _cast(rushlight.logaddexp(*filled), kind)
 
 
 @_function
@@ -362,12 +368,12 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 
 
 def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, identity: int) -> Tensor:
-    input = _cast(input, dtype)
+    kind = _dtype_of(input, dtype)
     dim = _first(dim, input)
     filled = _filled(input, mask, identity)
-    if input.dtype == _C.bool:
+    if kind == _C.bool:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    return getattr(filled, name)(dim, dtype=input.dtype)
+    return getattr(filled, name)(dim, dtype=kind)
 
 
 def _first(dim: Any, input: Tensor) -> Any:
@@ -376,11 +382,11 @@ def _first(dim: Any, input: Tensor) -> Any:
 
 
 def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:
-    input = _cast(input, dtype)
+    dtype = _dtype_of(input, dtype)
     dim, mask = _first(dim, input), _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(extreme, input.dtype))
-    return function(input, dim)
+    return function(input, dim, dtype=dtype)
 
 
 @_function
@@ -413,7 +419,7 @@ def softmin(input, dim, *, dtype=None, mask=None):
     >>> rushlight.masked.softmin(rushlight.tensor([0., 0., -9.]), 0, mask=mask)
     tensor([0.5000, 0.5000, 0.0000])
     """
-    return _softmax(lambda x, d: rushlight.softmax(-x, d), input, dim, dtype, mask, "amin")
+    return _softmax(rushlight.nn.functional.softmin, input, dim, dtype, mask, "amin")
 
 
 @_function
@@ -424,11 +430,11 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.norm(rushlight.tensor([3., 4., 9.]), 2.0, mask=mask)
     tensor(5.)
     """
-    input = _cast(input, dtype)
+    dtype = _dtype_of(input, dtype)
     lowest = (mask is not None or not isinstance(ord, Tensor)) and ord == -math.inf
     filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
     filled = filled.to(input.dtype) if input.dtype == rushlight.bool else filled  # refused by its own name
-    return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim))
+    return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
 
 
 @_function
@@ -439,8 +445,7 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     >>> rushlight.masked.normalize(rushlight.tensor([3., 4., 9.]), 2.0, 0, mask=mask)
     tensor([0.6000, 0.8000, 0.0000])
     """
-    input = _cast(input, dtype)
-    size = norm(input, ord, dim, keepdim=True, mask=mask)
+    size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / ops.maximum(size, size.new_full((), eps))
 
 
@@ -449,17 +454,20 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
         raise ValueError("Only one of unbiased and correction may be given")
     if correction is None:
         correction = 0 if unbiased is False else 1
-    if not input.is_floating_point() and not input.is_complex() and input.dtype != _C.bool:
-        input = input.to(dtype or _C.get_default_dtype())
-    input, mask = _cast(input, dtype), _mask_of(input, mask)
+    kind = dtype or input.dtype
+    if not (kind.is_floating_point or kind.is_complex) and dtype is None:
+        kind = _C.float32
+    wide = kind if kind.is_floating_point or kind.is_complex else _C.float32
+    mask = _mask_of(input, mask)
     dims = _dims(dim, input.dim()) or _dims(None, input.dim())
-    centre = _filled(input, mask, 0).sum(dims, True) / _count(input, dims, True, mask)
+    # The sum is in the dtype asked for, which may be too small for it; the rest is not.
+    centre = _filled(input, mask, 0).sum(dims, True, dtype=kind) / _count(input, dims, True, mask)
     off = input - centre
-    total = _filled(off * off.conj(), mask, 0).sum(dims, bool(keepdim))
+    total = _filled(off * off.conj(), mask, 0).sum(dims, bool(keepdim), dtype=wide)
     count = _count(input, dims, keepdim, mask)
     if isinstance(count, Tensor):
-        return total / (count - correction).clamp(min=0).to(total.abs().dtype)
-    return total / max(count - correction, 0)
+        return (total / (count - correction).clamp(min=0).to(total.abs().dtype)).to(kind)
+    return (total / max(count - correction, 0)).to(kind)
 
 
 @_function

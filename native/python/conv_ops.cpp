@@ -60,14 +60,6 @@ Tensor* optional_tensor_at(PyObject* const* args, int i, const char* name) {
   return args[i] == Py_None ? nullptr : tensor_at(args, i, name);
 }
 
-// What torch calls a type of tensors: the old names, where it has one.
-std::string tensor_type_name(DType t) {
-  bool old = t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::i8 || t == DType::u8 ||
-             t == DType::i16 || t == DType::i32 || t == DType::i64;
-  std::string name = dtype_class_name(t);
-  return old ? "torch." + name + "Tensor" : "CPU" + name + "Type";
-}
-
 // Whether torch hands this to another library on one thread, which has its own words for types.
 bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
   if (x->dtype == DType::bf16) return true;
@@ -84,7 +76,7 @@ bool is_handed_on(const Tensor* x, const Tensor* weight, const Window& window) {
   failf(PyExc_RuntimeError,
         "Input type (%s) and %s type (%s) should be the same or input should be a MKLDNN tensor and %s is a "
         "dense tensor",
-        tensor_type_name(x->dtype).c_str(), what, tensor_type_name(other->dtype).c_str(), what);
+        type_text(x->dtype).c_str(), what, type_text(other->dtype).c_str(), what);
 }
 
 // Of the integers torch's kernels mostly know int64 only.
@@ -503,8 +495,9 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
 
 // ---- unfold and fold
 
-// The window of args[0..3] = kernel_size, dilation, padding, stride on images of height and width `in`.
-ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const int64_t* in) {
+// The window of args[0..3] = kernel_size, dilation, padding, stride, checked in torch's order, which is
+// another one when it folds.
+ConvShape read_patches(PyObject* const* args, bool folds) {
   Triple kernel, dilation, padding, stride;
   auto read = [](PyObject* o, int64_t unused, Triple& out, const char* name) {
     bool single = (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == 1;
@@ -526,17 +519,27 @@ ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const 
   };
   check(kernel, kernel[1] > 0 && kernel[2] > 0,
         "kernel size should be greater than zero, but got kernel_height: %lld kernel_width: %lld");
+  auto check_stride = [&] {
+    check(stride, stride[1] > 0 && stride[2] > 0,
+          "stride should be greater than zero, but got stride_height: %lld stride_width: %lld");
+  };
+  if (folds) check_stride();
   check(dilation, dilation[1] > 0 && dilation[2] > 0,
         "dilation should be greater than zero, but got dilation_height: %lld dilation_width: %lld");
   check(padding, padding[1] >= 0 && padding[2] >= 0,
         "padding should be non-negative, but got pad_height: %lld pad_width: %lld");
-  check(stride, stride[1] > 0 && stride[2] > 0,
-        "stride should be greater than zero, but got stride_height: %lld stride_width: %lld");
+  check_stride();
   ConvShape s;
+  for (int d = 0; d < 3; d++)
+    s.kernel[d] = kernel[d], s.dilation[d] = dilation[d], s.padding[d] = padding[d], s.stride[d] = stride[d];
+  return s;
+}
+
+// Where that window lies on images of height and width `in`.
+void place_patches(ConvShape& s, int64_t batch, int64_t channels, const int64_t* in) {
   s.batch = batch, s.groups = 1, s.in_channels = channels, s.out_channels = 1;
   for (int d = 0; d < 3; d++) {
     s.in[d] = d ? in[d - 1] : 1;
-    s.kernel[d] = kernel[d], s.dilation[d] = dilation[d], s.padding[d] = padding[d], s.stride[d] = stride[d];
     int64_t room = s.in[d] + 2 * s.padding[d] - s.dilation[d] * (s.kernel[d] - 1) - 1;
     // Rounds towards minus infinity: no room for one window leaves no blocks.
     s.out[d] = (room >= 0 ? room / s.stride[d] : -((-room + s.stride[d] - 1) / s.stride[d])) + 1;
@@ -545,7 +548,6 @@ ConvShape patches(PyObject* const* args, int64_t batch, int64_t channels, const 
   const int64_t rows[] = {channels, s.kernel[1], s.kernel[2]};
   numel_of(rows);
   if (s.out[1] > 0 && s.out[2] > 0) numel_of(s.out);
-  return s;
 }
 
 std::string pair_text(const int64_t* at) { return std::string("(").append(sizes_between(at, 2, ", ")) + ")"; }
@@ -553,10 +555,11 @@ std::string pair_text(const int64_t* at) { return std::string("(").append(sizes_
 // im2col(x; kernel_size, dilation, padding, stride)
 PyObject* im2col_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = tensor_argument("im2col", args[0]);
+  ConvShape s = read_patches(args + 1, false);
   bool batched = x->ndim == 4;
   if (x->ndim != 3 && x->ndim != 4) wrap_dim(2, x->ndim);  // torch's error for too few dimensions
   int64_t in[2] = {x->size(x->ndim - 2), x->size(x->ndim - 1)}, channels = x->size(x->ndim - 3);
-  ConvShape s = patches(args + 1, batched ? x->size(0) : 1, channels, in);
+  place_patches(s, batched ? x->size(0) : 1, channels, in);
   if ((x->ndim != 3 && x->ndim != 4) || channels == 0 || in[0] == 0 || in[1] == 0) {
     fail(PyExc_RuntimeError,
          "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
@@ -598,7 +601,8 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
   }
   bool batched = x->ndim == 3;
   int64_t rows = x->size(x->ndim - 2), blocks = x->size(x->ndim - 1);
-  ConvShape s = patches(args + 2, batched ? x->size(0) : 1, 1, size.at + 1);
+  ConvShape s = read_patches(args + 2, true);
+  place_patches(s, batched ? x->size(0) : 1, 1, size.at + 1);
   int64_t area = s.kernel_size();
   if (rows % area) {
     failf(PyExc_RuntimeError,

@@ -18,7 +18,7 @@ const NormLoops& norm_loops() {
   return baseline::norm_loops;
 }
 
-void check_norm_types(const char* kernel, const Tensor* x, std::initializer_list<const Tensor*> parameters) {
+bool check_mixed_types(const Tensor* x, std::initializer_list<const Tensor*> parameters) {
   // The first parameter there is tells torch whether the types are mixed.
   auto first = std::ranges::find_if(parameters, [](const Tensor* p) { return p; });
   bool mixed = first != parameters.end() && (*first)->dtype != x->dtype;
@@ -30,6 +30,11 @@ void check_norm_types(const char* kernel, const Tensor* x, std::initializer_list
   if (mixed && x->dtype != DType::f16 && x->dtype != DType::bf16) {
     fail(PyExc_RuntimeError, "mixed dtype (CPU): all inputs must share same datatype.");
   }
+  return mixed;
+}
+
+void check_norm_types(const char* kernel, const Tensor* x, std::initializer_list<const Tensor*> parameters) {
+  bool mixed = check_mixed_types(x, parameters);
   if (!is_floating(x->dtype)) fail_not_implemented(kernel, x->dtype);
   for (const Tensor* p : parameters) {
     if (!mixed && p && p->dtype != x->dtype) {
@@ -162,6 +167,7 @@ PyObject* layer_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = tensor_argument("layer_norm", args[0]);
   Tensor* weight = optional_tensor("layer_norm", "weight", args[1], 3);
   Tensor* bias = optional_tensor("layer_norm", "bias", args[2], 4);
+  check_mixed_types(x, {weight, bias});  // before the sizes, as in torch
   int dims = check_normalized_shape("layer_norm", x, args[3], weight, bias);
   check_norm_types("LayerNormKernelImpl", x, {weight, bias});
   check_devices(x, {weight, bias});

@@ -109,8 +109,9 @@ void check_line(const Window& w) {
   positive(w.dilation[2], "dilation");
 }
 
-void check_window(const Window& w, const Entry& e) {
+void check_window(const Window& w, const Entry& e, const Tensor* x) {
   if (e.dims == 1) return check_line(w);
+  if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) fail_input(e, x);
   for (int d = 0; d < 3; d++)
     if (w.stride[d] == 0) fail(PyExc_RuntimeError, "stride should not be zero");
   auto text = [&](const char* what, const Triple& t) {
@@ -233,7 +234,7 @@ PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Tensor* x = tensor_argument(e.name, args[0]);
   if (e.dims == 1) check_input(e, x);
   Window window(args + 1, e);
-  check_window(window, e);
+  check_window(window, e, x);
   check_input(e, x);
   Windows windows = regular_windows(x, window, e);
   bool by_image = e.dims == 1 && x->requires_grad();  // as torch pools lines whose gradient is wanted
@@ -253,7 +254,7 @@ PyObject* with_indices_forward(const Primitive& op, PyObject* const* args, Tenso
   Tensor* x = tensor_argument(e.name, args[0]);
   if (e.dims == 1) check_input(e, x);
   Window window(args + 1, e);
-  check_window(window, e);
+  check_window(window, e, x);
   check_input(e, x);
   Windows windows = regular_windows(x, window, e);
   check_dtype(x, e.kernel);
@@ -274,7 +275,7 @@ PyObject* gradient_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   const Entry& e = entry_of(op);
   Tensor *g = tensor_argument(e.name, args[0]), *x = tensor_argument(e.name, args[1]);
   Window window(args + 2, e);
-  check_window(window, e);
+  check_window(window, e, x);
   check_input(e, x);
   Windows windows = regular_windows(x, window, e);
   check_dtype(x, e.kernel);

@@ -297,6 +297,8 @@ def _check_dims(name, dims, input):
             f"checking arguments for {name})"
         )
     if input.ndim <= dims and dims == 2:
+        if not input.ndim:
+            raise IndexError(f"Dimension specified as {-dims - 1} but tensor has no dimensions")
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got "
             f"{-dims - 1})"
@@ -373,7 +375,9 @@ def avg_pool3d(
 def sizes_like(output_size, input, dims, kind="avg"):
     """output_size for each dimension, None meaning that of the input."""
     name = f"adaptive_{kind}_pool{dims}d"
-    if isinstance(output_size, str) or (isinstance(output_size, Tensor) and output_size.dim()):
+    if isinstance(output_size, str) or (
+        dims > 1 and not isinstance(output_size, (tuple, list)) and hasattr(output_size, "__len__")
+    ):
         if dims > 1 and input.ndim <= len(output_size):
             raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
         output_size = list(output_size)

@@ -90,8 +90,8 @@ def _hardtanh(input, low, high, inplace):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
     passed = _C.before_write(input) if inplace else _straight(input)
-    limited = rushlight.where(input <= low, input.new_tensor(low), passed)
-    limited = rushlight.where(input >= high, input.new_tensor(high), limited)
+    limited = rushlight.where(input <= low, input.new_full((), low), passed)
+    limited = rushlight.where(input >= high, input.new_full((), high), limited)
     if low != low or high != high:  # NaN is no limit: nothing is within it
         limited = limited + math.nan
     return _taken_over(input, limited) if inplace else limited

@@ -213,7 +213,7 @@ def _scaled_dot_product_attention_math(
     if dropout_mask is not None:
         weights = weights.masked_fill(dropout_mask.logical_not(), 0.0)
         return rushlight.matmul(weights, value * (1.0 / (1.0 - dropout_p))), weights
-    weights = dropout(weights, dropout_p) if dropout_p > 0 else weights
+    weights = dropout(weights, dropout_p) if dropout_p > 0.0 else weights
     return rushlight.matmul(weights, value), weights
 
 
@@ -226,7 +226,7 @@ def _not_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
             f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: "
             f"{query.dim()}, Key dim: {key.dim()}, Value dim: {value.dim()} instead."
         )
-    if dropout_p > 0:
+    if dropout_p > 0.0:
         return "Both fused kernels do not support non-zero dropout."
     if attn_mask is not None and attn_mask.requires_grad:
         return "Both fused kernels do not support attn_mask requiring gradients."
@@ -268,7 +268,7 @@ def _is_plain(query, key, value, mask, is_causal, watched=False):
 def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
     """Attention in differentiable operations."""
     weights = _weights(query, key, attn_mask, is_causal, scale)
-    if dropout_p > 0:
+    if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return rushlight.matmul(weights, value)
 
@@ -516,7 +516,7 @@ def multi_head_attention_forward(
         if attn_mask is not None:
             scores = scores + attn_mask
         weights = rushlight.softmax(scores, -1)
-        if dropout_p > 0:
+        if dropout_p > 0.0:
             weights = dropout(weights, dropout_p)
         result = rushlight.bmm(weights, v)
     else:

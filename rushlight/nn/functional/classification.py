@@ -30,28 +30,39 @@ def _check_class_target(input, target, weight):
             raise ValueError(
                 f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
             )
-    elif list(target.shape) != expected:
-        if target.dim() != 3:
-            raise RuntimeError(
-                "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-                f"{target.dim()}"
-            )
-        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+    elif target.dim() != 3 and list(target.shape) != expected:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{target.dim()}"
+        )
     if target.dtype not in (rushlight.int64, rushlight.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
+    _check_class_weight(input, weight)
+    if input.dim() > 2 and list(target.shape) != expected:
+        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+    _require_scores(input)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
+        )
+
+
+def _check_class_weight(input, weight):
     classes = input.size(0 if input.dim() == 1 else 1)
-    if weight is not None:
-        if weight.dim() != 1 or weight.numel() != classes:
-            if input.dim() > 2:
-                raise RuntimeError("weight tensor should be defined either for all or no classes")
-            raise RuntimeError(
-                f"weight tensor should be defined either for all {classes} classes or no classes but got "
-                f"weight tensor of shape: {list(weight.shape)}"
-            )
-        if weight.dtype != input.dtype:
-            raise RuntimeError(
-                f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
-            )
+    if weight is None or (weight.dim() == 1 and weight.numel() == classes):
+        return
+    if input.dim() > 2:
+        raise RuntimeError("weight tensor should be defined either for all or no classes")
+    raise RuntimeError(
+        f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+        f"tensor of shape: {list(weight.shape)}"
+    )
+
+
+def _require_scores(input):
+    require_floating(
+        "nll_loss", "nll_loss_out_frame" if input.dim() <= 2 else "nll_loss2d_forward_out_frame", input
+    )
 
 
 def _known(target, ignore_index, classes):
@@ -87,8 +98,7 @@ def _nll_loss(input, target, weight, ignore_index, reduction):
         _check_class_target(input, target, weight)
         if target.dtype != _C.int64:
             target = target.to(_C.int64)
-    kernel = "nll_loss_out_frame" if len(shape) <= 2 else "nll_loss2d_forward_out_frame"
-    require_floating("nll_loss", kernel, input)
+    _require_scores(input)
     loss = _C.ops.nll_loss if len(shape) <= 2 else _C.ops.nll_loss2d
     return loss(input, target, weight, _REDUCTIONS[reduction], ignore_index)
 
@@ -123,10 +133,12 @@ def cross_entropy(
             input, target, weight, ignore_index, reduction, label_smoothing
         )
     dim = 0 if len(shape) == 1 else 1
-    log_probability = input.log_softmax(dim) if shape else input
+    log_probability = input.log_softmax(dim)
     loss = _nll_loss(log_probability, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
+    if len(shape) == 1 and target.dim():
+        raise RuntimeError("output with shape [] doesn't match the broadcast shape [1]")
     classes = input.size(dim)
     safe, counted = _known(target, ignore_index, classes)
     weighted = log_probability if weight is None else log_probability * _along(weight, dim, input.dim())

@@ -44,7 +44,7 @@ def bilinear(input1, input2, weight, bias=None):
         f"input2 size does not match weight size: got {input2.shape[-1]} but expected {weight.shape[2]}",
     )
     check(
-        bias is None or bias.shape[0] == weight.shape[0],
+        bias is None or bias.size(0) == weight.shape[0],
         f"bias size does not match weight size: got {bias is not None and bias.shape[0]} but expected "
         f"{weight.shape[0]}",
     )

@@ -46,8 +46,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 @rushlight.no_grad()
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scale the gradients in place by ``max_norm / total_norm`` if that is less than 1."""
-    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    for grad in _gradients(parameters):
+    gradients, largest = _gradients(parameters), float(max_norm)
+    if not gradients:
+        return
+    factor = (largest / (total_norm + 1e-6)).clamp(max=1.0)
+    for grad in gradients:
         grad.mul_(factor.to(grad.device))
 
 
@@ -85,5 +88,6 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 @rushlight.no_grad()
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Limit every element of the gradients in place to [-clip_value, clip_value]."""
+    limit = float(clip_value)
     for grad in _gradients(parameters):
-        grad.clamp_(min=-float(clip_value), max=float(clip_value))
+        grad.clamp_(min=-limit, max=limit)
