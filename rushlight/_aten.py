@@ -243,6 +243,15 @@ FUNCTIONS = {
     "max_unpool3d": lambda self, indices, output_size, stride, padding: _C.ops.max_unpool(
         self, indices, tuple(output_size)
     ),
+    "_adaptive_avg_pool2d": lambda self, size: rushlight.nn.functional.adaptive_avg_pool2d(self, size),
+    "_adaptive_avg_pool3d": lambda self, size: rushlight.nn.functional.adaptive_avg_pool3d(self, size),
+    "im2col": lambda self, kernel_size, dilation, padding, stride: rushlight.nn.functional.unfold(
+        self, kernel_size, dilation, padding, stride
+    ),
+    "col2im": lambda self, output_size, kernel_size, dilation, padding, stride: rushlight.nn.functional.fold(
+        self, output_size, kernel_size, dilation, padding, stride
+    ),
+    "_efficientzerotensor": lambda size, **options: rushlight.zeros(size, **options),
     "_to_copy": _to_copy,
     "_local_scalar_dense": lambda self: self.item(),
     "lift_fresh": lambda self: self,

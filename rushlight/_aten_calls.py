@@ -16,6 +16,8 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._aten_layers import SHOWN as _SHOWN_LAYERS
+from rushlight._aten_layers import each as _each
 from rushlight._taken_apart import _mh, unsafe
 
 ops = _C.ops
@@ -218,13 +220,13 @@ def _softmax(name: str) -> Callable:
 
 def _known(x: Tensor, size: Any) -> list[int]:
     """A size of which one may be -1, in full."""
+    if _C.rule_of() is not None:
+        return list(size)
     rest = math.prod(s for s in size if s != -1)
     return [x.numel() // rest if s == -1 and rest else s for s in size]
 
 
 def _slice(x, dim, start, end, step):
-    size = x.shape[dim]
-    end = 9223372036854775807 if end is not None and end >= size and start else end
     args = (x, dim, start, end, step)
     return "slice.Tensor", args[:-1] if step == 1 else args, {}
 
@@ -233,10 +235,6 @@ def _split(x, sizes, dim):
     if len(set(sizes[:-1])) <= 1 and sizes and (len(sizes) == 1 or sizes[-1] <= sizes[0]):
         return "split.Tensor", (x, sizes[0], dim) if dim else (x, sizes[0]), {}
     return "split_with_sizes.default", (x, list(sizes), dim) if dim else (x, list(sizes)), {}
-
-
-def _each(value: Any, dims: int) -> list[int]:
-    return [value] * dims if isinstance(value, int) else list(value)
 
 
 def _convolution(x, weight, bias, stride, padding, dilation, groups):
@@ -308,7 +306,7 @@ def _where(condition, a, b):
 
 
 # Numbers that a derivative's formula brings along are numbers in torch; those of a program become tensors.
-_OF_PROGRAMS = {None, "add", "sub", "mul", "div", "rsub_number", "add_alpha", "sub_alpha"}
+_OF_PROGRAMS = {None, "add", "sub", "mul", "div", "rsub_number"}
 
 
 def _with_number(name: str) -> Callable:
@@ -331,14 +329,17 @@ def _transpose(x, dim0, dim1):
 
 
 def named(overload: str, *args: Any, **kwargs: Any) -> Any:
-    """Asks about an operation that is made of others here."""
-    from rushlight._dispatching import ask
+    """Asks about an operation that is made of others here, or computes it if nobody is there to be asked."""
+    from rushlight._dispatching import _wanted, ask
     from rushlight._ops import handle_named
 
+    if not _wanted(args, kwargs):
+        return handle_named(overload)(*args, **kwargs)
     return _C.below_autograd(ask, handle_named(overload), args, kwargs)
 
 
 SHOWN: dict[str, Callable] = {
+    **_SHOWN_LAYERS,
     **{name: _with_number(name) for name in ("add", "sub", "mul", "div")}, "transpose": _transpose,
     "rsub_number": lambda a, b: ("rsub.Scalar", (b, a), {}),
     "pow": lambda a, b: ("pow.Scalar" if _is_number(a) else "pow.Tensor_Tensor", (a, b), {}),
@@ -400,6 +401,8 @@ def _matmul_nd(a, b):
 
 def _sum_to(x, shape):
     lead = x.dim() - len(shape)
+    if not shape:
+        return x.sum()
     dims = [d for d in range(x.dim()) if d < lead or (shape[d - lead] == 1 and x.shape[d] != 1)]
     total = x.sum(dims, True) if dims else x
     return total.view(shape) if lead else total
@@ -477,4 +480,4 @@ def shown(primitive: Any, args: tuple, in_place: bool) -> tuple[str, tuple, dict
     if result is None or not in_place:
         return result
     op, _, overload = result[0].partition(".")
-    return f"{op}_.{overload}", *result[1:]
+    return f"{op}_.{overload.removeprefix('Tensor_') if op == 'pow' else overload}", *result[1:]

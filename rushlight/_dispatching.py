@@ -114,7 +114,7 @@ def _run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
 
 def handle(primitive: Any, args: tuple, out: Any) -> Any:
     """Asks about a primitive; called by the native code."""
-    from rushlight import _aten_calls
+    from rushlight import _aten_calls, _aten_layers
 
     name = primitive.__name__
     if out is None and name in _aten_calls.COMPOSED:
@@ -123,8 +123,10 @@ def handle(primitive: Any, args: tuple, out: Any) -> Any:
             return result
     if name == "div" and out is None and not isinstance(args[0], Tensor):
         return args[1].reciprocal() * args[0]
-    if name == "convolution" and _C.rule_of() == "conv_transpose":
-        return ask(handle_named("convolution_backward.default"), args, {}, (primitive, out))
+    in_transposed = name == "convolution" and _C.rule_of() == "conv_transpose"
+    if in_transposed or name in ("conv_input_gradient", "conv_weight_gradient"):
+        which, given = _aten_layers.convolution_part(name, args)
+        return ask(handle_named("convolution_backward.default"), given, {})[which]
     shown = _aten_calls.shown(primitive, args, out is not None)
     if shown is None:
         return ask(handle_of(primitive, out is not None), args, {}, (primitive, out))
@@ -197,7 +199,8 @@ def _options(kwargs: dict, like: bool) -> dict:
     device = kwargs.get("device")
     if device is not None or not like:
         shown["device"] = rushlight.device(device if device is not None else rushlight.get_default_device())
-    shown["pin_memory"] = bool(kwargs.get("pin_memory"))
+    if _C.rule_of() is None:  # a derivative's formula says what it needs and no more
+        shown["pin_memory"] = bool(kwargs.get("pin_memory"))
     if kwargs.get("memory_format") is not None:
         shown["memory_format"] = kwargs["memory_format"]
     return shown

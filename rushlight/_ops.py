@@ -36,8 +36,7 @@ _OF_PRIMITIVE = {
     "round_decimals": "round.decimals", "linear_nd": "linear.default", "matmul_nd": "matmul.default",
     "gelu_tanh": "gelu.default", "bernoulli_number": "bernoulli.p", "bernoulli_tensor": "bernoulli.Tensor",
     "embedding_backward": "embedding_dense_backward.default", "random": "random.from",
-    "conv_transpose": "convolution.default", "conv_input_gradient": "convolution_backward.default",
-    "conv_weight_gradient": "convolution_backward.default", "random_to": "random.to",
+    "conv_transpose": "convolution.default", "random_to": "random.to",
     "attention": "scaled_dot_product_attention.default", "conj": "conj_physical.default",
     "conj_view": "_conj.default", "neg_view": "_neg_view.default",
 }  # fmt: skip
@@ -165,8 +164,12 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
             if not left:
                 result = _C.run_forward(primitive, values, into)
                 return list(result) if primitive.outputs == ("outs",) else result
-        elif name not in SHOWN or str(called) == "aten.convolution_backward.default":
+        elif name not in SHOWN:
             return _C.run_forward(primitive, (*args, *kwargs.values()), into)
+    from rushlight._dispatching import _wanted, ask
+
+    if called.namespace == "aten" and _wanted(args, kwargs) and not called._can_decompose():
+        return _C.below_autograd(ask, called, args, kwargs)
     before = _C.set_grad_enabled(False)
     try:
         return called._overloadpacket.run(args, kwargs)
@@ -293,6 +296,11 @@ def _public_function(name: str) -> Any:
 
     if name in only_here:
         return only_here[name]
+    if name.endswith("_backward"):
+        from rushlight._aten_gradients import FUNCTIONS as gradients
+
+        if name in gradients:
+            return gradients[name]
     if "upsample_" in name:
         from rushlight._aten_resample import FUNCTIONS as resampling
 

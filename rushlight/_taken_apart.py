@@ -106,7 +106,58 @@ def _mh(x: Tensor) -> Tensor:
     return x.t() if x.dim() == 2 else x.transpose(1, 2) if x.dim() == 3 else x.transpose(-2, -1)
 
 
+# ---- lines, which torch takes for images of one row
+
+
+def _row(value: Any) -> tuple[int, int]:
+    return (1, value if isinstance(value, int) else value[0])
+
+
+def _max_pool1d(x: Tensor, *args: Any) -> Any:
+    kernel, stride, padding, dilation, ceil = args
+    values, indices = ops.max_pool2d_with_indices(
+        x.unsqueeze(-2), _row(kernel), _row(kernel if stride is None else stride), (0, _row(padding)[1]),
+        _row(dilation), ceil,
+    )  # fmt: skip
+    return values.squeeze(-2), indices.squeeze(-2)
+
+
+def _adaptive_max_pool1d(x: Tensor, size: Any) -> Any:
+    values, indices = ops.adaptive_max_pool2d(x.unsqueeze(-2), _row(size))
+    indices = indices.squeeze(-2)
+    return values.squeeze(-2), indices
+
+
+def _avg_pool1d(x: Tensor, size: Any, spec: tuple, adjoint: bool) -> Any:
+    if adjoint:
+        return NotImplemented
+    kind, kernel, stride, padding, include, divisor, _, ceil = spec
+    flat = (kind, _row(kernel), _row(stride), (0, padding[0]), include, divisor, _row(stride), ceil)
+    return ops.avg_pool2d(x.unsqueeze(-2), _row(size), flat, False).squeeze(-2)
+
+
+def _adaptive_avg_pool1d(x: Tensor, size: Any, spec: tuple, adjoint: bool) -> Any:
+    if adjoint:
+        return NotImplemented
+    return ops.adaptive_avg_pool2d(x.unsqueeze(-2), _row(size), spec, False).squeeze(-2)
+
+
+def _adaptive_avg_pool(x: Tensor, size: Any, spec: tuple, adjoint: bool) -> Any:
+    if adjoint or any(n != 1 for n in size) or not x.numel():
+        return NotImplemented
+    return x.mean([-d - 1 for d in range(len(size))], True)
+
+
 PARTS = {
+    "max_pool1d_with_indices": _max_pool1d,
+    "max_pool1d": lambda *args: _max_pool1d(*args)[0],
+    "max_pool2d": lambda *args: ops.max_pool2d_with_indices(*args)[0],
+    "max_pool3d": lambda *args: ops.max_pool3d_with_indices(*args)[0],
+    "adaptive_max_pool1d": _adaptive_max_pool1d,
+    "avg_pool1d": _avg_pool1d,
+    "adaptive_avg_pool1d": _adaptive_avg_pool1d,
+    "adaptive_avg_pool2d": _adaptive_avg_pool,
+    "adaptive_avg_pool3d": _adaptive_avg_pool,
     "mm_nh": lambda a, b: ops.mm(a, _mh(b)),
     "mm_hn": lambda a, b: ops.mm(_mh(a), b),
     "bmm_nh": lambda a, b: ops.bmm(a, _mh(b)),

@@ -373,11 +373,34 @@ Ref<PyObject> unpack_once(Node* node, PyObject* packed, int out) {
   return value;
 }
 
+// A primitive that was renamed is a copy, perhaps of before there was such a rule.
+const Rule& rule_seen(const Node* node) { return primitive_number(node->op->number)->seen; }
+
+// Whether somebody looks on who is to be shown torch's steps. Of what is recorded, and of nodes that have not
+// saved what those steps read, the rules themselves are seen.
+bool is_seen(const Node* node, Tensor* const* grads) {
+  const Rule& seen = rule_seen(node);
+  if (!seen.function || modes.grad || modes.forward) return false;
+  if ((seen.want_args & ~node->want_args) | (seen.want_shapes & ~node->want_shapes) |
+      (seen.want_outs & ~node->want_outs))
+    return false;
+  for (uint32_t i = 0; i < node->output_count; i++) {
+    if (grads[i] && asks_dispatch(grads[i])) return true;
+  }
+  for (uint32_t i = 0; i < node->saved_count; i++) {
+    PyObject* value = node->saved[i].object;
+    if (value && is_tensor(value) && asks_dispatch(as_tensor(value))) return true;
+  }
+  return false;
+}
+
 void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
   Unpacked once(node);
-  if (!op.list_inputs && !op.joint.function) return apply_separate_rules(node, grads, results, wanted);
+  bool seen = dispatching_now && is_seen(node, grads);
+  if (!op.list_inputs && !op.joint.function && !seen)
+    return apply_separate_rules(node, grads, results, wanted);
   // First edge of each input, to know which inputs are wanted and where results go.
   uint32_t first[17];
   uint32_t at = 0, lists = node->edge_count - uint32_t(op.input_count - bit_count(op.list_inputs));
@@ -411,19 +434,25 @@ void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& r
       results[first[i]] = as_gradient(node, value);
     }
   };
-  if (op.joint.function) {
+  if (op.joint.function || seen) {
     Ref<PyObject> flags = checked(PyTuple_New(op.input_count));
     for (int i = 0; i < op.input_count; i++)
       PyTuple_SET_ITEM(flags.get(), i, PyBool_FromLong(needs >> i & 1));
-    Ref<PyObject> all = call_rule(node, op.joint, grads, flags.get());
-    if (!PyTuple_Check(all.get()) || PyTuple_GET_SIZE(all.get()) != op.input_count) {
-      failf(PyExc_RuntimeError, "the joint rule of %s must return a tuple of %d gradients", op.name.c_str(),
-            op.input_count);
+    Ref<PyObject> all;
+    if (seen) all = call_rule(node, rule_seen(node), grads, flags.get());
+    // It may leave a case to the rules themselves.
+    bool left = !all || all.get() == Py_NotImplemented;
+    if (left && op.joint.function) all = call_rule(node, op.joint, grads, flags.get());
+    if (!left || op.joint.function) {
+      if (!PyTuple_Check(all.get()) || PyTuple_GET_SIZE(all.get()) != op.input_count) {
+        failf(PyExc_RuntimeError, "the joint rule of %s must return a tuple of %d gradients", op.name.c_str(),
+              op.input_count);
+      }
+      for (int i = 0; i < op.input_count; i++) {
+        if (needs >> i & 1) place(i, PyTuple_GET_ITEM(all.get(), i));
+      }
+      return;
     }
-    for (int i = 0; i < op.input_count; i++) {
-      if (needs >> i & 1) place(i, PyTuple_GET_ITEM(all.get(), i));
-    }
-    return;
   }
   for (int i = 0; i < op.input_count; i++) {
     if (!(needs >> i & 1)) continue;
@@ -512,7 +541,10 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
       Ref<PyObject> value = with_history(node, alias, at);
       return asked ? original(std::move(value)) : value;
     }
-    bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype);
+    bool kept_whole =
+        node->kind == Node::operation && primitive_number(node->op->number)->undetached >> out & 1;
+    bool asked =
+        asks_dispatch(alias) && is_differentiable(alias->dtype) && !(kept_whole && !dispatches(alias));
     if ((!modes.grad && !asked) || (dispatches(alias) && !asked)) return share(alias->object());
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
     if (!modes.grad) return Ref<PyObject>(value.release_object());

@@ -171,7 +171,13 @@ Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
   Ref<PyObject> kept = share(function);
   Ref<PyObject> result = checked(PyObject_Vectorcall(function, args, op.args.size(), nullptr));
   if (result.get() == Py_NotImplemented) return {};
-  if (!is_tensor(result.get())) fail_cast(result.get());
+  bool several = op.outputs.size() > 1;
+  if (!several && !is_tensor(result.get())) fail_cast(result.get());
+  if (!several) return result;
+  bool right = PyTuple_Check(result.get()) && PyTuple_GET_SIZE(result.get()) == Py_ssize_t(op.outputs.size());
+  for (Py_ssize_t i = 0; right && i < PyTuple_GET_SIZE(result.get()); i++)
+    right = is_tensor(PyTuple_GET_ITEM(result.get(), i));
+  if (!right) failf(PyExc_TypeError, "the steps of %s must return its results", op.name.c_str());
   return result;
 }
 
@@ -281,7 +287,7 @@ PyObject* py_take_apart(PyObject*, PyObject* dict) {
       const char* text = PyUnicode_AsUTF8(name);
       if (!text) return nullptr;
       Primitive& op = primitive(text);
-      if (op.list_output || op.outputs.size() > 1) fail(PyExc_ValueError, "take_apart: one output expected");
+      if (op.list_output) fail(PyExc_ValueError, "take_apart: a fixed number of outputs expected");
       op.options |= Primitive::TAKEN_APART;
     }
     Py_XSETREF(parts, Py_NewRef(dict));

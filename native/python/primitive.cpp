@@ -180,7 +180,7 @@ std::vector<Plan>& plans() {  // by Primitive::number and needs < 4
   return all;
 }
 
-Plan make_plan(Primitive& op, uint16_t needs) {
+Plan make_plan(Primitive& op, uint16_t needs, bool seen = false) {
   Plan plan;
   auto want = [&](const Rule& rule) {
     plan.want_args |= rule.want_args;
@@ -198,6 +198,7 @@ Plan make_plan(Primitive& op, uint16_t needs) {
       want(op.rules[i]);
     }
   }
+  if (seen) want(op.seen);
   plan.want_args |= op.shown_args;
   plan.want_shapes |= op.shown_shapes;
   plan.want_outs |= op.shown_outs;
@@ -216,7 +217,8 @@ Plan plan_for(Primitive& op, uint16_t needs) {
 }
 
 Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bool in_place) {
-  Plan plan = plan_for(op, needs);
+  bool seen = dispatching_now && op.seen.function && asks_about(op, args);
+  Plan plan = seen ? make_plan(op, needs, true) : plan_for(op, needs);
   uint16_t want_args = plan.want_args, want_shapes = plan.want_shapes;
   uint32_t edges = uint32_t(op.input_count);
   for (int i = 0; op.list_inputs >> i; i++) {
@@ -286,7 +288,12 @@ void record_outputs(Node* node, PyObject* result, bool fresh) {
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     // Pack hooks are shown the result with its history; of what is written in place that comes later.
     if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
-    *slot = save_tensor(out, false, node);
+    if (dispatching_now && primitive_number(node->op->number)->undetached >> i & 1 && !dispatches(out)) {
+      ModesUnasked unasked;
+      *slot = save_tensor(out, false, node);
+    } else {
+      *slot = save_tensor(out, false, node);
+    }
     if (is_tensor(slot->object)) as_tensor(slot->object)->output_nr = uint32_t(i);
     slot++;
   }

@@ -73,12 +73,14 @@ struct Primitive {
   const void* payload;      // what the forward function of a whole family needs to know
   std::vector<Rule> rules;  // per input
   Rule joint;
+  Rule seen;  // joint as well: the steps of torch's derivative, for who looks on (rushlight/_seen_rules.py)
   bool has_rules, no_derivative;
   bool recorded;  // there is, or was, a node of it: its rules are settled
   std::string node_name;
   PyTypeObject* node_type;
   // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).
   uint16_t shown_args, shown_shapes, shown_outs, constants;
+  uint16_t undetached;  // outputs without a derivative in torch, which keeps them as they are
 
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };

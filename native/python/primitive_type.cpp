@@ -97,7 +97,8 @@ void check_unused(const Primitive& op) {
   if (op.recorded) failf(PyExc_RuntimeError, "%s was recorded with other rules", op.name.c_str());
 }
 
-// set_rule(input index or -1 for a joint rule, function, [(kind, index), ...], takes_undefined, form)
+// set_rule(input index, -1 for a joint rule or -2 for the one that is seen, function, [(kind, index), ...],
+// takes_undefined, form)
 PyObject* set_rule(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     Primitive& op = self_op(self);
@@ -105,7 +106,7 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
     PyObject *function, *params;
     if (!PyArg_ParseTuple(args, "iOO!pi", &input, &function, &PyList_Type, &params, &takes_undefined, &form))
       return nullptr;
-    if (input < -1 || input >= op.input_count) fail(PyExc_ValueError, "no such input");
+    if (input < -2 || input >= op.input_count) fail(PyExc_ValueError, "no such input");
     Rule rule;
     // How many there are of what a parameter of each kind counts.
     const size_t outputs = op.outputs.size(), one_each = op.list_output ? 0 : outputs;
@@ -130,12 +131,12 @@ PyObject* set_rule(PyObject* self, PyObject* args) {
                    (rule.params[1].kind == RuleParam::arg || rule.params[1].kind == RuleParam::out);
     if (form < 0 || form > Rule::product || (form == Rule::product && !product))
       fail(PyExc_ValueError, "bad form of a rule");
-    check_unused(op);
+    if (input > -2) check_unused(op);  // a node that has not saved for the rule that is seen is not shown it
     rule.function = Py_NewRef(function);
     rule.form = Rule::Form(form);
-    (input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
+    (input == -2 ? op.seen : input < 0 ? op.joint : op.rules[size_t(input)]) = rule;
     forget_plans();
-    op.has_rules = true;
+    op.has_rules |= input > -2;
     Py_RETURN_NONE;
   });
 }
@@ -154,6 +155,12 @@ PyObject* set_shown(PyObject* self, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+PyObject* set_undetached(PyObject* self, PyObject* mask) {
+  long outputs = PyLong_AsLong(mask);
+  if (outputs == -1 && PyErr_Occurred()) return nullptr;
+  self_op(self).undetached = uint16_t(outputs & ((1 << self_op(self).outputs.size()) - 1));
+  Py_RETURN_NONE;
+}
 PyObject* set_no_derivative(PyObject* self, PyObject*) {
   self_op(self).no_derivative = true;
   Py_RETURN_NONE;
@@ -167,6 +174,7 @@ PyObject* set_node_name(PyObject* self, PyObject* name) {
 
 PyMethodDef methods[] = {{"set_rule", set_rule, METH_VARARGS, nullptr},
                          {"set_shown", set_shown, METH_VARARGS, nullptr},
+                         {"set_undetached", set_undetached, METH_O, nullptr},
                          {"set_no_derivative", set_no_derivative, METH_NOARGS, nullptr},
                          {"set_node_name", set_node_name, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

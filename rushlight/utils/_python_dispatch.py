@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import rushlight._seen
 import rushlight._taken_apart  # noqa: F401  (shows the steps within operations)
 from rushlight import _C, _dispatching
 from rushlight._dispatching import show_modes as _show_modes

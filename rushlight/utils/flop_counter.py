@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C, ops
-from rushlight._ops import _dispatching
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -83,23 +82,26 @@ def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool
 
 
 @register_flop_formula(aten.convolution, get_raw=True)
-def conv_flop(x, weight, *args, out_val=None, **kwargs) -> int:
+def conv_flop(x, weight, bias, stride, padding, dilation, transposed, *args, out_val=None, **kwargs) -> int:
     """A convolution, transposed or not."""
-    transposed = _dispatching.calls[-1][1].__name__ == "conv_transpose"
     return conv_flop_count(x.shape, weight.shape, out_val.shape, transposed)
 
 
 @register_flop_formula(aten.convolution_backward, get_raw=True)
-def conv_backward_flop(first, second, size, *args, out_val=None, **kwargs) -> int:
+def conv_backward_flop(
+    grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask,
+    out_val=None,
+) -> int:  # fmt: skip
     """The gradient of the input counts as the convolution itself. That of the weight counts as a convolution
     of all channels with all others, as torch has it, also where there are groups."""
-    step = _dispatching.calls[-1][1].__name__
-    if step == "conv_input_gradient":
-        return conv_flop_count(size, second.shape, first.shape)
-    if step == "convolution":  # of one that is transposed
-        return conv_flop_count(first.shape, second.shape, out_val.shape)
-    channels = first.shape[1] * second.shape[1]
-    return 2 * first.shape[0] * channels * _product(size[2:]) * _product(second.shape[2:])
+    count = 0
+    if output_mask[0]:
+        count += conv_flop_count(grad.shape, weight.shape, x.shape, not transposed)
+    if output_mask[1]:
+        seen, moved = (grad, x) if transposed else (x, grad)
+        channels = seen.shape[1] * moved.shape[1]
+        count += 2 * x.shape[0] * channels * _product(weight.shape[2:]) * _product(moved.shape[2:])
+    return count
 
 
 class FlopCounterMode(TorchDispatchMode):

@@ -1,0 +1,116 @@
+"""Layers and losses: most of their gradients are operations of their own in torch."""
+
+from __future__ import annotations
+
+from rushlight._aten_layers import RESAMPLED, each, group_norm_sizes, reduction_number, resampled
+from rushlight._seen._table import ops, seen, show
+
+# ---- pools, paddings, interpolations
+
+
+def _resampling(name):
+    def by_size(g, x_shape, size, spec, adjoint):
+        if adjoint:
+            return NotImplemented
+        shown, (output, *rest) = resampled(name, x_shape, size, spec)
+        return show(f"{shown}_backward.default", g, output, list(x_shape), *rest)
+
+    def by_input(g, x, size, spec, adjoint):
+        if adjoint:
+            return NotImplemented
+        shown, args = resampled(name, x.shape, size, spec)
+        if name.startswith("adaptive"):
+            args = ()
+        return show(f"{shown}_backward.default", g, x, *args)
+
+    return by_size if "upsample" in name else by_input
+
+
+for _name in RESAMPLED:
+    if not _name.startswith(("avg_pool1d", "adaptive_avg_pool1d")):
+        seen(_name, x=_resampling(_name))
+
+
+def _max_pool(name, dims):
+    def rule(g_values, x, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        lists = [each(value, dims) for value in (kernel_size, stride, padding, dilation)]
+        return show(f"{name}_backward.default", g_values, x, *lists, ceil_mode, indices)
+
+    return rule
+
+
+def _adaptive_max(name):
+    return lambda g_values, x, indices: show(f"{name}_backward.default", g_values, x, indices)
+
+
+def _fractional(name):
+    return lambda g_values, x, kernel_size, output_size, indices: show(
+        f"{name}_backward.default", g_values, x, list(kernel_size), list(output_size), indices)  # fmt: skip
+
+
+def _unpool(g, x_shape, indices, size):
+    lead = list(x_shape[: -len(size)])
+    places = indices.view([*lead, -1])
+    return ops.gather(g.view([*lead, -1]), places, -1).view(x_shape)
+
+
+for _dims in (2, 3):
+    _name = f"max_pool{_dims}d_with_indices"
+    seen(_name, x=_max_pool(_name, _dims))
+    seen(f"adaptive_max_pool{_dims}d", x=_adaptive_max(f"adaptive_max_pool{_dims}d"))
+    _name = f"fractional_max_pool{_dims}d"
+    seen(_name, x=_fractional(_name), samples=lambda g_values: None)
+seen("max_unpool", x=_unpool)
+
+# ---- convolutions
+
+
+def _convolution(g, x, weight, bias_shape, stride, padding, dilation, groups, needs):
+    dims = x.dim() - 2
+    lists = [each(value, dims) for value in (stride, padding, dilation)]
+    sizes = [0] if bias_shape is None else list(bias_shape)
+    shown = (*lists, False, [0] * dims, groups, list(needs))
+    return tuple(show("convolution_backward.default", g, x, weight, sizes, *shown))
+
+
+def _transposed(g, x, weight, bias_shape, stride, padding, output_padding, dilation, groups, needs):
+    dims = x.dim() - 2
+    stride, padding, dilation, output_padding = (
+        each(value, dims) for value in (stride, padding, dilation, output_padding)
+    )
+    sizes = [0] if bias_shape is None else list(bias_shape)
+    shown = (stride, padding, dilation, True, output_padding, groups, list(needs))
+    return tuple(show("convolution_backward.default", g, x, weight, sizes, *shown))
+
+
+seen("convolution", _convolution)
+seen("conv_transpose", _transposed)
+
+# ---- norms
+
+
+def _layer_norm(g_out, x, weight, bias, normalized_shape, mean, rstd, needs):
+    size = list(normalized_shape)
+    return tuple(show("native_layer_norm_backward.default", g_out, x, size, mean, rstd, weight, bias,
+                      list(needs)))  # fmt: skip
+
+
+def _group_norm(g_out, g_mean, g_rstd, x, weight, groups, mean, rstd, needs):
+    if g_out is None or g_mean is not None or g_rstd is not None:
+        return NotImplemented
+    sizes = group_norm_sizes(x)
+    return tuple(show("native_group_norm_backward.default", g_out, x, mean, rstd, weight, *sizes, groups,
+                      list(needs)))  # fmt: skip
+
+
+seen("native_layer_norm", _layer_norm, undetached="mean rstd")
+seen("native_group_norm", _group_norm, undefined=True)
+
+# ---- losses
+
+
+def _mse(g, x, target, reduction):
+    return show("mse_loss_backward.default", g, x, target, reduction_number(reduction))
+
+
+seen("mse_loss", x=_mse, target=lambda g, x, target, reduction: _mse(g, target, x, reduction))

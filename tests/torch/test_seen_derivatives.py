@@ -1,0 +1,110 @@
+"""What `__torch_dispatch__` is shown of derivatives: torch's operations, with its arguments, as often."""
+
+import pytest
+import torch as torch_itself
+import torch.utils._python_dispatch
+
+import rushlight
+import rushlight.utils._python_dispatch
+
+EXPRESSIONS = """
+x.acos()|x.acosh()|x.asin()|x.asinh()|x.atanh()|x.tan()|x.erf()|x.erfc()|x.rsqrt()|x.i0()|x.ceil()|x.sign()
+x ** 2|x ** 3.5|x ** y|x.pow(0)|2 ** x|torch.atan2(x, y)|torch.fmax(x, y)|torch.maximum(x, y)
+torch.minimum(x, 2 * y)|torch.xlogy(x, y)|torch.copysign(x, y)|torch.fmod(x, y)|torch.remainder(x, y)
+torch.logaddexp(x, y)|x.sinc()|torch.hypot(x, y)|torch.addcdiv(x, y, y + 1)|torch.addcmul(x, y, y, value=2)
+torch.add(x, y, alpha=3)|x * y[0, 0]|torch.div(x, y, rounding_mode="floor")|torch.where(mask, x, y)
+F.mish(x)|F.hardsigmoid(x)|x.logit()|torch.logaddexp2(x, y)|x.var()|x.var(1)|x.std(0, keepdim=True)|x.std()
+torch.var_mean(x, 1)[0]|torch.std_mean(x, 1)|x.amax(1)|x.amin()|x.max()|x.max(1).values|x.median()
+x.kthvalue(2).values|x.sort().values|x.topk(2).values|x.mode().values|x.cummax(0).values|x.norm()
+x.norm(1, 1)|x.norm(3, 0)|x.norm(float("inf"), 1, True)|x.norm(0.5)|x.logsumexp(1)|x.nansum(0)|x.prod()
+x.prod(1)|x.gather(1, at)|x.scatter(1, at, y)|x.scatter(1, at, 2.0)|x.index_select(0, row)
+x.index_add(0, row, y[:2], alpha=2)|x.index_copy(0, row, y[:2])|x.index_fill(0, row, y[0, 0])|x.take(row)
+x.masked_fill(mask, y[0, 0])|x.masked_select(mask)|x.masked_scatter(mask, y)
+x.scatter_reduce(1, at, y, "amax")|x.scatter_reduce(1, at, y, "mean", include_self=False)
+x.index_put((row,), y[:2])|torch.stack([x, y], -1)|x.unfold(1, 2, 1)|x.roll((1, 2), (0, 1))
+x.unsqueeze(0).squeeze()|F.mse_loss(x, y)|F.mse_loss(x, y, reduction="sum")
+F.layer_norm(x, (4,), y[0], y[1])|F.layer_norm(x, (4,))|F.group_norm(image, 2)
+F.conv2d(image, kernel, padding=1)|F.conv2d(image, kernel, bias, stride=2)|F.conv2d(image.detach(), kernel)
+F.conv_transpose2d(image, kernel.transpose(0, 1), output_padding=1, stride=2)
+F.conv1d(image[0, :, :4], kernel[:, :, 0])|F.max_pool2d(image, 2)
+F.max_pool2d(image, 3, 2, 1, ceil_mode=True)|F.max_pool1d(image[0], 2)|F.avg_pool2d(image, 2, padding=1)
+F.avg_pool1d(image[0], 2)|F.adaptive_avg_pool2d(image, (2, 3))|F.adaptive_avg_pool2d(image, 1)
+F.adaptive_avg_pool1d(image[0], 2)|F.adaptive_max_pool2d(image, 2)|F.adaptive_max_pool1d(image[0], 2)
+F.pad(image, (1, 2, 0, 1), "reflect")|F.unfold(image, 2)|F.pad(image, (1, 2, 0, 1), "replicate")
+F.interpolate(image, scale_factor=1.5)|F.interpolate(image, (3, 5), mode="bilinear")
+F.interpolate(image, (3, 5), mode="bicubic", align_corners=True)
+F.interpolate(image, (3, 5), mode="nearest-exact")
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+def shown(lib, expression):
+    def text(value):
+        if isinstance(value, lib.Tensor):
+            return f"{value.dtype}{list(value.shape)}"
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(text, value))}]"
+        return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+    class Log(lib.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            options = "".join(f" {name}={text(value)}" for name, value in (kwargs or {}).items())
+            lines.append(f"{func}{text(args)}{options}".replace("rushlight", "torch"))
+            return func(*args, **(kwargs or {}))
+
+    def leaf(*sizes):
+        count = 1
+        for size in sizes:
+            count *= size
+        return (lib.arange(count).reshape(sizes) * 0.07 % 0.9 + 0.05).requires_grad_()
+
+    sizes = {"x": (3, 4), "y": (3, 4), "image": (2, 4, 5, 5), "kernel": (2, 4, 3, 3), "bias": (2,)}
+    names = {name: leaf(*size) for name, size in sizes.items()}
+    names |= {"torch": lib, "F": lib.nn.functional, "row": lib.tensor([2, 0])}
+    names["at"], names["mask"] = lib.tensor([[0, 1, 0, 3]] * 3), names["x"].detach() > 0.4
+    lines = []
+    with Log():
+        result = eval(expression, names)
+    lines.append("backward")
+    results = [r for r in (result if isinstance(result, tuple) else [result]) if r.requires_grad]
+    grads = [lib.ones_like(r) for r in results]
+    leaves = [names[name] for name in sizes]
+    with Log():
+        found = lib.autograd.grad(results, leaves, grads, allow_unused=True)
+    plain = lib.autograd.grad(eval(expression, names), leaves, grads, allow_unused=True)
+    for one, other in zip(found, plain, strict=True):
+        assert (one is None) == (other is None) or (one if other is None else other).abs().sum() == 0
+        if one is not None and other is not None:
+            lib.testing.assert_close(one, other, equal_nan=True)
+    return lines
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_torchs_steps_are_shown(expression):
+    assert shown(rushlight, expression) == shown(torch_itself, expression)
+
+
+def test_who_is_asked_may_compute_by_himself():
+    """A wrapper is shown mse_loss_backward, and so is the mode below another one."""
+
+    class Outer(rushlight.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    names = []
+    x = rushlight.arange(3.0).requires_grad_()
+    with Outer():
+        rushlight.nn.functional.mse_loss(x, rushlight.zeros(3)).backward()
+    alone, names = names, []
+    with Outer(), rushlight.utils._python_dispatch.BaseTorchDispatchMode():
+        rushlight.nn.functional.mse_loss(x, rushlight.zeros(3)).backward()
+    assert "aten.mse_loss_backward.default" in alone
+    assert names[: len(alone) - 1] == alone[: len(alone) - 1]
+    x = rushlight.ones(2, requires_grad=True)
+    with Outer():
+        first = rushlight.autograd.grad((x**3).sum(), x, create_graph=True)[0]
+        assert rushlight.autograd.grad(first.sum(), x)[0].tolist() == [6.0, 6.0]
+    names.clear()
+    with Outer():
+        rushlight.ones(2).pow_(2)
+    assert names[-1] == "aten.pow_.Scalar"
