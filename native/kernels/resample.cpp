@@ -1,7 +1,8 @@
 // Applies a separable linear map plane by plane. Start at `resample`.
 //
 // The dimensions are taken one after the other, those that shrink first; what lies between two passes stays
-// in a buffer of one plane. Half precision is computed in float and rounded once at the end.
+// in a buffer of one plane. Half precision is computed in float and rounded once at the end; bytes are
+// computed in whole numbers, see `ByteTaps`.
 #include "resample.h"
 
 #include <algorithm>
@@ -106,20 +107,91 @@ void copy_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
   });
 }
 
-uint8_t to_byte(float value) { return uint8_t(std::clamp(std::floor(value + 0.5f), 0.0f, 255.0f)); }
+// Weights as torch has them for bytes: whole numbers of 16 bits, as many times larger than the weights as the
+// largest of them allows. Inputs that a row names several times (at the edges) are one tap.
+struct ByteTaps {
+  int64_t in, out;
+  int precision = 0;
+  std::vector<int64_t> first{0}, index;
+  std::vector<int32_t> weight;
+
+  explicit ByteTaps(const Taps& t) : in(t.in), out(t.out) {
+    std::vector<double> sums;
+    for (int64_t o = 0; o < t.out; o++) {
+      for (int64_t tap = t.first[size_t(o)]; tap < t.first[size_t(o) + 1]; tap++) {
+        bool again = int64_t(index.size()) > first.back() && index.back() == t.index[size_t(tap)];
+        if (again) sums.back() += t.weight[size_t(tap)];
+        else index.push_back(t.index[size_t(tap)]), sums.push_back(t.weight[size_t(tap)]);
+      }
+      first.push_back(int64_t(index.size()));
+    }
+    double largest = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+    while (precision < 22 && 0.5 + largest * double(1 << (precision + 1)) < double(1 << 15)) precision++;
+    precision = std::max(precision, 1);
+    for (double w : sums) {
+      double scaled = w * double(1 << precision);
+      weight.push_back(int32_t(std::clamp(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -32768.0, 32767.0)));
+    }
+  }
+
+  // y (outer, out, inner) from x (outer, in, inner). Sums of numbers beyond all reason wrap.
+  void run(uint8_t* y, const uint8_t* x, int64_t outer, int64_t inner, uint32_t* sums) const {
+    for (int64_t n = 0; n < outer; n++, x += in * inner) {
+      for (int64_t o = 0; o < out; o++, y += inner) {
+        if (inner == 1) {
+          uint32_t sum = uint32_t(1) << (precision - 1);
+          for (int64_t tap = first[size_t(o)]; tap < first[size_t(o) + 1]; tap++)
+            sum += uint32_t(weight[size_t(tap)]) * x[index[size_t(tap)]];
+          *y = uint8_t(std::clamp<int32_t>(int32_t(sum) >> precision, 0, 255));
+          continue;
+        }
+        std::fill_n(sums, inner, uint32_t(1) << (precision - 1));
+        for (int64_t tap = first[size_t(o)]; tap < first[size_t(o) + 1]; tap++) {
+          const uint8_t* row = x + index[size_t(tap)] * inner;
+          uint32_t w = uint32_t(weight[size_t(tap)]);
+          for (int64_t i = 0; i < inner; i++) sums[i] += w * row[i];
+        }
+        for (int64_t i = 0; i < inner; i++)
+          y[i] = uint8_t(std::clamp<int32_t>(int32_t(sums[i]) >> precision, 0, 255));
+      }
+    }
+  }
+};
+
+// Bytes are rounded after each dimension, the last one first; one that keeps its size stays as it is.
+void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t* x) {
+  const ByteTaps taps[3] = {ByteTaps(t[0]), ByteTaps(t[1]), ByteTaps(t[2])};
+  int64_t largest = std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out});
+  int64_t row = std::max(t[2].out, t[1].out * t[2].out);
+  Workspaces spaces(num_threads(), 2 * largest + row * int64_t(sizeof(uint32_t)) + 8);
+  divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    uint32_t* sums = lease.as<uint32_t>();
+    uint8_t* room[2] = {reinterpret_cast<uint8_t*>(sums + row),
+                        reinterpret_cast<uint8_t*>(sums + row) + largest};
+    for (int64_t plane = begin; plane < end; plane++) {
+      const uint8_t* from = x + plane * in_size(t);
+      int64_t now[3] = {t[0].in, t[1].in, t[2].in};
+      for (int d = 2, pass = 0; d >= 0; d--) {
+        if (t[d].in == t[d].out) continue;
+        int64_t outer = 1, inner = 1;
+        for (int e = 0; e < d; e++) outer *= now[e];
+        for (int e = d + 1; e < 3; e++) inner *= now[e];
+        uint8_t* to = room[pass++ % 2];
+        taps[d].run(to, from, outer, inner, sums);
+        now[d] = t[d].out;
+        from = to;
+      }
+      std::copy_n(from, out_size(t), y + plane * out_size(t));
+    }
+  });
+}
 
 // Plane by plane through buffers of the compute type C.
 template <class T, class C>
 void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
   int order[3];
   int count = order_of(t, order);
-  // torch rounds bytes after each dimension, the last one first.
-  constexpr bool BYTES = std::is_same_v<T, uint8_t>;
-  if (BYTES) {
-    count = 0;
-    for (int d = 2; d >= 0; d--)
-      if (!t[d].identity) order[count++] = d;
-  }
   int64_t sizes[3] = {t[0].in, t[1].in, t[2].in}, largest = std::max(in_size(t), out_size(t));
   for (int i = 0; i < count; i++) {
     sizes[order[i]] = t[order[i]].out;
@@ -152,12 +224,8 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
         run_pass(to, from, outer, t[d], inner);
         now[d] = t[d].out;
         from = to;
-        if constexpr (BYTES)
-          for (int64_t n = 0; n < now[0] * now[1] * now[2]; n++) to[n] = C(to_byte(to[n]));
       }
-      if constexpr (BYTES) {
-        for (int64_t i = 0; i < out_size(t); i++) last[i] = uint8_t(from[i]);
-      } else if constexpr (SAME) {
+      if constexpr (SAME) {
         if (count == 0) std::copy_n(from, out_size(t), last);
       } else {
         for (int64_t i = 0; i < out_size(t); i++) last[i] = T(from[i]);
@@ -187,7 +255,7 @@ void resample(DType dtype, const Taps (&t)[3], int64_t planes, void* y, const vo
     combine_planes<T, C>(t, planes, static_cast<T*>(y), static_cast<const T*>(x));
   };
   switch (dtype) {
-    case DType::u8: return run(TypeTag<uint8_t>{}, TypeTag<float>{});
+    case DType::u8: return combine_bytes(t, planes, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
     case DType::f16: return run(TypeTag<Half>{}, TypeTag<float>{});
     case DType::bf16: return run(TypeTag<BFloat16>{}, TypeTag<float>{});
     case DType::f32: return run(TypeTag<float>{}, TypeTag<float>{});

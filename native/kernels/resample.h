@@ -30,7 +30,7 @@ struct Taps {
 };
 
 // y = the map applied to every plane of x; taps[d] belong to depth, height, width. Integers and bool only
-// where all taps copy; u8 also elsewhere: rounded to the nearest, and clamped.
+// where all taps copy; u8 also elsewhere: rounded as torch rounds, and clamped.
 void resample(DType dtype, const Taps (&taps)[3], int64_t planes, void* y, const void* x);
 
 // One pass along a dimension, per instruction set: y (outer, taps.out, inner) from x (outer, taps.in, inner).

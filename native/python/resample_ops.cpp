@@ -117,6 +117,10 @@ void antialiased(Taps& t, int64_t in, int64_t out, bool align_corners, double sc
   R support = step >= 1 ? width / 2 * step : width / 2, squeeze = step >= 1 ? 1 / step : R(1);
   std::vector<R> weights;
   for (int64_t o = 0; o < out; o++, t.end_row()) {
+    if (in == out) {  // whatever the scale: torch leaves out the pass
+      t.add(o, 1.0);
+      continue;
+    }
     R center = step * (R(o) + R(0.5));
     int64_t begin = std::max<int64_t>(0, int64_t(center - support + R(0.5)));
     int64_t end = std::min<int64_t>(in, int64_t(center + support + R(0.5)));
@@ -236,7 +240,7 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     int64_t in = x->size(x->ndim - 3 + d), out = size.sizes[at];
     if (adjoint) std::swap(in, out);
     if (in <= 0 && out > 0) fail(PyExc_RuntimeError, op.name + "(): the input is empty");
-    bool wide = t == DType::f64 || t == DType::c128;
+    bool wide = t == DType::f64 || t == DType::c128 || t == DType::u8;
     taps[d] = wide ? taps_of<double>(args[2], at, dims, in, out, small)
                    : taps_of<float>(args[2], at, dims, in, out, small);
     if (adjoint) taps[d] = taps[d].transposed();

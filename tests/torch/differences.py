@@ -215,6 +215,13 @@ def _(call, theirs, ours):
     return theirs.taken and bool(sized or packed or scales)
 
 
+@rule("an image of one column")
+def _(call, theirs, ours):
+    if not (theirs.taken and ours.taken) or not ours.text or "interpolate" not in name_of(call):
+        return False
+    return ours.text[1][-1] == 1 and same_but_for_numbers(theirs.text, ours.text)
+
+
 @rule("points of a grid that are not finite")
 def _(call, theirs, ours):
     point = name_of(call).startswith("grid_sampler") and " not finite" in call
