@@ -267,7 +267,7 @@ _LAZY_NAMES |= dict.fromkeys(
 _LAZY_NAMES |= dict.fromkeys(
     (
         "_addmm_activation", "_chunk_cat", "_compute_linear_combination", "_debug_has_internal_overlap",
-        "_int_mm", "_log_softmax_backward_data", "_native_batch_norm_legit",
+        "_int_mm", "_lazy_clone", "_log_softmax_backward_data", "_native_batch_norm_legit",
         "_pack_padded_sequence", "_pad_packed_sequence", "_segment_reduce", "_softmax_backward_data",
         "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
@@ -306,9 +306,13 @@ def __getattr__(name):  # without types: mypy meets it before it knows any
         import sys
 
         return sys.modules["rushlight"]
-    if name.endswith("Storage"):
-        from rushlight.storage import LEGACY
+    if name == "_tensor_classes":
+        return set(_tensor_types.TYPES.values())
+    if name.endswith("Storage") or name == "_storage_classes":
+        from rushlight.storage import CLASSES, LEGACY
 
+        if name == "_storage_classes":
+            return CLASSES
         if name == "Storage":
             return LEGACY["FloatStorage"]
         if name in LEGACY:

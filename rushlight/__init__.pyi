@@ -102,6 +102,7 @@ from rushlight._underscored import _int_mm as _int_mm
 from rushlight._private import _is_all_true as _is_all_true
 from rushlight._private import _is_any_true as _is_any_true
 from rushlight._private import _is_zerotensor as _is_zerotensor
+from rushlight._underscored import _lazy_clone as _lazy_clone
 from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _log_softmax_backward_data as _log_softmax_backward_data
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit

@@ -323,6 +323,7 @@ NAMES |= {
     "_is_autocast_available": lambda device_type: rushlight.amp.is_autocast_available(device_type),
     "_get_default_device": lambda: str(rushlight.get_default_device()),
     "_get_accelerator": lambda: rushlight.device("cpu"),
+    "_data_address": lambda tensor: tensor.data_ptr(),
     "_is_alias_of": lambda a, b: a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr(),
     "_jit_override_can_fuse_on_cpu": lambda on: False,  # without TorchScript it changes nothing
     "_jit_override_can_fuse_on_gpu": lambda on: False,  # without TorchScript it changes nothing

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight import _C
@@ -135,6 +136,8 @@ class OpOverload:
         refusal = self._declared and self._declared.refusal(args, kwargs)
         if refusal:
             raise RuntimeError(refusal)
+        if "self" in kwargs and self._declared:  # "input" to the public functions
+            args, kwargs = self._declared.bind(args, kwargs)
         return self._overloadpacket.run(args, kwargs)
 
     def __str__(self) -> str:
@@ -220,9 +223,16 @@ class OpOverloadPacket:
         if refusals:
             text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
             raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
+        if "self" in kwargs:
+            declared = (getattr(self, name)._declared for name in self._overload_names)
+            fitting = next(
+                (schema for schema in declared if schema and not schema.refusal(args, kwargs)), None
+            )
+            if fitting:
+                args, kwargs = fitting.bind(args, kwargs)
         return self.run(args, kwargs)
 
-    def run(self, args: tuple, kwargs: dict) -> Any:
+    def run(self, args: Sequence, kwargs: dict) -> Any:
         """Computes what a schema was found to take."""
         if self._op is None:
             raise NotImplementedError(f"torch.ops.{self} is not implemented: it is known by name only")

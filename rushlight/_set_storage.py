@@ -58,7 +58,8 @@ def set_storage(
         if max(reach, math.prod(size)) * tensor.dtype.itemsize >= 2**63:
             told = f"sizes={list(size)}" + (f" and strides={list(stride)}" if given is not None else "")
             raise RuntimeError(f"Storage size calculation overflowed with {told}")
-        if reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
+        moved = tensor.shape != size or tensor.stride() != tuple(stride)  # torch grows for no other reason
+        if moved and reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
             _C.resize_storage(memory, reach * tensor.dtype.itemsize)
     _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
     if tensor.grad_fn is not None and _C.is_grad_enabled():

@@ -46,7 +46,7 @@ def _deepcopy(self, memo):
         key = ("storage", storage.data_ptr() or id(storage))
         if key not in memo:
             # With the original, whose address is not to be given to another meanwhile.
-            memo[key] = storage._bytes.clone(), plain
+            memo[key] = storage._all().clone(), plain
         copy = _C.on_storage(
             memo[key][0], plain.dtype, plain.storage_offset(), tuple(plain.shape), plain.stride()
         )

@@ -57,6 +57,27 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
     return 1 if any(n > 1 and stride == 0 for n, stride in zip(input.shape, strides, strict=True)) else 2
 
 
+@told(node_name="LazyCloneBackward0")
+def _lazy_clone(input: Tensor) -> Tensor:
+    """A copy with input's strides and all of its memory, which says that it is one until it is written.
+    See Note [lazy clones] in native/python/storage_ops.cpp.
+
+    >>> copy = rushlight._lazy_clone(rushlight.ones(2))
+    >>> before = _C._is_cow_tensor(copy)
+    >>> before, _C._is_cow_tensor(copy.add_(1))
+    (True, False)
+    """
+    copy = input.clone()
+    memory = _C.storage_bytes(input)
+    if copy.stride() != input.stride() or _C.storage_nbytes(copy) != len(memory):
+        with rushlight.no_grad():
+            offset, size, stride = input.storage_offset(), input.shape, input.stride()
+            _C.set_storage(copy, memory.clone(), input.dtype, offset, size, stride)
+    _C.mark_lazily_cloned(input)
+    _C.mark_lazily_cloned(copy)
+    return copy
+
+
 @told(no_forward_mode="aten::_chunk_cat")
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int, *, out: Tensor | None = None) -> Tensor:
     """Each tensor in `num_chunks` equal pieces along dim (the last ones filled up with zeros), flattened from

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import rushlight
@@ -44,6 +45,7 @@ class UntypedStorage:
                 "expected one of:\n * (*, torch.device device)\n * (int size, *, torch.device device)\n "
                 "* (Sequence data, *, torch.device device)"
             )
+        check_device(device)
         size: Any = args[0] if args else 0
         count = whole(size)
         if type(count) is int and type(size).__name__ != "ndarray" and getattr(size, "ndim", 0) == 0:
@@ -99,9 +101,9 @@ class UntypedStorage:
         """Whether the bytes are on a GPU."""
         return self.device.type == "cuda"
 
-    def get_device(self) -> int:
-        """The number of the device; -1 in main memory."""
-        return self._bytes.get_device()
+    def get_device(self) -> int | None:
+        """The number of the device; None in main memory."""
+        return self.device.index
 
     def untyped(self) -> UntypedStorage:
         """This storage."""
@@ -132,8 +134,39 @@ class UntypedStorage:
         """The first bytes of a file, mapped into memory. With shared=True writes go to the file, which grows
         as needed; otherwise they stay in memory."""
         storage = cls._of(_map_file(filename, shared, nbytes))
-        storage.filename = str(filename)
+        storage.filename = str(filename) if shared else None
         return storage
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, sys.byteorder))
+        file.write(_C.to_bytes(self._all()))
+
+    @classmethod
+    def _new_with_file(cls, file: Any, element_size: int) -> UntypedStorage:
+        count = int.from_bytes(file.read(8), sys.byteorder)
+        data = file.read(count * element_size)
+        if len(data) != count * element_size:
+            raise RuntimeError("unexpected EOF. The file might be corrupted.")
+        return cls._of(_C.from_bytes(data, _C.uint8))
+
+    def _share_fd_cpu_(self, *args: Any, **kwargs: Any) -> Any:
+        return self._shared_otherwise("_share_fd_")
+
+    def _share_filename_cpu_(self, *args: Any, **kwargs: Any) -> Any:
+        return self._shared_otherwise("_share_filename_")
+
+    def _shared_otherwise(self, name: str) -> NoReturn:
+        if self.device.type != "cpu":
+            raise RuntimeError(f"{name}: only available on CPU")
+        raise NotImplementedError(
+            f"{name}cpu_ of storages: share_memory_() shares them, and pickles carry them"
+        )
+
+    def _fix_weakref(self) -> None:
+        """Nothing: weak references here are always whole."""
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether the memory is page-locked; it never is."""
@@ -141,6 +174,8 @@ class UntypedStorage:
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
         """A copy in page-locked memory, for which a GPU is needed."""
+        if self.device.type != "cpu":
+            raise TypeError("cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned")
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
     @property
@@ -162,14 +197,19 @@ class UntypedStorage:
                 )
             part = self._all()[start : max(start, stop)]
             if part.is_meta:
-                return UntypedStorage._of(part.clone())
+                return type(self)._of(part.clone())
             _C.hold_storage(part)  # the slice must not be left behind by a storage that moves
-            return UntypedStorage._of(_C.from_buffer(_C.export_buffer(part))[0])
+            return type(self)._of(_C.from_buffer(_C.export_buffer(part))[0])
         at = self._position(index, TypeError)
         at = at + len(self) if at < 0 else at
         if not 0 <= at < len(self):
             raise IndexError(f"index {at} out of range for storage of size {len(self)}")
+        self._with_data()
         return self._all()[at].item()
+
+    def _with_data(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
 
     def _position(self, index: Any, error: type[Exception]) -> int:
         at = whole(index)
@@ -206,6 +246,7 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
+        self._with_data()
         return self._all().tolist()
 
     def clone(self) -> UntypedStorage:
@@ -313,6 +354,13 @@ def _byte(value: int) -> int:
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return value & 255
+
+
+def check_device(device: Any) -> None:
+    """Refuses devices on which no storage can be."""
+    kind = "cpu" if device is None else _C.device(device).type
+    if kind not in ("cpu", "cuda", "meta"):
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {kind}")
 
 
 def check_size(size: int) -> None:

@@ -11,11 +11,11 @@ import io
 import types
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
-from rushlight._untyped_storage import UntypedStorage, check_size, rows, storage_from_bytes
+from rushlight._untyped_storage import UntypedStorage, check_device, check_size, rows, storage_from_bytes
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -48,7 +48,7 @@ class TypedStorage:
         _internal: bool = False,
     ) -> None:
         if not _internal:
-            warn_of_typed_storage()
+            _warn_typed_storage_removal()
         if wrap_storage is not None:
             if args:
                 raise RuntimeError(
@@ -56,6 +56,12 @@ class TypedStorage:
                 )
             if dtype is None:
                 raise RuntimeError(f"{_COMBINATIONS}\nArgument 'dtype' must be specified")
+            if not isinstance(dtype, _C.dtype):
+                raise TypeError(f"{_COMBINATIONS}\nArgument 'dtype' must be torch.dtype, not {type(dtype)}")
+            if device is not None:
+                raise RuntimeError(
+                    f"{_COMBINATIONS}\nArgument 'device' should not be specified when 'wrap_storage' is given"
+                )
             if not isinstance(wrap_storage, UntypedStorage):
                 raise TypeError(
                     f"{_COMBINATIONS}\nArgument 'wrap_storage' must be UntypedStorage, but got "
@@ -63,6 +69,9 @@ class TypedStorage:
                 )
             self._untyped_storage, self.dtype = wrap_storage, dtype
             return
+        if dtype is not None and not isinstance(dtype, _C.dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+        check_device(device)
         self.dtype = dtype or _C.get_default_dtype()
         if len(args) > 1:
             raise RuntimeError(f"{_COMBINATIONS}\nToo many positional arguments")
@@ -116,8 +125,8 @@ class TypedStorage:
 
     is_sparse = is_hpu = False
 
-    def get_device(self) -> int:
-        """The number of the device; -1 in main memory."""
+    def get_device(self) -> int | None:
+        """The number of the device; None in main memory."""
         return self._untyped_storage.get_device()
 
     @property
@@ -155,7 +164,19 @@ class TypedStorage:
 
     def pin_memory(self, device: Any = None) -> TypedStorage:
         """A copy in page-locked memory, for which a GPU is needed."""
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        return _typed_storage(self._untyped_storage.pin_memory(device), self.dtype)
+
+    def _new_wrapped_storage(self, untyped_storage: UntypedStorage) -> TypedStorage:
+        return _typed_storage(untyped_storage, self.dtype)
+
+    def _write_file(self, *args: Any) -> None:
+        self._untyped_storage._write_file(*args)
+
+    def _share_fd_cpu_(self, *args: Any, **kwargs: Any) -> Any:
+        return self._untyped_storage._share_fd_cpu_(*args, **kwargs)
+
+    def _share_filename_cpu_(self, *args: Any, **kwargs: Any) -> Any:
+        return self._untyped_storage._share_filename_cpu_(*args, **kwargs)
 
     @property
     def _cdata(self) -> int:
@@ -178,6 +199,8 @@ class TypedStorage:
         at = index + self._size() if index < 0 else index
         if not 0 <= at < self._size():
             raise IndexError(f"index {index} out of range for storage of size {self._size()}")
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         return self._elements()[at].item()
 
     def _check_index(self, index: Any) -> None:
@@ -187,6 +210,8 @@ class TypedStorage:
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, slice):
             self._check_index(index)
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
         self._elements()[index] = value
 
     def __iter__(self) -> Iterator[Any]:
@@ -194,10 +219,14 @@ class TypedStorage:
 
     def tolist(self) -> list:
         """The elements as Python numbers."""
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         return self._elements().tolist()
 
     def fill_(self, value: Any) -> TypedStorage:
         """Sets every element."""
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
         self._elements().fill_(value)
         return self
 
@@ -254,9 +283,18 @@ class TypedStorage:
                 "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
                 "TypedStorage.from_buffer"
             )
+        if fixed is not None and device is not None:
+            raise RuntimeError(
+                "from_buffer: 'device' can only be specified in UntypedStorage.from_buffer and "
+                "TypedStorage.from_buffer"
+            )
+        if device is not None and _C.device(device).type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {_C.device(device).type}")
+        if dtype is not None and not isinstance(dtype, _C.dtype):
+            raise RuntimeError("argument 'dtype' must be of type torch.dtype")
         dtype = fixed or dtype or _C.get_default_dtype()
         size = dtype.itemsize
-        if byte_order is None and size > 1:
+        if byte_order is None and (size > 1 or dtype == _C.bool):
             raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
         if size > 1 and byte_order not in (None, "little", "big", "native"):
             raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
@@ -294,7 +332,7 @@ class TypedStorage:
         return hash((self._cdata, self.dtype))
 
     def __copy__(self) -> TypedStorage:
-        return self.clone()
+        return _typed_storage(self._untyped_storage.clone(), self.dtype)
 
     def __deepcopy__(self, memo: dict) -> TypedStorage:
         return _typed_storage(self._untyped_storage.__deepcopy__(memo), self.dtype)
@@ -309,10 +347,17 @@ class TypedStorage:
         return f"{elements}[{kind} of size {self._size()}]"
 
 
+# Under these names torch itself uses typed storages, without the warning.
+for _name in ("data_ptr", "element_size", "is_shared", "nbytes", "resize_", "share_memory_"):
+    setattr(TypedStorage, f"_{_name}", vars(TypedStorage)[_name])
+for _name in ("deepcopy", "getitem", "setitem"):
+    setattr(TypedStorage, f"_{_name}", vars(TypedStorage)[f"__{_name}__"])
+
+
 def _warning_first(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        warn_of_typed_storage()
+        _warn_typed_storage_removal()
         return function(*args, **kwargs)
 
     return call
@@ -347,7 +392,9 @@ def _conversion(name: str, dtype: _C.dtype) -> None:
 for _name, _dtype in {
     "double": _C.float64, "float": _C.float32, "half": _C.float16, "bfloat16": _C.bfloat16, "long": _C.int64,
     "int": _C.int32, "short": _C.int16, "char": _C.int8, "byte": _C.uint8, "bool": _C.bool,
-    "complex_float": _C.complex64, "complex_double": _C.complex128,
+    "complex_float": _C.complex64, "complex_double": _C.complex128, "float8_e5m2": _C.float8_e5m2,
+    "float8_e4m3fn": _C.float8_e4m3fn, "float8_e5m2fnuz": _C.float8_e5m2fnuz,
+    "float8_e4m3fnuz": _C.float8_e4m3fnuz,
 }.items():  # fmt: skip
     _conversion(_name, _dtype)
 
@@ -376,39 +423,60 @@ class _LegacyMeta(type):
 
     @property
     def dtype(cls) -> _C.dtype:
-        warn_of_typed_storage()
+        if cls is _LegacyStorage:
+            raise AttributeError("type object '_LegacyStorage' has no attribute 'dtype'")
+        _warn_typed_storage_removal()
         return cls._dtype
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
 
     def __repr__(cls) -> str:
-        return f"<class 'torch.{cls.__name__}'>"
+        module = "torch.storage" if cls is _LegacyStorage else "torch"
+        return f"<class '{module}.{cls.__name__}'>"
 
-    def __call__(
-        cls, *args: Any, wrap_storage: Any = None, device: Any = None, **options: Any
-    ) -> TypedStorage:
-        trouble = "Too many positional arguments" if len(args) > 1 else ""
-        if options:
-            trouble = f"Keyword argument '{next(iter(options))}' cannot be specified"
-        elif args and wrap_storage is not None:
-            trouble = "No positional arguments should be given when using 'wrap_storage'"
-        elif args and not isinstance(args[0], (int, Sequence)):
-            raise TypeError(f"{cls._combinations()}\nArgument type not recognized: {type(args[0])}")
-        if trouble:
-            raise RuntimeError(f"{cls._combinations()}\n{trouble}")
-        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype, device=device)
+    def __call__(cls, *args: Any, wrap_storage: Any = None, **options: Any) -> TypedStorage:
+        internal = options.pop("_internal", False)
+        if not internal:
+            _warn_typed_storage_removal()
+        if cls is _LegacyStorage:
+            raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+        for name in options:
+            if name not in ("device", "dtype"):
+                raise TypeError(f"TypedStorage.__new__() got an unexpected keyword argument '{name}'")
+            cls._refuse(f"Keyword argument '{name}' cannot be specified")
+        if len(args) > 1:
+            cls._refuse("Too many positional arguments")
+        if args and wrap_storage is not None:
+            cls._refuse("No positional arguments should be given when using 'wrap_storage'")
+        if args and not isinstance(args[0], (int, Sequence)):
+            cls._refuse(f"Argument type not recognized: {type(args[0])}", TypeError)
+        if wrap_storage is not None:
+            if not isinstance(wrap_storage, UntypedStorage):
+                kind = type(wrap_storage)
+                cls._refuse(f"Argument 'wrap_storage' must be UntypedStorage, but got {kind}", TypeError)
+            if wrap_storage.device.type != "cpu":
+                cls._refuse(f"Device of 'wrap_storage' must be cpu, but got {wrap_storage.device.type}")
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._dtype, _internal=True)
 
-    def _combinations(cls) -> str:
-        return f"{cls}.__new__ " + _COMBINATIONS.partition(" ")[2].replace(", torch.dtype dtype", "")
+    def _refuse(cls, trouble: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise error(
+            f"{cls}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n"
+            f" * (int size)\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n{trouble}"
+        )
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyMeta):
+    """What FloatStorage and its kin are classes of."""
 
 
 def _legacy(name: str, dtype: _C.dtype) -> Any:
     doc = f"The old name of a TypedStorage of {dtype}."
-    return _LegacyMeta(name, (TypedStorage,), {"_dtype": dtype, "__module__": "rushlight", "__doc__": doc})
+    return _LegacyMeta(name, (_LegacyStorage,), {"_dtype": dtype, "__module__": "rushlight", "__doc__": doc})
 
 
 LEGACY = {name: _legacy(name, dtype) for dtype, name in STORAGE_NAMES.items()}
+CLASSES = {UntypedStorage, TypedStorage, *LEGACY.values()}  # torch._storage_classes
 
 
 _warned = False
@@ -434,7 +502,7 @@ def _reset_warn_typed_storage_removal() -> None:
     _warned = False
 
 
-def warn_of_typed_storage() -> None:
+def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
     """Says once that typed storages are on their way out of torch."""
     global _warned
     if not _warned or _always_warn:
@@ -443,7 +511,7 @@ def warn_of_typed_storage() -> None:
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the "
             "only storage class. This should only matter to you if you are using storages directly.  To "
             "access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",
-            stacklevel=3,
+            stacklevel=stacklevel + 1,
         )
 
 

@@ -226,6 +226,9 @@ def test_storages():
     assert y.tolist() == [[9, 2], [3, 4]]
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
         y.set_(torch.frombuffer(bytearray(24), dtype=torch.float32), 3, (2, 2), (2, 1))
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
+        y.set_(storage, 3, (2, 2), (2, 1))  # the sizes and strides are those that y has
+    y.set_()
     y.set_(storage, 3, (2, 2), (2, 1))  # what can grow does
     assert storage.nbytes() == 28 and y[0].tolist() == [3, 4]
     assert torch.equal(pickle.loads(pickle.dumps(x)), x)

@@ -5,6 +5,7 @@
 // that memory, checked against its size, as a new tensor (a checkpoint being read) or in place
 // (`Tensor.set_`).
 #include <algorithm>
+#include <unordered_map>
 
 #include "../graph/modes.h"
 #include "../graph/node.h"
@@ -132,10 +133,36 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// Note [lazy clones] torch's `_lazy_clone` lets two tensors share memory until one of them is written, and
+// `_is_cow_tensor` tells whether they still do. Here the memory is copied at once; what is remembered is that
+// nothing has been written since. Entries of freed storages stay until their address is used again: a new
+// storage does not have the flag.
+std::unordered_map<const Storage*, uint64_t> cloned_at;
+
+uint64_t writes_to(const Storage* s) { return uint64_t(s->version) << 32 | s->silent_version; }
+
+PyObject* py_mark_lazily_cloned(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Storage* storage = tensor_argument(o, "_lazy_clone")->storage;
+    cloned_at[storage] = writes_to(storage);
+    storage->lazily_cloned = true;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* py_is_cow_tensor(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const Storage* storage = tensor_argument(o, "_is_cow_tensor")->storage;
+    return PyBool_FromLong(storage->lazily_cloned && cloned_at.at(storage) == writes_to(storage));
+  });
+}
+
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"storage_bytes", py_storage_bytes, METH_O, nullptr},
                            {"on_storage", FAST(py_on_storage), nullptr},
                            {"set_storage", FAST(py_set_storage), nullptr},
+                           {"mark_lazily_cloned", py_mark_lazily_cloned, METH_O, nullptr},
+                           {"_is_cow_tensor", py_is_cow_tensor, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });

@@ -34,6 +34,7 @@ struct Storage {
   uint32_t silent_version;  // writes through .data, which torch does not count
   Kind kind;
   Device device;
+  bool lazily_cloned;  // by `_lazy_clone`; the versions at that time are in storage_ops.cpp
   union alignas(16) {
     char bytes[16];
     struct {

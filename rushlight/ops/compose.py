@@ -704,9 +704,9 @@ def untyped_storage(self):
 @method
 def storage(self):
     """The elements behind this tensor, in the order of memory."""
-    from rushlight.storage import data_of, warn_of_typed_storage
+    from rushlight.storage import _warn_typed_storage_removal, data_of
 
-    warn_of_typed_storage()
+    _warn_typed_storage_removal()
     return data_of(self)
 
 

@@ -54,6 +54,12 @@ def _embedding_rows(table, index, padding_idx, scale):
     return rows
 
 
+def refuse_sparse_gradient(weight, sparse):
+    """Of a table that needs a gradient, which would have to be sparse."""
+    if sparse and weight.requires_grad and _C.is_grad_enabled():
+        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+
+
 @function
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` at `indices`.
@@ -62,8 +68,7 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     tensor([[3., 4.],
             [3., 4.]])
     """
-    if sparse:
-        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+    refuse_sparse_gradient(weight, sparse)
     return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
 
 

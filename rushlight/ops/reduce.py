@@ -658,7 +658,9 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         raise RuntimeError(
             f"logsumexp(): Expected floating point type for result tensor, but got: {type_name(out.dtype)}"
         )
-    if input.is_complex():
+    if input.is_complex() and not input.numel():
+        result = ops.log(ops.sum_dim(ops.exp(input), dim, keepdim, None))
+    elif input.is_complex():
         shift = ops.amax(input.real.detach(), dim, True)
         shift = ops.where(ops.eq(ops.abs(shift), math.inf), 0, shift)
         total = ops.log(ops.sum_dim(ops.exp(input - shift), dim, True, None)) + shift

@@ -9,7 +9,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, type_name
-from rushlight.ops.embedding import one_hot
+from rushlight.ops.embedding import one_hot, refuse_sparse_gradient
 
 one_hot = functional(one_hot)
 
@@ -243,8 +243,7 @@ def _largest_of_bags(vectors, bag, count):
 def _shorten_rows(weight, indices, max_norm, norm_type, sparse=False):
     signature = "T input,T indices,f max_norm"
     max_norm = number("embedding_renorm_", signature, weight, indices, max_norm)
-    if sparse:
-        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
+    refuse_sparse_gradient(weight, sparse)
     if weight.dim() != 2:
         raise RuntimeError(
             f"Expected 2-dimensional tensor, but got {weight.dim()}-dimensional tensor for argument #1 "
