@@ -114,6 +114,9 @@ def _rebuild_wrapper(cls, size, stride, offset, dtype, device, requires_grad, at
 def _rebuild(cls, storage, dtype, offset, size, stride, requires_grad, attributes, lazy=None):
     if storage is None:
         t = _C.empty_strided(size, stride, dtype, "meta")
+    elif cls is None:  # another tensor, which counts its writes itself and was moved there once
+        t = _C.empty((0,), dtype, storage.device)
+        _C.set_storage(t, storage._bytes, dtype, offset, size, stride)
     else:
         t = _C.on_storage(storage._bytes, dtype, offset, size, stride)
     if lazy is not None:

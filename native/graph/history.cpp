@@ -137,8 +137,11 @@ void refresh_view(Tensor* t) {
   if (extra->origin != ViewOrigin::ordinary && modes.grad) fail_view(t, true);
   if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = counter_of(t)->version;
-  if (!base->requires_grad()) return;
-  if (replays_views && t->grad_fn) {
+  // The base was cut off by detach_(): so is the view, by a node that leads nowhere.
+  bool cut = !base->requires_grad();
+  bool converts = (base->flags | t->flags) & Tensor::LAZY || base->dtype != t->dtype;
+  if (cut && (converts || !is_differentiable(base->dtype))) return;
+  if (!cut && replays_views && t->grad_fn) {
     Ref<Node> again = repeated(t->grad_fn, base);
     if (again) {
       leave_node(t);
@@ -153,11 +156,12 @@ void refresh_view(Tensor* t) {
   static Primitive& as_real = primitive("view_as_real");
   static Primitive& as_complex = primitive("view_as_complex");
   // The base as its memory holds it, its parts or pairs, and last what this view makes of them when read.
-  TensorRef whole = flip_lazy(base, base->flags & Tensor::LAZY);
+  TensorRef whole = cut ? new_alias(base) : flip_lazy(base, base->flags & Tensor::LAZY);
+  if (cut) whole->flags |= Tensor::REQUIRES_GRAD;
   if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, whole.get());
   if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, whole.get());
   whole = flip_lazy(whole.get(), t->flags & Tensor::LAZY);
-  bool converted = whole.get() != base;
+  bool converted = !cut && whole.get() != base;
   Ref<Node> before = share(t->grad_fn);
   if (converted && same_sizes(whole.get(), t) && whole->offset == t->offset &&
       std::ranges::equal(whole->strides(), t->strides())) {
@@ -175,6 +179,7 @@ void refresh_view(Tensor* t) {
   Ref<PyObject> layout(int_tuple(whole->strides())), start = checked(PyLong_FromLongLong(whole->offset));
   PyObject* args[] = {whole->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
   TensorRef fresh(as_tensor(call(as_strided, args)));
+  if (cut) Py_CLEAR(fresh->grad_fn->edges[0].node);
   leave_node(t);
   leave_node(fresh.get());
   std::swap(t->grad_fn, fresh->grad_fn);

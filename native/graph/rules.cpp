@@ -43,10 +43,13 @@ namespace {
 
 [[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
   std::string which;
+  // The tensor itself knows its history, if it was saved itself.
+  bool itself = out < 0 && t->flags & Tensor::SAVED;
+  if (itself) refresh_view(t);
   // A tensor that was written by a recorded operation is that operation's output by now.
-  const std::string* writer = out >= 0 ? nullptr : stamped_by(t->storage->written.operation);
+  const std::string* writer = out >= 0 || itself ? nullptr : stamped_by(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
-  bool through_view = out < 0 && t->storage->written.operation == THROUGH_VIEW;
+  bool through_view = out < 0 && !itself && t->storage->written.operation == THROUGH_VIEW;
   if (producer || writer || through_view) {
     // A view whose base was written is cut out of it anew, see Note [views and in-place].
     bool view = out < 0 && producer && producer->kind == Node::operation &&

@@ -422,7 +422,7 @@ Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by) {
   // Held for the call: a hook may leave its own context.
   Ref<PyObject> pack_hook = share(hooks.pairs.back().first), unpack_hook = share(hooks.pairs.back().second);
   Edge edge = keep_history ? gradient_edge(t) : Edge{nullptr, 0};
-  bool itself = keep_history || t->grad_fn == by;
+  bool itself = keep_history || by;
   return pack(t, edge, itself, pack_hook.get(), unpack_hook.get());
 }
 

@@ -275,18 +275,22 @@ void set_history(Tensor* out, Node* node, uint32_t nr) {
   if (out->ndim <= 4) node->outputs[nr].sizes = reinterpret_cast<int64_t*>(out);  // what join_node does
 }
 
-void record_outputs(Node* node, PyObject* result, bool fresh) {
+void describe_outputs(Node* node, PyObject* result) {
   bool several = PyTuple_Check(result) || PyList_Check(result);
   uint32_t count = several ? uint32_t(PySequence_Fast_GET_SIZE(result)) : 1;
   set_outputs(node, count);
   for (uint32_t i = 0; i < count; i++) {
     set_output(node, i, as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result));
   }
+}
+
+// Pack hooks are shown a result with its history. One that was written in place has it already.
+void save_outputs(Node* node, PyObject* result, bool fresh) {
+  bool several = PyTuple_Check(result) || PyList_Check(result);
   Saved* slot = node->saved + node->saved_count - bit_count(node->want_outs);
   for (int i = 0; node->want_outs >> i; i++) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
-    // Pack hooks are shown the result with its history; of what is written in place that comes later.
     if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
     if (dispatching_now && primitive_number(node->op->number)->undetached >> i & 1 && !dispatches(out)) {
       ModesUnasked unasked;
@@ -570,7 +574,8 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
     node = record_inputs(op, args, needs, false);
   if (node) {
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, false);
-    record_outputs(node.get(), result.get(), true);
+    describe_outputs(node.get(), result.get());
+    save_outputs(node.get(), result.get(), true);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
     if (modes.forward) recorded = node;
   } else {
@@ -626,9 +631,10 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   Ref<PyObject> result = flags & Tensor::LAZY ? compute_lazy(op, args, self) : compute(op, args, self);
   note_write(self);
   if (node) {
-    record_outputs(node.get(), self->object(), false);
+    describe_outputs(node.get(), self->object());
     self->storage->written.operation = node->op->stamp;
-    rewrite_history(self, std::move(node));
+    rewrite_history(self, node);
+    save_outputs(node.get(), self->object(), false);
   }
   if (tangent) {
     write_tangent(self, tangent.get());

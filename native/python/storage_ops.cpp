@@ -126,6 +126,7 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     change_storage(t, source->storage, 0);
     layout.apply(t);
     note_write(t);
+    if (t->flags & Tensor::INFERENCE && t->extra) drop_counter(t->extra);  // it counts none
     uint16_t kept = is_complex(t->dtype) ? Tensor::CONJ | Tensor::NEG : Tensor::NEG;
     set_lazy(t, uint16_t((t->flags & kept) | loose_bit(t)));
     tell_savers(t);

@@ -91,6 +91,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
+    if (
+        tensor.is_leaf and _C.is_inference_mode_enabled()
+    ):  # torch asks a view of it, which has no history here
+        raise AttributeError("'NoneType' object has no attribute 'next_functions'")
     edge = GradientEdge(*_C.gradient_edge(tensor))
     if not hasattr(edge.node, "_forward_cls"):
         return edge

@@ -124,7 +124,7 @@ _RRELU: dict[str, Any] = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
 
 
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    if beta == 0:
+    if beta == 0 or input.size() != target.size():  # two shapes are brought to one first
         return None
     kept = _kept(self=input, target=target, reduction=reduction, beta=float(beta))
     return "SmoothL1LossBackward0", kept, (input, target)

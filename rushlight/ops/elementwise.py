@@ -151,7 +151,7 @@ derivative(
 # ---- special functions
 derivative("erf", x=lambda g, x: g * ops.exp(-x * x) * (2 / math.sqrt(math.pi)))
 derivative("erfc", x=lambda g, x: g * ops.exp(-x * x) * (-2 / math.sqrt(math.pi)))
-derivative("erfinv", x=lambda g, out: g * ops.exp(out * out) * (math.sqrt(math.pi) / 2))
+derivative("erfinv", x=lambda g, x: g * ops.exp(ops.erfinv(x) ** 2) * (math.sqrt(math.pi) / 2))
 derivative("lgamma", x=lambda g, x: g * ops.digamma(x))
 derivative("digamma", x=lambda g, x: g * ops.polygamma(x, 1))
 derivative("i0", x=lambda g, x: g * ops.i1(x))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight.ops._facts import told
 from rushlight.ops._public import function, invalid_combination, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.combine import cat, stack
@@ -253,6 +254,14 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
     return x, stack(hs), None if c0 is None else stack(cs)
 
 
+@told(node_name="TransposeBackward1")
+def _transposed(out):
+    """torch transposes the result in place: no view, and written once. Here it is also what was saved."""
+    out = _C.forget_base(out.transpose(0, 1))
+    _C.set_version(out, 1)
+    return out
+
+
 def _run(name, mode, args, kwargs):
     """Both forms: (input, hx, params, ...) if padded, (data, batch_sizes, hx, params, ...) if packed."""
     common = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
@@ -284,7 +293,9 @@ def _run(name, mode, args, kwargs):
         return _layers(mode, given["data"], *rest, sizes)
     x = given["input"].transpose(0, 1) if given["batch_first"] else given["input"]
     out, h, c = _layers(mode, x, *rest, None)
-    return (out.transpose(0, 1) if given["batch_first"] else out), h, c
+    if given["batch_first"]:
+        out = out.transpose(0, 1) if mode == "lstm" else _transposed(out)
+    return out, h, c
 
 
 @function

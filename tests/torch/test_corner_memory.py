@@ -1,8 +1,10 @@
 """What is freed, shared and replaced: gradients that become .grad, new memory, views that Functions write."""
 
 import contextlib
+import copy
 import gc
 import io
+import pickle
 import warnings
 import weakref
 
@@ -14,7 +16,7 @@ from outcomes import collector
 def cases(torch):
     found, case = collector()
     short = short_names(torch)
-    L, R, E = short.L, short.R, short.E
+    L, R, E, nm = short.L, short.R, short.E, short.nm
 
     class Named(torch.Tensor):
         pass
@@ -63,6 +65,87 @@ def cases(torch):
                 del kept
                 y.sum().backward()
                 seen += [weak() is None, len(died)]
+        return seen
+
+    @case("pack hooks see what is written in place with its history")
+    def _():
+        seen = []
+
+        def pack(t):
+            seen.append((t.detach().clone(), nm(t), t._version, t.is_leaf, t.output_nr))
+            return t
+
+        for name in ("exp_", "tanh_", "relu_", "sqrt_", "erfinv_", "sgn_", "sin_"):
+            for view in (lambda t: t, lambda t: t[1:]):
+                x = L(3).mul(0.5)
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                    getattr(view(x), name)()
+                x.sum().backward()
+        return seen, (L(2) * 0.5).erfinv_().grad_fn._saved_self
+
+    @case("a view of what detach_() cut off is cut off by the next write")
+    def _():
+        seen = []
+        for view in (
+            lambda b: b[0],
+            lambda b: b.view(2, 2),
+            lambda b: b.view(2, 2).t(),
+            lambda b: b.expand(2, 4),
+        ):
+            for write in (lambda b: b.add_(1), lambda b: b.mul_(L(4)), lambda b: b):
+                x = R(4)
+                b = x * 1
+                v = view(b)
+                b.detach_()
+                write(b)
+                edges = [node and node.name() for node, _ in v.grad_fn.next_functions]
+                grad = torch.autograd.grad((v * 2).sum(), x, allow_unused=True)
+                seen += [nm(v), v.requires_grad, v.is_leaf, edges, grad]
+        return seen
+
+    @case("copies count their own writes, and are of the mode they are made in")
+    def _():
+        def state(t):
+            return t.is_inference(), E(lambda: t._version), t.requires_grad
+
+        x = torch.ones(3)
+        y = copy.copy(x)
+        y.add_(1)
+        with torch.inference_mode():
+            inner = torch.ones(3)
+            kept = [
+                copy.copy(inner),
+                copy.copy(x),
+                copy.deepcopy(x),
+                torch.empty(0).set_(x.untyped_storage()),
+            ]
+        kept += [x, y, copy.copy(inner), copy.copy(y), pickle.loads(pickle.dumps(x))]
+        return [state(t) for t in kept], x
+
+    @case("edges of leaves in inference mode")
+    def _():
+        x, graph = R(2), torch.autograd.graph
+        y = x * 1
+        with torch.inference_mode():
+            return [
+                E(lambda: graph.get_gradient_edge(x)),
+                graph.get_gradient_edge(y).node.name(),
+                E(lambda: graph.register_multi_grad_hook([x, y], print)),
+                type(graph.register_multi_grad_hook([y], print)) is None,
+            ]
+
+    @case("what recurrent layers return batch first, and losses of two shapes")
+    def _():
+        seen, F = [], torch.nn.functional
+        for layer in (torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM):
+            y = layer(2, 3, batch_first=True)(torch.ones(2, 2, 2))[0]
+            seen += [nm(y), y._is_view(), y._version, y.stride()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for loss in (F.smooth_l1_loss, F.mse_loss, F.l1_loss):
+                for x, y in ((R(2, 2), R(2)), (R(1), R(2))):
+                    node = loss(x, y).grad_fn
+                    seen.append([node.name(), [next and next.name() for next, _ in node.next_functions]])
         return seen
 
     @case("tensors that something else holds are not swapped")

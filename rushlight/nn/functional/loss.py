@@ -117,7 +117,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     tensor([0.1250, 2.5000])
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    input, target = _alike(input, target)
+    if input.size() != target.size():
+        return smooth_l1_loss(*_alike(input, target), reduction=reduction, beta=beta)
     reduction = check_reduction(reduction)
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
