@@ -151,6 +151,22 @@ def _loss(name, *names):
     return run
 
 
+def _logits_loss(self, target, weight=None, pos_weight=None, reduction=1):
+    word = ("none", "mean", "sum")[reduction]
+    return rushlight.nn.functional.binary_cross_entropy_with_logits(
+        self, target, weight, reduction=word, pos_weight=pos_weight
+    )
+
+
+def _multilabel_margin_loss_forward(self, target, reduction):
+    """The loss, and ones where a class is among the targets."""
+    loss = FUNCTIONS["multilabel_margin_loss"](self, target, reduction)
+    before_end = (target < 0).cumsum(-1) == 0
+    classes = rushlight.arange(self.shape[-1] if self.dim() else 1)
+    among = (target.unsqueeze(-1) == classes) & before_end.unsqueeze(-1)
+    return loss, among.any(-2 if target.dim() else -1).to(self.dtype).reshape(target.shape)
+
+
 def _elu(self, alpha=1, scale=1, input_scale=1):
     return _C.ops.elu(self, alpha * scale, scale, input_scale)
 
@@ -207,6 +223,25 @@ def _fractional(name):
     return run
 
 
+def _scale(size, normalization):
+    return (1.0, size**-0.5, 1 / size)[normalization]
+
+
+def _fft_c2c(self, dim, normalization, forward):
+    size = math.prod(self.shape[d] for d in dim)
+    return _C.ops.fft_c2c(self, tuple(dim), _scale(size, normalization), forward)
+
+
+def _fft_r2c(self, dim, normalization, onesided):
+    size = math.prod(self.shape[d] for d in dim)
+    return _C.ops.fft_r2c(self, tuple(dim), _scale(size, normalization), True, onesided)
+
+
+def _fft_c2r(self, dim, normalization, last_dim_size):
+    size = math.prod(self.shape[d] for d in dim[:-1]) * last_dim_size
+    return _C.ops.fft_c2r(self, tuple(dim), _scale(size, normalization), False, last_dim_size)
+
+
 def _padded(mode):
     return lambda self, padding: rushlight.nn.functional.pad(self, padding, mode)
 
@@ -251,6 +286,12 @@ FUNCTIONS = {
     "col2im": lambda self, output_size, kernel_size, dilation, padding, stride: rushlight.nn.functional.fold(
         self, output_size, kernel_size, dilation, padding, stride
     ),
+    "log_sigmoid_forward": lambda self: (rushlight.nn.functional.logsigmoid(self), (-self.abs()).exp()),
+    "multilabel_margin_loss_forward": _multilabel_margin_loss_forward,
+    "binary_cross_entropy_with_logits": _logits_loss,
+    "_fft_c2c": _fft_c2c,
+    "_fft_r2c": _fft_r2c,
+    "_fft_c2r": _fft_c2r,
     "_efficientzerotensor": lambda size, **options: rushlight.zeros(size, **options),
     "_to_copy": _to_copy,
     "_local_scalar_dense": lambda self: self.item(),

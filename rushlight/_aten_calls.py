@@ -18,7 +18,7 @@ import rushlight
 from rushlight import _C
 from rushlight._aten_layers import SHOWN as _SHOWN_LAYERS
 from rushlight._aten_layers import each as _each
-from rushlight._taken_apart import _mh, unsafe
+from rushlight._taken_apart import _mh, rule_of, unsafe
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -90,7 +90,6 @@ sum sum.default x * dtype=None
 sum_dim sum.dim_IntList x dim[] keepdim=False * dtype=None
 nansum nansum.default x dim[]=None keepdim=False * dtype=None
 threshold_backward threshold_backward.default a b s
-to_dtype _to_copy.default x * dtype=None
 to_device _to_copy.default x * dtype=None device=None
 topk topk.default x k dim=-1 largest=True
 tril tril.default x diagonal=0
@@ -109,6 +108,10 @@ gelu_tanh gelu.default x
 count_nonzero count_nonzero.dim_IntList x dim[]
 cummax cummax.default x dim
 cummin cummin.default x dim
+aminmax aminmax.default x * dim=None keepdim=False
+linalg_cross linalg_cross.default input other * dim=-1
+linalg_qr linalg_qr.default A mode='reduced'
+linalg_lu_solve linalg_lu_solve.default LU pivots B * left=True adjoint=False
 """
 
 
@@ -220,7 +223,7 @@ def _softmax(name: str) -> Callable:
 
 def _known(x: Tensor, size: Any) -> list[int]:
     """A size of which one may be -1, in full."""
-    if _C.rule_of() is not None:
+    if rule_of() is not None:
         return list(size)
     rest = math.prod(s for s in size if s != -1)
     return [x.numel() // rest if s == -1 and rest else s for s in size]
@@ -298,11 +301,18 @@ def _where(condition, a, b):
 
     options = {"dtype": rushlight.result_type(a, b)}
     made = rushlight.scalar_tensor
-    if stack.modes and _C.rule_of() is not None:  # in a derivative torch makes it otherwise
+    if stack.modes and rule_of() is not None:  # in a derivative torch makes it otherwise
         options |= {"layout": rushlight.strided, "device": condition.device}
         made = functools.partial(named, "scalar_tensor.default")
     a, b = (x if isinstance(x, Tensor) else made(x, **options) for x in (a, b))
     return "where.self", (condition, a, b), {}
+
+
+def _to_copy(x, dtype):
+    kind = {"dtype": dtype}
+    if _C.rule_of() == "to_dtype":  # back to what it was, in everything
+        kind |= {"layout": x.layout, "device": x.device}
+    return "_to_copy.default", (x,), kind
 
 
 # Numbers that a derivative's formula brings along are numbers in torch; those of a program become tensors.
@@ -312,7 +322,7 @@ _OF_PROGRAMS = {None, "add", "sub", "mul", "div", "rsub_number"}
 def _with_number(name: str) -> Callable:
     def show(a, b):
         number = _is_number(a) or _is_number(b)
-        kind = "Scalar" if number and _C.rule_of() not in _OF_PROGRAMS else "Tensor"
+        kind = "Scalar" if number and rule_of() not in _OF_PROGRAMS else "Tensor"
         swapped = name in ("add", "mul") and _is_number(a)
         return f"{name}.{kind}", (b, a) if swapped else (a, b), {}
 
@@ -323,7 +333,7 @@ _PRODUCTS = {"mm", "mm_t", "mm_nh", "mm_hn", "addmm", "linear", "linear_nd", "li
 
 
 def _transpose(x, dim0, dim1):
-    if x.dim() == 2 and _C.rule_of() in _PRODUCTS:
+    if x.dim() == 2 and rule_of() in _PRODUCTS:
         return "t.default", (x,), {}
     return "transpose.int", (x, dim0, dim1), {}
 
@@ -360,12 +370,16 @@ SHOWN: dict[str, Callable] = {
     "view": lambda x, size: (
         "_unsafe_view.default" if unsafe.now else "view.default", (x, _known(x, size)), {}),
     "contiguous_copy": lambda x: ("clone.default", (x,), {"memory_format": rushlight.contiguous_format}),
+    "polygamma": lambda x, s: ("polygamma.default", (s, x), {}),
+    "round_decimals": lambda x, s, t: ("round.decimals", (x,), {"decimals": t}),
+    "linalg_eig": lambda A, vectors, caller: ("linalg_eig.default", (A,), {}),
     "mse_loss": _mse_loss, "elu": _elu,
     "elu_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, False, b), {}),
     "leaky_relu_backward": lambda a, b, s: ("leaky_relu_backward.default", (a, b, s, False), {}),
     "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
     "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,
     **{name: _spread(name) for name in ("std", "var", "std_mean", "var_mean")}, "where": _where,
+    "to_dtype": _to_copy,
     "square": lambda x: ("pow.Tensor_Scalar", (x, 2), {}),
     **{name: _compared(name) for name in _WITH_SCALAR}, **{name: _all_any(name) for name in _OVER_ALL},
 }  # fmt: skip
@@ -389,7 +403,7 @@ def _matmul_nd(a, b):
         return _matmul_nd(a, b.unsqueeze(-1)).squeeze(-1)
     if a.dim() == 2 and b.dim() == 2:
         return ops.mm(a, b)
-    if b.dim() == 2 and a.dim() > 2 and _C.rule_of() != "addbmm":
+    if b.dim() == 2 and a.dim() > 2 and rule_of() != "addbmm":
         product = ops.mm(a.reshape(-1, a.shape[-1]), b)
         return named("_unsafe_view.default", product, [*a.shape[:-1], b.shape[-1]])
     batch = rushlight.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -411,7 +425,7 @@ def _sum_to(x, shape):
 def _restore(g, size, dim, keepdim):
     if dim is not None and not keepdim and g.dim() < len(size):
         dims = [dim] if isinstance(dim, int) else list(dim)
-        for d in sorted(d % len(size) for d in dims):
+        for d in dims if len(dims) == 1 else sorted(d % len(size) for d in dims):
             g = g.unsqueeze(d)
     return g.expand(size)
 

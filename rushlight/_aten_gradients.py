@@ -92,8 +92,7 @@ def _grid(grad_output, input, grid, interpolation_mode, padding_mode, align_corn
 
 def _nll(name: str) -> Callable:
     def run(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-        word = ("none", "mean", "sum")[reduction]
-        return getattr(ops, name)(grad_output, target, weight, self.shape, word, ignore_index)
+        return getattr(ops, name)(grad_output, target, weight, self.shape, reduction, ignore_index)
 
     return run
 

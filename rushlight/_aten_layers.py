@@ -3,6 +3,7 @@ _aten_calls.py, which takes this table over."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,12 +19,14 @@ def reduction_number(reduction: Any) -> int:
 
 def trimmed(args: tuple, *defaults: Any) -> tuple:
     """Without the last arguments where they are at their defaults."""
-    args = list(args)
+    kept = list(args)
     for default in reversed(defaults):
-        if type(args[-1]) is not type(default) or args[-1] != default:
+        value = kept[-1]
+        same = value is default or (type(value) in (int, float, bool, list) and value == default)
+        if not same or isinstance(value, bool) is not isinstance(default, bool):
             break
-        args.pop()
-    return tuple(args)
+        kept.pop()
+    return tuple(kept)
 
 
 def each(value: Any, dims: int) -> list[int]:
@@ -156,7 +159,34 @@ def _group_norm(x, weight, bias, groups, eps):
     return "native_group_norm.default", (x, weight, bias, *group_norm_sizes(x), groups, eps), {}
 
 
+# ---- Fourier transforms: torch counts the ways to scale them
+
+
+def _scaling(scale: float, size: int) -> int | None:
+    found = [mode for mode, value in enumerate((1.0, size**-0.5, 1 / size)) if math.isclose(scale, value)]
+    return found[0] if size and found else None
+
+
+def _transform(name: str) -> Callable:
+    def show(x, dims, scale, forward, last=None):
+        sizes = [x.shape[d] for d in dims]
+        if name == "_fft_c2r":
+            sizes[-1:] = [last]
+        mode = _scaling(scale, math.prod(sizes))
+        if mode is None or forward is (name == "_fft_c2r"):
+            return None
+        return f"{name}.default", (x, list(dims), mode, forward if last is None else last), {}
+
+    return show
+
+
+def _complex_transform(x, dims, scale, forward):
+    mode = _scaling(scale, math.prod(x.shape[d] for d in dims))
+    return None if mode is None else ("_fft_c2c.default", (x, list(dims), mode, forward), {})
+
+
 SHOWN: dict[str, Callable] = {
+    "fft_r2c": _transform("_fft_r2c"), "fft_c2r": _transform("_fft_c2r"), "fft_c2c": _complex_transform,
     **{name: _resampling(name) for name in RESAMPLED},
     **{f"max_pool{n}d_with_indices": _max_pool(f"max_pool{n}d_with_indices", n) for n in (2, 3)},
     **{f"adaptive_max_pool{n}d": _adaptive_max(f"adaptive_max_pool{n}d") for n in (2, 3)},

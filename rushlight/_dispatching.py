@@ -188,6 +188,7 @@ def _wanted(args: tuple, kwargs: dict) -> bool:
 def _options(kwargs: dict, like: bool) -> dict:
     """The keywords of a factory as torch passes them on."""
     import rushlight
+    from rushlight._taken_apart import rule_of
 
     shown: dict = {}
     if kwargs.get("generator") is not None:
@@ -199,7 +200,7 @@ def _options(kwargs: dict, like: bool) -> dict:
     device = kwargs.get("device")
     if device is not None or not like:
         shown["device"] = rushlight.device(device if device is not None else rushlight.get_default_device())
-    if _C.rule_of() is None:  # a derivative's formula says what it needs and no more
+    if rule_of() is None:  # a derivative's formula says what it needs and no more
         shown["pin_memory"] = bool(kwargs.get("pin_memory"))
     if kwargs.get("memory_format") is not None:
         shown["memory_format"] = kwargs["memory_format"]
@@ -355,6 +356,8 @@ class _C_no_grad:
 
 def intercept(on: bool) -> None:
     """Wraps the functions above, or takes the wrappers off again."""
+    from rushlight._seen._whole import ROWS, catching
+    from rushlight.nn import functional
     from rushlight.ops._public import FUNCTIONS
 
     if not on:
@@ -367,8 +370,10 @@ def intercept(on: bool) -> None:
     makers: dict[str, Callable] = {name: lambda o, name=name: _catching(name, o) for name in _SHOWN}
     makers.update(dict.fromkeys(_LIFTED, _lifting))
     makers.update({name: lambda o, name=name: _refusing(name, o) for name in _REFUSED})
+    makers.update({name: lambda o, name=name: catching(name, o, _wanted) for name in ROWS})
     for name, maker in makers.items():
-        for function in {id(f): f for f in (FUNCTIONS.get(name), vars(Tensor).get(name))}.values():
+        found = FUNCTIONS.get(name), vars(Tensor).get(name), vars(functional).get(name)
+        for function in {id(f): f for f in found}.values():
             if not isinstance(function, _C.Function):
                 continue
             plain = function.__wrapped__

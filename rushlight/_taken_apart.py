@@ -27,6 +27,20 @@ class _Unsafe(threading.local):
 unsafe = _Unsafe()
 
 
+class _Deriving(threading.local):
+    """Whether the steps of a derivative run that no rule of a primitive makes (rushlight/_seen/_whole.py)."""
+
+    now = False
+
+
+deriving = _Deriving()
+
+
+def rule_of() -> str | None:
+    """Whose derivative is being computed, or None."""
+    return "whole" if deriving.now else _C.rule_of()
+
+
 def _unsafe_view(x: Tensor, size: list[int]) -> Tensor:
     unsafe.now = True
     try:
@@ -54,7 +68,7 @@ def _linear_unbiased(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _vecmat(a: Tensor, b: Tensor) -> Tensor:
-    if _C.rule_of() is not None:
+    if rule_of() is not None:
         return b.t().mv(a)
     return a.unsqueeze(0).mm(b).squeeze_(0)
 
@@ -103,6 +117,8 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
 
 def _mh(x: Tensor) -> Tensor:
     x = x.conj() if x.is_complex() else x
+    if (_C.rule_of() or "").startswith("linalg_"):
+        return x.transpose(-2, -1)
     return x.t() if x.dim() == 2 else x.transpose(1, 2) if x.dim() == 3 else x.transpose(-2, -1)
 
 

@@ -1,3 +1,3 @@
 """What is seen of derivatives by who looks on: `_table.py` says how, the rest are its rules by family."""
 
-from rushlight._seen import elementwise, index, layers, reduce
+from rushlight._seen import elementwise, fft, functions, index, layers, reduce

@@ -32,10 +32,12 @@ def seen(
     *,
     undefined: bool = False,
     undetached: str = "",
+    complex: bool = False,
     **rules: Callable,
 ) -> None:
     """Sets the steps that are seen of the derivative of a primitive: a rule per input, or one for all.
-    undetached names the outputs that have no derivative in torch."""
+    undetached names the outputs that have no derivative in torch; complex says that the rules are right for
+    complex numbers."""
     primitive = getattr(ops, name)
     if undetached:
         primitive.set_undetached(_bits(primitive.outputs, undetached))
@@ -50,7 +52,7 @@ def seen(
 
     def run(*given: Any) -> Any:
         needs = given[-1]
-        if any(isinstance(value, Tensor) and value.is_complex() for value in given):
+        if not complex and any(isinstance(value, Tensor) and value.is_complex() for value in given):
             return NotImplemented
         found: list[Any] = [None] * count
         for index, rule, places in calls:

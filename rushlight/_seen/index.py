@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight
-from rushlight._seen._table import Tensor, number, ops, options, preserving, seen, show, zeros
+from rushlight._seen._table import number, ops, options, preserving, seen, show, zeros
 
 # ---- by indices
 
@@ -157,12 +157,19 @@ def _squeeze(g, x_shape):
     return g
 
 
+def _joined(gs, dim):
+    return ops.cat(tuple(gs), dim % gs[0].dim())
+
+
+for _name in ("split", "split_with_sizes"):
+    seen(_name, x=_joined)
 seen("stack", _stack)
 seen("squeeze", x=_squeeze)
 seen("roll", x=lambda g, shifts, dims: ops.roll(
     g, tuple(-s for s in reversed(shifts)), tuple(reversed(dims))))  # fmt: skip
-seen("view_as_complex", x=lambda g: g.view_as_real() if isinstance(g, Tensor) else g)
+seen("expand", x=lambda g, x_shape: NotImplemented if x_shape else g.sum())
 seen("unfold", x=lambda g, x_shape, dim, size, step: show(
     "unfold_backward.default", g, list(x_shape), dim, size, step))  # fmt: skip
 seen("linalg_cross", other=lambda g, input, dim: ops.linalg_cross(g, input, dim),
      input=lambda g, other, dim: ops.linalg_cross(other, g, dim))  # fmt: skip
+seen("to_dtype", x=lambda g, x: g if g.dtype == x.dtype else ops.to_dtype(g, x.dtype))

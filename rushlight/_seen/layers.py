@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from rushlight import _C
 from rushlight._aten_layers import RESAMPLED, each, group_norm_sizes, reduction_number, resampled
+from rushlight._ops import handle_named
 from rushlight._seen._table import ops, seen, show
 
 # ---- pools, paddings, interpolations
@@ -62,6 +64,15 @@ for _dims in (2, 3):
     seen(_name, x=_fractional(_name), samples=lambda g_values: None)
 seen("max_unpool", x=_unpool)
 
+# ---- products with a vector
+
+
+def _outer(g, vec):
+    return g.view([g.shape[0], 1]) * vec
+
+
+seen("mv", input=_outer, vec=lambda g, input: input.t().mv(g))
+
 # ---- convolutions
 
 
@@ -113,4 +124,23 @@ def _mse(g, x, target, reduction):
     return show("mse_loss_backward.default", g, x, target, reduction_number(reduction))
 
 
+def _nll(name):
+    def rule(g, x, target, weight, reduction, ignore_index):
+        if any(_C.dispatches(value) for value in (x, target, weight)):
+            return NotImplemented
+        modes = _C.set_dispatch_mode(False)  # what the forward pass has counted
+        try:
+            total = handle_named(f"{name}_forward.default")._overloadpacket.run(
+                (x, target, weight, reduction_number(reduction), ignore_index), {}
+            )[1]
+        finally:
+            _C.set_dispatch_mode(modes)
+        given = (x, target, weight, reduction_number(reduction), ignore_index, total)
+        return show(f"{name}_backward.default", g, *given)
+
+    return rule
+
+
+for _name in ("nll_loss", "nll_loss2d"):
+    seen(_name, x=_nll(_name))
 seen("mse_loss", x=_mse, target=lambda g, x, target, reduction: _mse(g, target, x, reduction))

@@ -1,5 +1,7 @@
 """What `__torch_dispatch__` is shown of derivatives: torch's operations, with its arguments, as often."""
 
+import contextlib
+
 import pytest
 import torch as torch_itself
 import torch.utils._python_dispatch
@@ -33,7 +35,13 @@ F.adaptive_avg_pool1d(image[0], 2)|F.adaptive_max_pool2d(image, 2)|F.adaptive_ma
 F.pad(image, (1, 2, 0, 1), "reflect")|F.unfold(image, 2)|F.pad(image, (1, 2, 0, 1), "replicate")
 F.interpolate(image, scale_factor=1.5)|F.interpolate(image, (3, 5), mode="bilinear")
 F.interpolate(image, (3, 5), mode="bicubic", align_corners=True)
-F.interpolate(image, (3, 5), mode="nearest-exact")
+F.interpolate(image, (3, 5), mode="nearest-exact")|F.hardtanh(x)|F.relu6(x)|F.hardshrink(x)
+F.softshrink(x, 0.2)|F.glu(x)|F.logsigmoid(x)|torch.clamp_min(x, y[0])|F.soft_margin_loss(x, y.detach())
+F.smooth_l1_loss(x, y)|F.huber_loss(x, y, "sum", 0.1)|F.multi_margin_loss(x, at[:, 1])
+F.multilabel_margin_loss(x, at)|F.binary_cross_entropy(x, y, reduction="none")|F.nll_loss(x, at[:, 1])
+F.binary_cross_entropy_with_logits(x, y, y[0].detach())|torch.mvlgamma(x + 2, 2)|x.diag_embed()|x.ldexp(y)
+x.polygamma(1)|x.expand(2, 3, 4)|x.double()|x.mean(-1)|x.split(2, -1)|torch.mv(x, y[0])|torch.rsub(x, y)
+torch.fft.rfft(x).abs()|torch.fft.irfft(x + 0j)|torch.fft.fft(x, norm="ortho").abs()
 """.strip().replace("\n", "|").split("|")  # fmt: skip
 
 
@@ -100,11 +108,30 @@ def test_who_is_asked_may_compute_by_himself():
         rushlight.nn.functional.mse_loss(x, rushlight.zeros(3)).backward()
     assert "aten.mse_loss_backward.default" in alone
     assert names[: len(alone) - 1] == alone[: len(alone) - 1]
-    x = rushlight.ones(2, requires_grad=True)
-    with Outer():
-        first = rushlight.autograd.grad((x**3).sum(), x, create_graph=True)[0]
-        assert rushlight.autograd.grad(first.sum(), x)[0].tolist() == [6.0, 6.0]
     names.clear()
     with Outer():
         rushlight.ones(2).pow_(2)
     assert names[-1] == "aten.pow_.Scalar"
+
+
+@pytest.mark.parametrize(
+    "name",
+    """x ** 3|F.smooth_l1_loss(x, y)|F.binary_cross_entropy(x, y)|F.logsigmoid(x)|x.var()
+F.conv1d(x, y[None, :, :2]).tanh()|F.conv_transpose1d(x, y.unsqueeze(1)) ** 2|F.mse_loss(x, y)|F.glu(x)
+F.soft_margin_loss(x, y.detach())|F.binary_cross_entropy_with_logits(x, y)|x.ldexp(y)""".replace(
+        "\n", "|"
+    ).split("|"),
+)
+def test_gradients_of_gradients_are_the_same(name):
+    """Where gradients are recorded they are Rushlight's own."""
+    found = []
+    for mode in (contextlib.nullcontext, rushlight.utils._python_dispatch.BaseTorchDispatchMode):
+        x, y = (rushlight.linspace(0.1, 0.8, 12, dtype=rushlight.float64).view(1, 3, 4) + d for d in (0, 0.1))
+        x, y = x[0].requires_grad_(), y[0].requires_grad_()
+        with mode():
+            result = eval(name, {"x": x, "y": y, "F": rushlight.nn.functional}).sum()
+            first = rushlight.autograd.grad(result, [x, y], create_graph=True, allow_unused=True)
+            first = sum((g**2).sum() for g in first if g is not None)
+            second = rushlight.autograd.grad(first, [x, y], allow_unused=True)
+        found.append([0 * x if g is None else g for g in second])
+    rushlight.testing.assert_close(*found)
