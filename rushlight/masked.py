@@ -170,7 +170,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.sum(rushlight.tensor([1., 2., 3.]), mask=mask)
     tensor(4.)
     """
-    dtype = _dtype_of(input, dtype)
+    _dtype_of(input, dtype)
     dims = _dims(dim, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=dtype)
 

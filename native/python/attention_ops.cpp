@@ -137,11 +137,11 @@ struct Attention {
       int64_t from = start + (first + r) * down;
       if (mask && mask->dtype == DType::b1) {
         const bool* allowed = mask->data_as<bool>() + from;
-        // The usual mask is contiguous: a loop of its own becomes vectors.
+        // The usual mask is contiguous: a loop of its own becomes vectors. Added, so that NaN stays NaN.
         if (across == 1)
-          for (int64_t j = 0; j < n; j++) row[j] = allowed[j] ? row[j] : none;
+          for (int64_t j = 0; j < n; j++) row[j] += allowed[j] ? T(0) : none;
         else
-          for (int64_t j = 0; j < n; j++) row[j] = allowed[j * across] ? row[j] : none;
+          for (int64_t j = 0; j < n; j++) row[j] += allowed[j * across] ? T(0) : none;
       } else if (mask) {
         const T* added = mask->data_as<T>() + from;
         if (across == 1)

@@ -413,14 +413,14 @@ def conv_tbc(input, weight, bias, pad=0):
     shape = (input.size(0) + 2 * pad - weight.size(0) + 1, input.size(1), weight.size(2))
     if shape[0] < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {shape[0]}: {list(shape)}")
-    bias = bias.to(input.dtype)
-    if 0 in (*shape, *input.shape, *weight.shape):  # no products to add
-        result = bias.expand(shape) + (input[:0].sum() + weight[:0].sum()).to(input.dtype)
-    else:
-        if pad < 0:  # what lies outside is cut off
-            input, pad = input[-pad : input.size(0) + pad], 0
-        result = _convolution(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
-        result = result.permute(2, 0, 1)
+    result = bias.to(input.dtype).expand(shape) + (input[:0].sum() + weight[:0].sum()).to(input.dtype)
+    # A product for each place in the kernel, of the steps within the input: padding is not multiplied.
+    for place in range(weight.size(0)):
+        begin, end = max(0, pad - place), min(shape[0], input.size(0) + pad - place)
+        if begin < end:
+            steps = input[begin + place - pad : end + place - pad]
+            around = (0, 0, 0, 0, begin, shape[0] - end)
+            result = result + ops.constant_pad_nd(steps @ weight[place], around, 0)
     return _C.name_node(result.clone(memory_format=contiguous_format), "ConvTbcBackward0")
 
 

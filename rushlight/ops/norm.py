@@ -350,7 +350,10 @@ def _refuse_blocks(input, weight, bias, N, C, HxW, group):
             )
     if N < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {int(N)}: {[int(N), group]}")
-    raise RuntimeError(f"Expected input of {N} samples of {C} channels of {HxW} elements, but got {shape}")
+    raise RuntimeError(
+        "Expected X.numel() == N * C * HxW to be true, but got false.\n\n"
+        f"  The input has sizes {shape}, not {N} samples of {C} channels of {HxW} elements."
+    )
 
 
 def _check_features(x, training, **given):

@@ -341,11 +341,11 @@ def _check_sizes(input, size, dims):
         if dims == 1:
             raise RuntimeError(
                 f"Input and output sizes should be greater than 0, but got input (W: {shape[2]}) and output "
-                f"(W: {size[0]})"
+                f"(W: {int(size[0])})"
             )
         axes = "DHW"[-dims:]
         before = ", ".join(f"{axis}: {n}" for axis, n in zip(axes, shape[2:], strict=True))
-        after = ", ".join(f"{axis}: {n}" for axis, n in zip(axes, size, strict=True))
+        after = ", ".join(f"{axis}: {int(n)}" for axis, n in zip(axes, size, strict=True))
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
         )

@@ -230,6 +230,8 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
         _check_slices(x, h0, len(params), cells, per_cell)
     else:
         per_cell = _check_counts(h0.size(0), len(params), cells, has_biases, bidirectional, projected)
+    if mode == "gru" and sizes is not None and h0.dim() == 2:
+        h0[0].size(1)  # the IndexError that torch gives
     if dropout and train and num_layers > 1 and not 0 <= dropout <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout:g}")
     hs, cs = [], []

@@ -52,17 +52,20 @@ def both_refuse(theirs, ours):
 def _(call, theirs, ours):
     if not theirs.taken and re.search(r"overflowed with sizes=\[[^]]*-", theirs.text):  # negative ones
         return True
-    if theirs.says("object has no attribute"):
-        return ours.kind in ("AttributeError", "TypeError", "RuntimeError")
-    return theirs.says(
-        "INTERNAL ASSERT", "Could this error message be improved", "integer multiplication overflow",
-        "aten::", "The register_meta function", "out tensor with dtype torch.",
-        "The truth value of an empty array", "setStorage: sizes", "[enforce fail at ",
-        "step must be nonzero",
-        "Expected bool, got", "Autograd not support dtype", "mvlgamma: result type",
-        "in the tensor list but got:", "SymIntArrayRef expected", "Expected dim to be int",
-        "could not create a primitive",
-    )  # fmt: skip
+    if theirs.kind == "AttributeError" and theirs.says("object has no attribute"):
+        return ours.kind in ("AttributeError", "TypeError")
+    private = re.compile(
+        r"INTERNAL ASSERT FAILED|^Expected [\w.:!<>=()*, \[\]]+ to be true, but got false\.$"
+        r"|SymIntArrayRef expected to contain only concrete integers"  # a size of -2**63
+        r"|^numel: integer multiplication overflow|^setStorage: sizes"
+        r"|^aten::\w+: attempted to run|'aten::|The register_meta function"
+        r"|aten::\w+\(\) Expected a value of type"
+        r"|^Attempting to cast from \S+ to out tensor with dtype torch\."
+        r"|The truth value of an empty array|^step must be nonzero|^Expected bool, got"
+        r"|^Autograd not support dtype|^mvlgamma: result type|in the tensor list but got:"
+        r"|^Expected dim to be int|^could not create a primitive descriptor"
+    )
+    return not theirs.taken and private.search(theirs.text) is not None
 
 
 @rule("an operand without data")
@@ -199,7 +202,9 @@ def _(call, theirs, ours):
 
 @rule("memory that torch did not write")
 def _(call, theirs, ours):
-    circular = "circular" in call and ours.says("Negative padding value is resulting in an empty dimension")
+    nothing = ours.says("Negative padding value is resulting in an empty dimension")
+    wrapped = ours.taken and re.search(r"tuple\([^()]*-\d", call) is not None
+    circular = "circular" in call and (nothing or wrapped)
     modes = name_of(call).startswith("grid_sampler") and ours.says("no such mode")
     return theirs.taken and (modes or circular)
 
@@ -207,12 +212,23 @@ def _(call, theirs, ours):
 @rule("sizes and strides that torch does not look at")
 def _(call, theirs, ours):
     name = name_of(call)
-    told = "cannot be multiplied", "must match the size of tensor", "doesn't match the broadcast shape"
-    sized = name == "lstm" and "float64" not in call and ours.says(*told)
+    told = ("cannot be multiplied", "must match the size of tensor", "doesn't match the broadcast shape",
+            "must be a matrix, got", "size mismatch, got")  # fmt: skip
+    sized = name == "lstm" and "float64" not in call and (ours.says(*told) or has_odd_parameters(call))
     lengths = re.search(r"int64\((\d+), ?\d*\) by \((\d+),", call)
     packed = name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and lengths and lengths[2] != "1"
     scales = name == "native_group_norm" and re.search(r"\(\d+,\) by \((?!1,)", call)
-    return theirs.taken and bool(sized or packed or scales)
+    statistics = name == "native_batch_norm" and ours.says("should contain")
+    if packed and theirs.says("is invalid for input of size"):
+        return True
+    return theirs.taken and bool(sized or packed or scales or statistics)
+
+
+def has_odd_parameters(call):
+    """Whether a parameter of a recurrent layer is neither a matrix nor a vector."""
+    listed = re.search(r" list\((.*?)\), (True|False)", call)
+    shapes = re.findall(r"float\d+\(([\d, ]*)\)", listed[1]) if listed else []
+    return any(len(re.findall(r"\d+", shape)) not in (1, 2) for shape in shapes)
 
 
 @rule("an image of one column")

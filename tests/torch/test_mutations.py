@@ -10,6 +10,7 @@ import collections
 import importlib
 import json
 import math
+import re
 import resource
 import signal
 import sys
@@ -67,6 +68,17 @@ def described(library, value):
     return repr(value).replace("rushlight", "torch")[:200]
 
 
+# What torch tells of itself around a sentence: the line that failed, and whom to write to.
+SURROUNDINGS = re.compile(
+    r"^\[enforce fail at [^]]*\] err == 0\. |  \(Could this error message be improved.*$"
+)
+
+
+def sentence(error):
+    """The first line of an error, as both libraries say it."""
+    return SURROUNDINGS.sub("", str(error).partition("\n")[0].replace("rushlight", "torch"))
+
+
 def tensors_in(library, value):
     if isinstance(value, library.Tensor):
         yield value
@@ -91,7 +103,7 @@ def run(library, seed, count, start, families):
             result = function(*args, **kwargs)
             end = ["taken", None if drawn else described(library, result)]
         except Exception as error:
-            end = [type(error).__name__, str(error).partition("\n")[0]]
+            end = [type(error).__name__, sentence(error)]
         signal.alarm(0)
         after = [] if drawn and end[0] == "taken" else [described(library, t) for t in given]
         print(json.dumps([told, *end, [now if now != was else 0 for now, was in zip(after, before)]]))

@@ -290,7 +290,10 @@ def _scaled(query, scale):
 @told(node_name="SafeSoftmaxBackward0")
 def _safe_softmax(scores, nowhere):
     weights = rushlight.softmax(scores, -1)
-    return weights if nowhere is None else weights.masked_fill(nowhere, 0.0)
+    if nowhere is None:
+        return weights
+    lost = scores.detach().isnan().any(-1, keepdim=True)  # what is NaN stays so
+    return weights.masked_fill(nowhere & lost.logical_not(), 0.0)
 
 
 def _share_heads(query, key, value):

@@ -76,6 +76,12 @@ def max_pool3d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
     """max_pool3d, and where the maxima are in each volume."""
+    return _max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode):
+    if not isinstance(input, rushlight.Tensor):
+        input.is_cuda  # noqa: B018  (the AttributeError that torch gives)
     return ops.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -115,7 +121,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     tensor([[[[7.]]]])
     """
     if return_indices:
-        return ops.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return _max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     return ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
