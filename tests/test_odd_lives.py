@@ -366,3 +366,32 @@ def test_a_backward_within_a_backward_within_a_backward():
     x = torch.ones(1, requires_grad=True)
     Nested.apply(x, 0).backward()
     assert x.grad.tolist() == [1]
+
+
+class Measures:
+    """A number that is no index."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __float__(self):
+        self.code()
+        return 1.0
+
+
+def test_numbers_are_asked_before_tensors_are_looked_at():
+    x, index, source = torch.zeros(4, 1000), torch.tensor([0, 1]), torch.ones(2, 1000)
+    shrinks = Measures(lambda: setattr(source, "data", torch.zeros(())))
+    with pytest.raises(RuntimeError, match="Number of indices"):
+        _C.ops.index_add(x, index, source, 0, shrinks)
+    flattens = Measures(lambda: setattr(x, "data", torch.zeros(())))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        _C.ops.scatter_value(x, index.expand(1, 2), flattens, 1)
+
+
+def test_sizes_of_an_empty_tensor_can_be_multiplied():
+    for sizes in ((2**62, 2**62, 0), (0, 2**62, 2**62), (2**31, 2**40, 0)):
+        for device in ("cpu", "meta"):
+            with pytest.raises(RuntimeError, match="calculation overflowed"):
+                torch.empty(sizes, device=device)
+    assert torch.empty(2**62, 0).shape == (2**62, 0)

@@ -473,10 +473,16 @@ Ref<Node> record_before(Primitive& op, PyObject* const* args) {
 }
 
 // Note [arguments of the user's making]
-// An attribute may be an object whose __index__ does what it likes, to the tensors of the call too. So it is
-// asked before anybody looks at those. Lists of tensors are looked at again after hooks have run, and while
-// other threads do: what is looked at is a tuple, which nobody can change.
-bool runs_code(PyObject* o) { return PyIndex_Check(o) && !PyLong_Check(o) && !is_tensor(o); }
+// An attribute, or a number among the inputs, may be an object whose __index__ or __float__ does what it
+// likes, to the tensors of the call too. So it is asked before anybody looks at those. Lists of tensors are
+// looked at again after hooks have run, and while other threads do: what is looked at is a tuple, which
+// nobody can change.
+bool runs_code(PyObject* o) {
+  if (PyLong_Check(o) || PyFloat_Check(o) || is_tensor(o)) return false;
+  PyNumberMethods* number = Py_TYPE(o)->tp_as_number;  // NumPy's floats are known for what they are
+  return number &&
+         (number->nb_index || (number->nb_float && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)));
+}
 
 bool is_open(PyObject* o, int depth = 3) {
   if (PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o)) return false;
@@ -498,18 +504,24 @@ Ref<PyObject> closed(PyObject* o, int depth = 0) {
     return tuple;
   }
   if (!runs_code(o)) return share(o);
-  Ref<PyObject> number(PyNumber_Index(o));
+  Scalar value;
+  if (!PyIndex_Check(o) && is_number(o) && scalar_from_python(o, value)) return checked(value.to_python());
+  Ref<PyObject> number(PyIndex_Check(o) ? PyNumber_Index(o) : PyNumber_Float(o));
   if (number) return number;
   if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
   PyErr_Clear();  // of NumPy's booleans, which say that they are no index
   return share(o);
 }
 
+bool is_open_input(const Primitive& op, PyObject* const* args, int i) {
+  if (op.list_inputs >> i & 1) return !PyTuple_Check(args[i]);
+  return !is_plain_tensor(args[i]) && runs_code(args[i]);
+}
+
 bool has_open(const Primitive& op, PyObject* const* args) {
   int count = int(op.args.size());
-  for (int i = op.list_inputs ? 0 : op.input_count; i < count; i++) {
-    if (i >= op.input_count ? is_open(args[i]) : (op.list_inputs >> i & 1) && !PyTuple_Check(args[i]))
-      return true;
+  for (int i = 0; i < count; i++) {
+    if (i < op.input_count ? is_open_input(op, args, i) : is_open(args[i])) return true;
   }
   return false;
 }
@@ -526,7 +538,7 @@ struct ClosedArguments {
               op.name.c_str(), op.args[size_t(i)].c_str(), i + 1, Py_TYPE(given[i])->tp_name);
       }
       made[i] = tensors              ? checked(PyList_AsTuple(given[i]))
-                : i < op.input_count ? share(given[i])
+                : i < op.input_count ? (runs_code(given[i]) ? closed(given[i]) : share(given[i]))
                                      : closed(given[i]);
       args[i] = made[i].get();
     }

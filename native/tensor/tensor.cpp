@@ -62,14 +62,14 @@ int64_t numel_of(Sizes sizes) {
       fail(PyExc_RuntimeError,
            "Trying to create tensor with negative dimension " + std::to_string(s) + ": " + sizes_text(sizes));
     }
-    if (s == 0) empty = true;
-    overflow |= __builtin_mul_overflow(n, s, &n);
+    empty |= s == 0;
+    overflow |= __builtin_mul_overflow(n, s + (s == 0), &n);
   }
-  if (empty) return 0;
+  // Of an empty tensor, too: then any sizes of a tensor can be multiplied, which is done all over.
   if (overflow) {
     fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
   }
-  return n;
+  return empty ? 0 : n;
 }
 
 int64_t farthest(Sizes sizes, Sizes strides, int64_t offset) {
