@@ -14,7 +14,7 @@ from rushlight.ops._public import FUNCTIONS
 
 # The names of the factors, and how many tensors stand behind them.
 _FACTORS: dict[str, tuple[tuple[str, ...], int]] = {
-    **dict.fromkeys(("add", "sub"), (("alpha",), 1)),
+    **dict.fromkeys(("add", "sub", "subtract"), (("alpha",), 1)),
     **dict.fromkeys(("addcmul", "addcdiv"), (("value",), 2)),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), 2)),
 }
@@ -28,6 +28,9 @@ def _old_form(name: str, function: Any) -> Any:
         leading = len(factors) == 2 and not (isinstance(args[0], _C.Tensor) and args[0].dim())
         places = ((0, 2) if leading else (1, 2))[: len(args) - count - 1]
         args = tuple(_number(arg) if i in places else arg for i, arg in enumerate(args))
+        if len(args) == 3 and count == 1 and all(isinstance(arg, (int, float, complex)) for arg in args[1:]):
+            _warn_once(name, factors)
+            return function(args[0], args[2], alpha=args[1], **options)
         tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
         numbers = [arg for arg in args if not isinstance(arg, _C.Tensor)]
         first = 0 if len(factors) == 1 or isinstance(args[0], _C.Tensor) else 1
@@ -68,3 +71,21 @@ def _warn_once(name: str, factors: tuple[str, ...]) -> None:
 for _name in _FACTORS:
     for _function in (FUNCTIONS[_name], getattr(_C.Tensor, _name), getattr(_C.Tensor, f"{_name}_")):
         _function.old_form = _old_form(_function.__name__, _function)
+
+
+def _one_by_one(function: Any) -> Any:
+    """The form of a method whose only argument is a list, with its elements one by one: x.squeeze(0, 1)."""
+
+    def old_form(self: _C.Tensor, *elements: Any) -> Any:
+        if len(elements) < 2 or not all(hasattr(element, "__index__") for element in elements):
+            raise TypeError(
+                f"{function.__name__}() takes 1 positional argument but {len(elements)} were given"
+            )
+        return function(self, elements)
+
+    return old_form
+
+
+for _name in ("broadcast_to", "count_nonzero", "squeeze", "squeeze_", "hsplit", "vsplit", "dsplit"):
+    _function = getattr(_C.Tensor, _name)
+    _function.old_form = _one_by_one(_function)

@@ -82,6 +82,11 @@ def share_memory_(self):
 
 
 @method
+def _fix_weakref(self):
+    """Nothing: weak references here are always whole."""
+
+
+@method
 def storage_type(self):
     """The class of this tensor's typed storage, by its old name.
 

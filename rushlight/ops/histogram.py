@@ -188,7 +188,7 @@ def _check_bins(input, bins):
 
 
 @public
-def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
     """How many elements (or how much weight) fall into each bin; bins is a number of them or their edges.
 
     >>> rushlight.histogram(rushlight.tensor([1., 2., 1.]), bins=4, range=(0., 3.)).hist

@@ -279,7 +279,12 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
             )
         if input.is_floating_point() and not out.is_floating_point():
             raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(out.dtype)}'")
-    if dtype is not None and input.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex):
+    if dtype is not None and dtype.is_complex and input.is_floating_point():
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
+    if dtype is not None and dtype.is_complex and not input.is_complex():
+        total = input.sum(dim, keepdim, dtype=dtype)  # there is no NaN
+        return total if out is None else write_out(out, total)
+    if dtype is not None and input.is_floating_point() and not dtype.is_floating_point:
         input = ops.where(ops.isnan(input), 0, input)  # as a whole number a NaN would be some number
     result = ops.nansum(input, dim, keepdim, dtype)
     if out is not None and not (input.is_floating_point() or input.is_complex()):
@@ -658,6 +663,8 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         raise RuntimeError(
             f"logsumexp(): Expected floating point type for result tensor, but got: {type_name(out.dtype)}"
         )
+    if isinstance(out, Tensor):
+        input = input.to(out.dtype)  # it is computed in that dtype
     if input.is_complex() and not input.numel():
         result = ops.log(ops.sum_dim(ops.exp(input), dim, keepdim, None))
     elif input.is_complex():

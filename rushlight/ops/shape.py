@@ -422,7 +422,7 @@ def broadcast_to(input, size):
     tensor([[1, 2],
             [1, 2]])
     """
-    return ops.expand(input, tuple(size))
+    return ops.expand(input, (size,) if isinstance(size, int) else tuple(size))
 
 
 @public

@@ -27,6 +27,10 @@ def told(call):
         return len(seen)
     finally:
         torch.storage._set_always_warn_typed_storage_removal(False)
+def quiet(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return call()
 def refused(call):
     try:
         return call()
@@ -91,6 +95,17 @@ A.sort.stable(self=x, stable=True)[1].shape, A.split.Tensor(self=x, split_size=2
 A.slice.Tensor(self=x, dim=0, start=1), A.gelu(self=x), A.__and__.Tensor(self=x.int(), other=x.int())
 A.add_.Tensor(self=x, other=x), x, A.masked_fill.Scalar(self=x, mask=x > 0, value=3)
 torch.logsumexp(torch.ones(0, 2, dtype=torch.complex64), 0), torch.logsumexp(x[:0].cfloat(), 0, True).shape
+torch.logsumexp(x, 0, out=torch.empty(()).double()), torch.logsumexp(x.cfloat(), 0, out=torch.empty(()))
+torch.nansum(x.long(), dtype=torch.cfloat), torch.nansum(x > 1, 0, True, dtype=torch.cdouble)
+refused(lambda: torch.nansum(x, dtype=torch.complex64))
+torch.histogram(x)[0].shape, x.histogram()[1].shape
+x._fix_weakref(), x.untyped_storage()._fix_weakref()
+o(1, 2, 1).squeeze(0, 2).shape, o(1, 2, 1).squeeze_(0, 1).shape
+o(1, 2).broadcast_to(3, 2).shape, o(1).broadcast_to(3)
+o(2, 3).count_nonzero(0, 1), o(2, 3).hsplit(1, 2), o(3, 1).vsplit(1, 2), o(1, 1, 3).dsplit(1, 2)
+refused(lambda: x.squeeze(5, 6)), refused(lambda: torch.squeeze(x, 0, 1))
+refused(lambda: x.broadcast_to('a'))
+quiet(lambda: (torch.add(x, 2, 3), x.sub(1, 0.5), x.subtract(2, 3), x.add_(1, 2), x))
 torch.nn.functional.embedding(torch.tensor([0]), o(2, 2), sparse=True)
 torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), o(2, 2), sparse=True, mode='sum')
 """
