@@ -362,7 +362,10 @@ PyObject* lu_solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           left ? "AX = B" : "XA = B", (long long)rows(lu), (long long)cols(lu), (long long)rows(b),
           (long long)cols(b));
   }
-  if (pivots->ndim < 1 || rows(lu) != pivots->size(pivots->ndim - 1)) {
+  if (pivots->ndim < 1) {
+    fail(PyExc_IndexError, "Dimension specified as -1 but tensor has no dimensions");
+  }
+  if (rows(lu) != pivots->size(pivots->ndim - 1)) {
     failf(PyExc_RuntimeError, "%s: Number of pivots per batch should be same as the dimension of the matrix",
           name);
   }

@@ -304,7 +304,7 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     failf(PyExc_RuntimeError, "%s(): Expected %dD or %dD tensor, but got: %s", e.name, e.dims + 1, e.dims + 2,
           sizes_text(x->sizes()).c_str());
   }
-  for (int d = x->ndim - e.dims; d < x->ndim; d++) {
+  for (int d = 1; d < x->ndim; d++) {
     if (x->size(d) == 0) {
       failf(
           PyExc_RuntimeError,

@@ -548,8 +548,10 @@ PyObject* softmax_backward_forward(const Primitive& op, PyObject* const* args, T
   Tensor *g = tensor_argument(entry.name, args[0]), *result = tensor_argument(entry.name, args[1]);
   int d = dim_argument(entry.name, args[2], result);
   if (!same_sizes(g, result)) {
-    fail(PyExc_RuntimeError, "grad and output must have the same size, but got " + sizes_text(g->sizes()) +
-                                 " and " + sizes_text(result->sizes()));
+    fail(PyExc_RuntimeError,
+         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but " +
+             sizes_text(g->sizes()) + " does not equal " + sizes_text(result->sizes()) +
+             " (while checking arguments for " + entry.name + ")");
   }
   TensorRef grad = cast(g, result->dtype);
   TensorRef out = new_tensor(result->sizes(), result->dtype, result->device());

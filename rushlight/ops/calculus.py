@@ -61,6 +61,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     tensor(8.)
     """
     _only_one("trapezoid", x, dx)
+    if x is not None:
+        dim = wrap_dim(dim, y.dim())
     if y.dim() == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, y.dim())
@@ -81,6 +83,8 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     tensor([1.5000, 4.0000])
     """
     _only_one("cumulative_trapezoid", x, dx)
+    if x is not None:
+        dim = wrap_dim(dim, y.dim())
     if y.dim() == 0:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, y.dim())

@@ -76,6 +76,9 @@ def _contract(a, b, dims_a, dims_b):
     if a.dtype != b.dtype:
         raise RuntimeError("both inputs should have same dtype")
     for d, e in zip(dims_a, dims_b):
+        for x, own in ((a, d), (b, e)):
+            if not x.ndim:
+                raise IndexError(f"Dimension specified as {own} but tensor has no dimensions")
         m, n = a.shape[wrap_dim(d, a.ndim)], b.shape[wrap_dim(e, b.ndim)]
         if m == n:
             continue
@@ -170,7 +173,7 @@ def multi_dot(tensors, *, out=None):
     n = len(tensors)
     if n < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
-    first, last = tensors[0], tensors[-1]
+    first, last, shapes = tensors[0], tensors[-1], [list(x.shape) for x in tensors]
     for x, which in ((first, "first"), (last, "last")):
         if x.ndim not in (1, 2):
             raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {x.ndim}D")
@@ -189,8 +192,8 @@ def multi_dot(tensors, *, out=None):
     for i in range(n - 1):
         if tensors[i].shape[1] != tensors[i + 1].shape[0]:
             raise RuntimeError(
-                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].shape)} and "
-                f"{list(tensors[i + 1].shape)} cannot be multiplied"
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {shapes[i]} and {shapes[i + 1]} "
+                "cannot be multiplied"
             )
     shape = [first.shape[0]] * (first.ndim - 1) + [last.shape[-1]] * (last.ndim - 1)
     result = _multiply_chain(tensors).view(shape)

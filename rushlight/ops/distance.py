@@ -120,7 +120,11 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if is_product(x1, x2, p, compute_mode):
         return _euclid(x1, x2)
-    batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
+    try:
+        batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
+    except RuntimeError:  # in the words of an operation on such batches
+        a, b = (x.new_empty(x.shape[:-2], device="meta") for x in (x1, x2))
+        batch = (a + b).shape
     rows, others = x1.size(-2), x2.size(-2)
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
         x1, x2 = (once(x, "_cdist_backward", x) for x in (x1, x2))

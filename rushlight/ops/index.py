@@ -333,7 +333,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         for d in range(input.dim()):
             if d != dim:
                 sizes[d] = index_sizes[d] = _broadcast(input, indices, d)
-        index = _counted_from_front(ops.expand(indices, index_sizes), input.size(dim))
+        # Indices beyond either end go round, as in torch.
+        index = ops.remainder(ops.expand(indices, index_sizes), input.size(dim))
         result = ops.gather(ops.expand(input, sizes), index, dim)
         if sizes != list(input.shape):  # torch does not look at what is broadcast
             return result if out is None else write_apart(out, result, indices)
@@ -347,10 +348,6 @@ def _broadcast(a, b, d):
             f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {d}"
         )
     return n if m == 1 else m
-
-
-def _counted_from_front(index, size):
-    return ops.where(index < 0, index + size, index)
 
 
 # ---- along a dimension, with a vector of indices

@@ -378,6 +378,8 @@ def tensorinv(input, ind=2, *, out=None):
     """
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    if input.ndim < ind:
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {input.ndim}")
     front, back = input.shape[:ind], input.shape[ind:]
     if math.prod(front) != math.prod(back):
         raise RuntimeError(
@@ -398,8 +400,8 @@ def tensorsolve(input, other, dims=None, *, out=None):
     if dims is not None:
         dims = [wrap_dim(d, input.ndim) for d in dims]
         input = input.movedim(dims, list(range(input.ndim - len(dims), input.ndim)))
-    front, shape = input.shape[: other.ndim], input.shape[other.ndim :]
-    if not math.prod(front) == math.prod(shape) == other.numel():
+    shape = input.shape[other.ndim :]
+    if math.prod(shape) != other.numel():
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
             f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {other.numel()}"

@@ -263,11 +263,15 @@ def linear(input, weight, bias=None, *, out=None):
     if result is None:
         # A bias that is not one row: what torch adds by broadcasting, to the rows of all matrices in one if
         # it has the number of elements that a row has.
-        flat = input.ndim == 2 or (bias.numel() == weight.size(0) and input.is_contiguous())
+        flat = input.ndim == 2 or (
+            weight.ndim > 1 and bias.numel() == weight.size(0) and input.is_contiguous()
+        )
         if bias.dtype != weight.dtype and (flat or input.ndim == 3):
             names = f"{type_name(bias.dtype)} and {type_name(weight.dtype)}"
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {names}")
-        if flat:
+        if weight.ndim == 1:
+            result = _matmul(input, weight).add(bias)
+        elif flat:
             rows = input if input.ndim == 2 else input.reshape(-1, input.shape[-1])
             result = ops.addmm(bias, rows, weight.t(), 1, 1)
             result = result if rows is input else result.reshape(*input.shape[:-1], weight.size(0))

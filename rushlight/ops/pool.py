@@ -455,7 +455,7 @@ def _adaptive_avg_pool(dims, input, output_size):
         )
     if size == (1,):  # of an image of one row, as torch has it
         return input.unsqueeze(-2).mean((-1, -2), keepdim=True).squeeze(-2)
-    for d in range(input.ndim - dims - (dims == 3), input.ndim):
+    for d in range(1 if dims == 3 else input.ndim - dims, input.ndim):
         if input.shape[d] == 0:
             shape = list(input.shape)
             if dims == 1:

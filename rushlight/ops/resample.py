@@ -416,6 +416,8 @@ def pixel_unshuffle(input, downscale_factor):
                 f"input.size({d})={n} is "
                 f"not divisible by {r}"
             )
+    if not input.numel():
+        return input.clone()  # torch leaves the shape of what is empty as it is
     n = len(batch)
     blocks = input.reshape(*batch, c, h // r, r, w // r, r)
     moved = blocks.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)

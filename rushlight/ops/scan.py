@@ -145,6 +145,11 @@ def logcumsumexp(input, dim, *, out=None):
     return write_out(out, result, exact="expected scalar_type {result} but found {out}", apart=[input])
 
 
+def _check_number(name, input, dim):
+    if not input.dim() and isinstance(dim, int) and not -1 <= dim <= 0:
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+
+
 @public
 def cummax(input, dim, *, out=None):
     """The largest element so far along `dim`, and where it stands (the last one of equals).
@@ -152,6 +157,7 @@ def cummax(input, dim, *, out=None):
     >>> rushlight.tensor([1, 3, 2, 4]).cummax(0).values
     tensor([1, 3, 3, 4])
     """
+    _check_number("cummax", input, dim)
     return _pair("cummax", ops.cummax(input, dim), out)
 
 
@@ -162,6 +168,7 @@ def cummin(input, dim, *, out=None):
     >>> rushlight.tensor([3, 1, 2, 0]).cummin(0).indices
     tensor([0, 1, 1, 3])
     """
+    _check_number("cummin", input, dim)
     return _pair("cummin", ops.cummin(input, dim), out)
 
 

@@ -1,7 +1,8 @@
 """Calls of layers, pools, normalisations, convolutions and losses that are wrong in a small way: both
 libraries refuse them with the same words, or give the same.
 
-Every line of refused_layers.txt is an expression that both libraries evaluate. `o` is torch.ones, `g` ones
+Every line of refused_layers.txt and of refused_shapes.txt (empty and misshapen operands) is an expression
+that both libraries evaluate. `o` is torch.ones, `g` ones
 that require grad, `I` ones of int32, `L` torch.tensor.
 """
 
@@ -22,7 +23,8 @@ def I(*size): return o(*size).int()
 def g(*size): return o(*size).requires_grad_()
 x, t, c = o(2, 3) / 4, L([[0.5, 0.25, 0.25], [0.5, 0.125, 0.25]]), L([1, 2])
 """
-CALLS = Path(__file__).with_name("refused_layers.txt").read_text().splitlines()
+TABLES = ("refused_layers.txt", "refused_shapes.txt")
+CALLS = [line for name in TABLES for line in Path(__file__).with_name(name).read_text().splitlines()]
 
 # Each with reduction="elementwise_mean", which most losses warn of and take, and some refuse.
 LOSSES = """

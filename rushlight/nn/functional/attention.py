@@ -533,7 +533,7 @@ def multi_head_attention_forward(
         result = scaled_dot_product_attention(*heads, attn_mask, dropout_p, is_causal)
         result = result.view(batch * num_heads, length, head_dim)
     result = result.transpose(0, 1).reshape(length * batch, embed_dim)
-    result = linear(result, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    result = linear(result, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     if weights is not None:
         weights = weights.view(batch, num_heads, length, keys)
         if average_attn_weights:

@@ -207,7 +207,7 @@ def _starts(input, offsets, include_last_offset):
         )
     if include_last_offset:
         if not starts.numel():
-            raise RuntimeError("include_last_offset: number of offsets should be at least 1")
+            raise RuntimeError("include_last_offset: number of offset should be at least 1")
     else:
         starts = rushlight.cat([starts, starts.new_full((1,), n)])
     if bool((starts[1:] < starts[:-1]).any()):
