@@ -162,6 +162,15 @@ struct Attention {
       }
     }
     normalise(count);
+    if (causal) clear_later(p, first, count, n);
+  }
+
+  // No weight on later keys: zero as it is, unless there is a NaN in the row, which is not to spread.
+  template <class T>
+  void clear_later(T* p, int64_t first, int64_t count, int64_t n) const {
+    for (int64_t r = 0; r < count; r++) {
+      for (int64_t j = first + r + 1; j < n; j++) p[r * n + j] = T(0);
+    }
   }
 };
 
@@ -198,6 +207,7 @@ void backward(const Attention& a, const Heads& g, Tensor* dq, Tensor* dk, Tensor
         void* data[] = {d.data(), d.data(), p.data()};
         int64_t step[] = {1, 1, 1}, line[] = {n, n, n};
         a.softmax_backward(data, step, line, n, count);
+        if (a.causal) a.clear_later(d.data(), first, count, n);
         a.product({dq->data_as<T>() + (head * a.L + first) * E, count, E, E, 1}, ds, a.k.matrix(head, 0, n),
                   a.scale, 0);
         a.product({to_k, n, E, E, 1}, ds.transposed(), a.q.matrix(head, first, count), a.scale, 1);

@@ -69,14 +69,15 @@ using Numbers = std::vector<double>;
 int64_t grain_of(int64_t elements) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(elements, 1)); }
 
 // out = (x - mean) * scale + shift, per channel
-void apply_channels(const Channels& c, Tensor* out, const Numbers& mean, const Numbers& scale,
-                    const Numbers& shift) {
+// out = (x - mean) * scale + shift, of the channels of `from`, which lies as c.x does.
+void apply_channels(const Channels& c, Tensor* out, const char* from, const Numbers& mean,
+                    const Numbers& scale, const Numbers& shift) {
   const NormLoops& loops = norm_loops();
   DType dtype = c.x->dtype;
   if (c.columns) {
     Coefficient m(dtype, mean), a(dtype, scale), b(dtype, shift);
     parallel_for(c.rows(), grain_of(c.C), [&](int64_t begin, int64_t end) {
-      loops.column_affine(dtype, out->data(), c.x->data(), c.C, begin, end, m.bytes.data(), a.bytes.data(),
+      loops.column_affine(dtype, out->data(), from, c.C, begin, end, m.bytes.data(), a.bytes.data(),
                           b.bytes.data());
     });
     return;
@@ -85,8 +86,8 @@ void apply_channels(const Channels& c, Tensor* out, const Numbers& mean, const N
   parallel_for(c.C, grain_of(c.elements()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       size_t k = size_t(i);
-      loops.affine(dtype, out->data() + i * c.S * size, c.x->data() + i * c.S * size, c.channel(), mean[k],
-                   scale[k], shift[k]);
+      loops.affine(dtype, out->data() + i * c.S * size, from + i * c.S * size, c.channel(), mean[k], scale[k],
+                   shift[k]);
     }
   });
 }
@@ -165,7 +166,7 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
   TensorRef out = result_of(c);
   {
     MaybeNoGil released(c.x->numel);
-    apply_channels(c, out.get(), centre, scale, shift);
+    apply_channels(c, out.get(), c.x->data(), centre, scale, shift);
   }
   DType type = norm_type(dtype);
   TensorRef m = tensor_of(mean, type, c.x->device()), r = tensor_of(rstd, type, c.x->device());
@@ -261,11 +262,13 @@ PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, T
                           sum.data(), product.data());
       });
       for (size_t k = 0; k < a.size(); k++) finish(k);
-      Coefficient mc(dtype, m), ac(dtype, a), bc(dtype, b), sc(dtype, shift);
-      parallel_for(c.rows(), grain_of(c.C), [&](int64_t begin, int64_t end) {
-        loops.column_combine(dtype, dx->data(), up->data(), c.x->data(), c.C, begin, end, mc.bytes.data(),
-                             ac.bytes.data(), bc.bytes.data(), sc.bytes.data());
-      });
+      if (training) {
+        Coefficient mc(dtype, m), ac(dtype, a), bc(dtype, b), sc(dtype, shift);
+        parallel_for(c.rows(), grain_of(c.C), [&](int64_t begin, int64_t end) {
+          loops.column_combine(dtype, dx->data(), up->data(), c.x->data(), c.C, begin, end, mc.bytes.data(),
+                               ac.bytes.data(), bc.bytes.data(), sc.bytes.data());
+        });
+      }
     } else {
       parallel_for(c.C, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
@@ -273,11 +276,14 @@ PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, T
           int64_t at = i * c.S * size;
           loops.sums(dtype, up->data() + at, c.x->data() + at, c.channel(), m[k], &sum[k], &product[k]);
           finish(k);
+          if (!training) continue;
           loops.combine(dtype, dx->data() + at, up->data() + at, c.x->data() + at, c.channel(), m[k], a[k],
                         b[k], shift[k]);
         }
       });
     }
+    // The input takes no part then, be it infinite.
+    if (!training) apply_channels(c, dx.get(), up->data(), Numbers(size_t(c.C)), a, shift);
   }
   TensorRef dw = tensor_of(product, type, x->device()), db = tensor_of(sum, type, x->device());
   return tuple_of({dx.get(), dw.get(), db.get()});

@@ -174,8 +174,11 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} dimensions")
     dim = wrap_dim(dim, input.dim())
-    size = vector_norm(input, p, [d for d in range(input.dim()) if d != dim], True)
+    others = [d for d in range(input.dim()) if d != dim]
+    size = vector_norm(input, p, others, True)
     above = ops.gt(size, maxnorm)
+    if size.requires_grad:  # a norm that is small enough, or no number, takes no part in the gradient
+        size = vector_norm(ops.where(above, input, 1), p, others, True)
     scale = ops.where(above, maxnorm / (size + 1e-7), 1)
     result = (input * scale).to(input.dtype).contiguous()
     return result if out is None else write_out(out, result, exact=SAME_DTYPE, apart=[input])

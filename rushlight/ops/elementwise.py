@@ -131,7 +131,12 @@ derivative("sinh", x=lambda g, x: g * _conj(ops.cosh(x)))
 derivative("cosh", x=lambda g, x: g * _conj(ops.sinh(x)))
 derivative("tanh", x=lambda g, out: ops.tanh_backward(g, out))
 derivative("asinh", x=lambda g, x: g * _conj(ops.rsqrt(x * x + 1)))
-derivative("acosh", x=lambda g, x: g * _conj(ops.rsqrt(x - 1) * ops.rsqrt(x + 1)))
+derivative(
+    "acosh",
+    x=lambda g, x: (
+        g * _conj(ops.rsqrt(x - 1) * ops.rsqrt(x + 1)) if x.is_complex() else g * ops.rsqrt(x * x - 1)
+    ),
+)
 derivative("atanh", x=lambda g, x: g / _conj(1 - x * x))
 derivative(
     "atan2",

@@ -7,6 +7,8 @@ native/python/subscript.cpp.
 
 from __future__ import annotations
 
+import math
+
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
@@ -142,8 +144,10 @@ def _reduced(g, x, index, src, out, dim, reduce, include_self, of):
         return kept(g * others), of_src
     # amax, amin: equal elements share the gradient
     from_x, from_src = kept((x == out).to(g.dtype)), (src == read(out)).to(g.dtype)
-    g = g / ops.scatter_add(from_x, index, from_src, dim).clamp(min=1)
-    return g * from_x, read(g) * from_src
+    count = ops.scatter_add(from_x, index, from_src, dim)
+    g = g / ops.masked_fill(count, count == 0, 1)
+    g = ops.masked_fill(g, out != out, math.nan)  # NaN equals nothing: nobody can be given the gradient
+    return kept(g * from_x), read(g) * from_src
 
 
 def _scatter_reduce_rule(g, x, index, src, out, dim, reduce, include_self):

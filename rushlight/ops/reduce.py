@@ -81,6 +81,8 @@ def _has_zeros(x):
 def _prod_gradient(g, x, out):
     if not _has_zeros(x):
         return g * _conj(out / x)
+    if not x.is_meta and not _C.is_grad_enabled() and bool(ops.eq(x, 0).sum() > 1):
+        return FUNCTIONS["zeros_like"](x)  # whatever else there is: also an infinity
     return g * _conj(_product_of_others(x.reshape(-1), 0)).reshape(x.shape)
 
 

@@ -79,6 +79,7 @@ def _ldexp(input, other):
         other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
     half = ops.trunc(_C.detach(exponent) / 2)
+    half = ops.where(ops.isinf(half), 0, half)
     # In two steps, so that a power beyond the range may still give a number within it.
     return input.to(dtype) * ops.exp2(half) * ops.exp2(exponent - half)
 

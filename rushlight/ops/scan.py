@@ -29,9 +29,12 @@ def _cumprod_gradient(g, x, out, dim, reverse):
     zeros_so_far = ops.cumsum(zero, dim, None, reverse)
     first = ops.logical_and(zero, ops.eq(zeros_so_far, 1))
     without = ops.cumprod(ops.where(first, 1, x), dim, None, reverse)
-    before = ops.cumsum(g * _conj(out), dim, None, not reverse) / _conj(ops.where(zero, 1, x))
-    at = ops.cumsum(g * _conj(without), dim, None, not reverse)
-    return ops.where(ops.eq(zeros_so_far, 0), before, ops.where(first, at, 0))
+    # What stands behind a zero takes no part, even if it is infinite.
+    ahead, between = ops.eq(zeros_so_far, 0), ops.eq(zeros_so_far, 1)
+    products = ops.where(ahead, g * _conj(out), 0)
+    before = ops.cumsum(products, dim, None, not reverse) / _conj(ops.where(zero, 1, x))
+    at = ops.cumsum(ops.where(between, g * _conj(without), 0), dim, None, not reverse)
+    return ops.where(ahead, before, ops.where(first, at, 0))
 
 
 def _cumprod_gradient_by_definition(g, x, dim, reverse):

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -211,3 +212,54 @@ def test_gradient_of_a_half_by_a_number():
         x = lib.tensor([1.0, 3.0], dtype=lib.bfloat16, requires_grad=True)
         (x * 0.1).sum().backward()
         assert x.grad.tolist() == [0.10009765625] * 2
+
+
+ROWS = [
+    [1.0, 0.0, 2.0, INF],
+    [INF, 2.0, 3.0, 4.0],
+    [2.0, 0.0, NAN, 3.0],
+    [0.0, 0.0, INF, 1.0],
+    [3.0, 4.0, 0.0, -2.0],
+]
+WHOLE = {
+    "acosh": lambda lib, x: lib.acosh(x - 2),
+    "cumprod": lambda lib, x: lib.cumprod(x, 1),
+    "prod": lambda lib, x: lib.prod(x),
+    "prod of a row": lambda lib, x: lib.prod(x[1:2], 1),
+    "renorm": lambda lib, x: lib.renorm(x, 2, 0, 1.0),
+    "renorm by columns": lambda lib, x: lib.renorm(x, 1, 1, 1.0),
+    "ldexp": lambda lib, x: lib.ldexp(x, -x),
+    "scatter amax": lambda lib, x: x[0].scatter_reduce(0, lib.tensor([0, 1, 0, 3]), x[2], "amax"),
+    "scatter amin": lambda lib, x: x[4].scatter_reduce(
+        0, lib.tensor([0, 1, 0, 3]), x[2], "amin", include_self=False
+    ),
+    "batch norm": lambda lib, x: lib.nn.functional.batch_norm(
+        x, lib.zeros(4, dtype=x.dtype), lib.ones(4, dtype=x.dtype)
+    ),
+    "batch norm of planes": lambda lib, x: lib.nn.functional.batch_norm(
+        x.t().reshape(2, 2, 5), lib.zeros(2, dtype=x.dtype), lib.ones(2, dtype=x.dtype)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_infinities_and_nan_stay_where_torch_keeps_them(name):
+    found = []
+    for lib in (rushlight, torch):
+        x = lib.tensor(ROWS, dtype=lib.float64, requires_grad=True)
+        result = WHOLE[name](lib, x)
+        weights = lib.arange(1.0, 1 + result.numel(), dtype=lib.float64).reshape(result.shape)
+        (gradient,) = lib.autograd.grad(result, x, weights)
+        found.append([result.detach().numpy(), gradient.numpy()])
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_a_query_that_is_no_number_does_not_reach_later_keys():
+    for lib in (rushlight, torch):
+        query = lib.ones(1, 2, 3, 4)
+        query[0, 0, 0, 0] = NAN
+        key, value = (lib.ones(1, 2, 3, 4, requires_grad=True) for _ in range(2))
+        result = lib.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        found = lib.autograd.grad(result[0, :, 1:].sum() + 0 * result.sum(), (key, value))
+        assert all(bool(g[0, 0, 1:, 1:].isfinite().all()) and bool(g[0, 1].isfinite().all()) for g in found)
