@@ -75,7 +75,7 @@ op(
         call(x(1, 2, 4), x(3, 2, 2), x(3), (2,), (1,), (1,), False, (0,), 1),
         call(x(1, 2, 4), x(2, 3, 2), None, (2,), (1,), (1,), True, (1,), 1, only="f"),
     ],
-    **CONV,
+    **CONV | {"dtypes": "fi", "grad": "f"},
 )
 op("conv_tbc", [call(x(4, 2, 3), x(2, 3, 2), x(2), 1)], **FUNCTIONAL, dtypes="s", grad="s")
 for _name in ("conv1d", "conv2d", "conv3d"):
