@@ -40,7 +40,7 @@ def _lists(name: str, *lists: Any) -> None:
             if not isinstance(element, Tensor):
                 kind = type_name(element)
                 raise TypeError(f"expected Tensor as element {at} in argument {position}, but got {kind}")
-    if not lists[0]:
+    if len(lists[0]) == 0:  # a list may have a truth value of its own
         raise RuntimeError("Tensor list must have at least one tensor.")
     for other in lists[1:]:
         if len(other) != len(lists[0]):
@@ -61,7 +61,7 @@ def _invalid(name: str, args: tuple, kwargs: dict) -> NoReturn:
 
 def _per_tensor(name: str, tensors: Any, other: Any) -> list:
     """The second operand of each tensor: from a list of tensors or numbers, or the same number for all."""
-    if isinstance(other, (list, tuple)) and (not other or isinstance(other[0], Tensor)):
+    if isinstance(other, (list, tuple)) and (len(other) == 0 or isinstance(other[0], Tensor)):
         _lists(name, tensors, other)
         return list(other)
     _lists(name, tensors)
@@ -266,7 +266,7 @@ def _foreach_max(self: Any) -> tuple:
 
 def _foreach_mm(self: Any, mat2: Any) -> tuple:
     """The matrix product of each pair."""
-    if not self:
+    if len(self) == 0:
         raise RuntimeError("_foreach_mm requires non-empty tensor lists")
     if len(self) != len(mat2):
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 from rushlight import _C
@@ -221,6 +222,29 @@ def _unflatten_dense_tensors(flat: _C.Tensor, tensors: Any) -> tuple[_C.Tensor, 
     """Views of a vector in the shapes of `tensors`."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
+
+
+def _take_tensors(tensors: Any, size_limit: int) -> Iterator[list[_C.Tensor]]:
+    """Groups of tensors of one type, of at most `size_limit` bytes each (but of one tensor at least)."""
+    groups: dict[str, tuple[list, int]] = {}
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        group, taken = groups.get(tensor.type(), ([], 0))
+        if group and taken + size > size_limit:
+            yield group
+            group, taken = [], 0
+        groups[tensor.type()] = [*group, tensor], taken + size
+    for group, _ in groups.values():
+        yield group
+
+
+def _reorder_tensors_as(tensors: Any, ordered_tensors: Any) -> tuple[_C.Tensor, ...]:
+    """The tensors, each type in its own order, in the order of types that `ordered_tensors` has."""
+    of_type: dict[str, list] = {}
+    for tensor in tensors:
+        of_type.setdefault(tensor.type(), []).append(tensor)
+    rest = {kind: iter(group) for kind, group in of_type.items()}
+    return tuple(next(rest[tensor.type()]) for tensor in ordered_tensors)
 
 
 def _element_size(dtype: _C.dtype) -> int:

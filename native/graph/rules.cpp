@@ -548,9 +548,11 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
         node->kind == Node::operation && primitive_number(node->op->number)->undetached >> out & 1;
     bool asked =
         asks_dispatch(alias) && is_differentiable(alias->dtype) && !(kept_whole && !dispatches(alias));
-    if ((!modes.grad && !asked) || (dispatches(alias) && !asked)) return share(alias->object());
+    // A rule that is not recorded has no use for the history of an output; a user's backward may ask for it.
+    bool recorded = modes.grad || node->kind == Node::custom;
+    if ((!recorded && !asked) || (dispatches(alias) && !asked)) return share(alias->object());
     TensorRef value = asked ? dispatched_detach(alias) : new_alias(alias);
-    if (!modes.grad) return Ref<PyObject>(value.release_object());
+    if (!recorded) return Ref<PyObject>(value.release_object());
     if (modes.forward) share_tangent(alias, value.get());
     if (is_differentiable(value->dtype)) {
       Py_INCREF(node->object());

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 import rushlight
+from rushlight._warn import warn
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModuleMixin
@@ -228,19 +229,33 @@ class Conv3d(_conv_class(3)):  # type: ignore[misc]
 
 
 class _ConvTransposeNd(_ConvNd):
-    def __init__(self, dims, in_channels, out_channels, kernel_size, stride, padding, output_padding, *rest):
-        groups, bias, dilation, padding_mode, device, dtype = rest
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
+        device=None,
+        dtype=None,
+    ):
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
             in_channels,
             out_channels,
-            _each(kernel_size, dims),
-            _each(stride, dims),
-            _each(padding, dims),
-            _each(dilation, dims),
-            True,
-            _each(output_padding, dims),
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
             groups,
             bias,
             padding_mode,
@@ -248,12 +263,14 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input, output_size, dims):
+    def _output_padding(
+        self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
+    ):
         """What has to be added on one side for the result to have the size asked for."""
         if output_size is None:
             return self.output_padding
-        batched = input.dim() == dims + 2
-        before = 2 if batched else 1
+        dims, dilation = num_spatial_dims, dilation or (1,) * num_spatial_dims
+        before = 2 if input.dim() == dims + 2 else 1
         if len(output_size) == before + dims:
             output_size = output_size[before:]
         if len(output_size) != dims:
@@ -262,12 +279,12 @@ class _ConvTransposeNd(_ConvNd):
                 f"{before + dims} elements (got {len(output_size)})"
             )
         least = [
-            (n - 1) * step - 2 * pad + dilation * (size - 1) + 1
-            for n, step, pad, dilation, size in zip(
-                input.shape[before:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True
+            (n - 1) * step - 2 * pad + spread * (size - 1) + 1
+            for n, step, pad, spread, size in zip(
+                input.shape[before:], stride, padding, dilation, kernel_size, strict=True
             )
         ]
-        most = [n + step - 1 for n, step in zip(least, self.stride, strict=True)]
+        most = [n + step - 1 for n, step in zip(least, stride, strict=True)]
         for size, low, high in zip(output_size, least, most, strict=True):
             if not low <= size <= high:
                 raise ValueError(
@@ -275,7 +292,18 @@ class _ConvTransposeNd(_ConvNd):
                     f"{most} "
                     f"(for an input of {input.shape[2:]})"
                 )
-        return tuple(size - low for size, low in zip(output_size, least, strict=True))
+        return [size - low for size, low in zip(output_size, least, strict=True)]
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """An old name of the class above, which libraries still look for."""
+
+    def __init__(self, *args, **kwargs):
+        warn(
+            "`_ConvTransposeMixin` is a deprecated internal class. Please consider using public APIs.",
+            FutureWarning,
+        )
+        super().__init__(*args, **kwargs)
 
 
 def _transposed_class(dims):
@@ -298,23 +326,25 @@ def _transposed_class(dims):
             dtype=None,
         ):
             super().__init__(
-                dims,
                 in_channels,
                 out_channels,
-                kernel_size,
-                stride,
-                padding,
-                output_padding,
+                _each(kernel_size, dims),
+                _each(stride, dims),
+                _each(padding, dims),
+                _each(dilation, dims),
+                True,
+                _each(output_padding, dims),
                 groups,
                 bias,
-                dilation,
                 padding_mode,
                 device,
                 dtype,
             )
 
         def forward(self, input, output_size=None):
-            extra = self._output_padding(input, output_size, dims)
+            extra = self._output_padding(
+                input, output_size, self.stride, self.padding, self.kernel_size, dims, self.dilation
+            )
             return getattr(F, name)(
                 input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
             )

@@ -6,6 +6,8 @@ from typing import Any
 
 from rushlight import _C
 
+_foreach_supported_types = [_C.Tensor]
+
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
     """The devices on which optimisers use list kernels by themselves: none of those here."""

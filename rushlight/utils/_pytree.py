@@ -355,6 +355,18 @@ register_pytree_node(
     ),
 )
 
+# Libraries import the functions by names.
+for _name, _type in (
+    ("tuple", tuple),
+    ("deque", deque),
+    ("odict", OrderedDict),
+    ("ordereddict", OrderedDict),
+    ("defaultdict", defaultdict),
+    ("namedtuple", namedtuple),
+):
+    _node = SUPPORTED_NODES[_type]
+    globals()[f"_{_name}_flatten"], globals()[f"_{_name}_unflatten"] = _node.flatten_fn, _node.unflatten_fn
+
 
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)

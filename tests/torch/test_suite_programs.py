@@ -86,6 +86,85 @@ def _(torch):
     return type(leaf.grad) is torch.Tensor, leaf.grad.device, leaf.grad
 
 
+@case("a saved output has its history in backward, whether that is recorded or not")
+def _(torch):
+    seen = []
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, form):
+            y = form(x * 2)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            (y,) = ctx.saved_tensors
+            with torch.enable_grad():
+                (inner,) = torch.autograd.grad((y * y).sum(), y)
+            seen.append((y.requires_grad, y.is_leaf, type(y.grad_fn).__name__, inner))
+            return grad.sum() * torch.ones(3), None
+
+    for form in (lambda y: y, lambda y: y.view(3, 1), lambda y: y[:2]):
+        for recorded in (False, True):
+            x = torch.ones(3, requires_grad=True)
+            torch.autograd.grad(Doubled.apply(x, form).sum(), x, create_graph=recorded)
+    return seen
+
+
+@case("lists with a truth value of their own")
+def _(torch):
+    class Unsure(list):
+        def __bool__(self):
+            raise RuntimeError("ambiguous")
+
+    one, numbers = Unsure([torch.ones(2)]), Unsure([3.0])
+    torch._foreach_lerp_(one, one, 0.5)
+    sums = torch._foreach_add(one, one), torch._foreach_mul(one, numbers), torch._foreach_add(one, 1.0)
+    return sums, err(torch._foreach_add, Unsure(), 1.0), torch._foreach_norm(one)
+
+
+@case("a transposed convolution of one's own")
+def _(torch):
+    from importlib import import_module
+
+    conv = import_module(f"{torch.__name__}.nn.modules.conv")
+
+    class Own(conv._ConvTransposeNd):
+        def __init__(self):
+            super().__init__(2, 3, (3,), (2,), (1,), (1,), True, (0,), 1, True, "zeros")
+
+        def forward(self, x, size):
+            extra = self._output_padding(
+                x, size, self.stride, self.padding, self.kernel_size, 1, self.dilation
+            )
+            return torch.nn.functional.conv_transpose1d(
+                x, self.weight, self.bias, self.stride, self.padding, extra
+            )
+
+    torch.manual_seed(0)
+    layer = Own()
+    shapes = [err(lambda size=size: layer(torch.ones(1, 2, 4), size).shape) for size in ([7], [8], [9], None)]
+    return shapes, repr(layer), issubclass(conv._ConvTransposeMixin, conv._ConvNd)
+
+
+@case("names that libraries import")
+def _(torch):
+    from collections import OrderedDict, namedtuple
+    from importlib import import_module
+
+    tree = import_module(f"{torch.__name__}.utils._pytree")
+    pair = namedtuple("pair", "a b")
+    values, kind = tree._namedtuple_flatten(pair(1, 2))
+    made = tree._namedtuple_unflatten(values, kind), tree._odict_flatten(OrderedDict(a=1))
+    types = import_module(f"{torch.__name__}.utils._foreach_utils")._foreach_supported_types
+    utils = import_module(f"{torch.__name__}._utils")
+    tensors = [torch.ones(3), torch.ones(2).double(), torch.ones(5), torch.ones(1).double(), torch.ones(2)]
+    groups = [[list(group) for group in utils._take_tensors(tensors, limit)] for limit in (0, 24, 32, 99)]
+    ordered = utils._reorder_tensors_as([tensor for group in groups[3] for tensor in group], tensors)
+    return values, made, torch.Tensor in types, groups, ordered
+
+
 @case("what a thread is called")
 def _(torch):
     before = torch.multiprocessing._get_thread_name()
