@@ -17,6 +17,8 @@ __all__ = ["Adafactor"]
 class Adafactor(GroupOptimizer):
     """Keeps the mean square gradient of each row and each column only (Shazeer and Stern 2018)."""
 
+    __module__ = "rushlight.optim"
+
     _added_options = {"foreach": None}
 
     _listed = ("row_var", "col_var", "variance", "step")

@@ -82,6 +82,8 @@ class LRScheduler:
     [0.5]
     """
 
+    __module__ = "rushlight.optim.lr_scheduler"
+
     _get_lr_called_within_step = False
     _is_initial = False
 

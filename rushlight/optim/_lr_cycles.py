@@ -26,6 +26,8 @@ class ReduceLROnPlateau(LRScheduler):
     [0.1]
     """
 
+    __module__ = "rushlight.optim.lr_scheduler"
+
     def __init__(
         self,
         optimizer,
@@ -164,6 +166,8 @@ class _MomentumCycle(LRScheduler):
 class CyclicLR(_MomentumCycle):
     """Goes up from ``base_lr`` to ``max_lr`` and down again, over and over (Smith 2017)."""
 
+    __module__ = "rushlight.optim.lr_scheduler"
+
     def __init__(
         self,
         optimizer,
@@ -262,6 +266,8 @@ def _half_height(cycle):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing that starts again after ``T_0`` epochs, then after ``T_mult`` times as many, ..."""
 
+    __module__ = "rushlight.optim.lr_scheduler"
+
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
@@ -318,6 +324,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 class OneCycleLR(_MomentumCycle):
     """One rise to ``max_lr`` and one long fall, over all steps of the training (Smith and Topin 2018)."""
+
+    __module__ = "rushlight.optim.lr_scheduler"
 
     def __init__(
         self,

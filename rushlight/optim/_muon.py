@@ -17,6 +17,8 @@ DEFAULT_NS_STEPS = 5
 class Muon(GroupOptimizer):
     """Moves each matrix along the nearly orthogonal factor of its momentum (Jordan et al. 2024)."""
 
+    __module__ = "rushlight.optim"
+
     _listed = ("momentum_buffer",)
 
     def __init__(

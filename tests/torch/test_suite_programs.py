@@ -165,6 +165,14 @@ def _(torch):
     return values, made, torch.Tensor in types, groups, ordered
 
 
+@case("where schedulers and optimizers say that they are defined, for files that hold them")
+def _(torch):
+    rates, optim = torch.optim.lr_scheduler, torch.optim
+    kinds = [rates.LRScheduler, rates.CyclicLR, rates.OneCycleLR, rates.ReduceLROnPlateau, rates.StepLR]
+    kinds += [rates.CosineAnnealingWarmRestarts, optim.Muon, optim.Adafactor, optim.Adam]
+    return [kind.__module__.replace("rushlight", "torch") for kind in kinds]
+
+
 @case("what a thread is called")
 def _(torch):
     before = torch.multiprocessing._get_thread_name()
