@@ -61,6 +61,10 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith(inner):
                 sys.modules.setdefault(torch_name(name), loaded)
                 loaded.__name__ = torch_name(name)
+        parameter = sys.modules.get("rushlight.nn.parameter")
+        for kind in vars(parameter).values() if parameter else ():
+            if isinstance(kind, type) and kind.__module__ == "rushlight.nn.parameter":
+                kind.__module__ = "torch.nn.parameter"
 
 
 def explain(error: BaseException) -> None:

@@ -155,6 +155,23 @@ def test_other_missing_names_are_left_alone(program):
     assert "Rushlight" not in result.stderr
 
 
+PARAMETER = """\
+import pickle
+import torch
+weight = torch.nn.Parameter(torch.ones(1))
+print(type(weight).__module__, type(torch.ones(1)).__module__)
+assert pickle.loads(pickle.dumps(type(weight))) is torch.nn.parameter.Parameter
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import rushlight.nn\n", "import torch.nn.parameter\n"])
+def test_a_parameter_is_torchs(program, first):
+    """Libraries tell whose tensor it is by the module of its class."""
+    result = program(first + PARAMETER)
+    assert result.stderr == ""
+    assert result.stdout == "torch.nn.parameter torch\n"
+
+
 def test_usage(python):
     assert python("-m", "rushlight").returncode == 2
     assert "usage:" in python("-m", "rushlight", "--help").stdout

@@ -218,3 +218,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+
+# Libraries tell whose tensor it is by the module of its class: torch's, for a program that knows us as torch.
+for _kind in (Parameter, Buffer, UninitializedParameter, UninitializedBuffer):
+    _kind.__module__ = f"{rushlight.__name__}.nn.parameter"
