@@ -17,7 +17,10 @@
 namespace rl {
 
 bool shows_edge(const Node* node, uint32_t edge) {
-  // A written view has the edges of the operation that wrote.
+  // A written view has the edges of the operation that wrote; that of the base is always among them.
+  if (node->kind == Node::copy_slices && node->extra && node->extra->geometry &&
+      edge == PyLong_AsUnsignedLong(PyTuple_GET_ITEM(node->extra->geometry, 4)))
+    return true;
   if (node->kind == Node::copy_slices && !node->edges[edge].node && node->extra && node->extra->inner &&
       edge < node->extra->inner->edge_count)
     return shows_edge(node->extra->inner, edge);

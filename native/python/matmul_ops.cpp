@@ -323,7 +323,9 @@ PyObject* vecmat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     failf(PyExc_RuntimeError, "vector @ matrix expected, got %dD and %dD tensors", a->ndim, b->ndim);
   if (a->size(0) != b->size(0)) fail_product_shapes(1, a->size(0), b->size(0), b->size(1));
   check_mm_dtypes(a, b);
-  return multiply_vector(b, a, true).release_object();
+  TensorRef result = multiply_vector(b, a, true);
+  result->storage->version = 1;  // torch squeezes the row in place
+  return result.release_object();
 }
 
 PyObject* dot_forward(const Primitive& op, PyObject* const* args, Tensor*) {
@@ -480,6 +482,7 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
       uint64_t since = next_node_number();
       Ref<PyObject> result = checked(call(*products.linear_nd_unbiased, args));
       name_nodes(result.get(), "SqueezeBackward4", since, nullptr);
+      if (is_tensor(result.get())) as_tensor(result.get())->storage->version = 1;
       return result.release();
     }
     if (!bias) return call(x->ndim == 2 ? *products.linear_unbiased : *products.linear_nd_unbiased, args);

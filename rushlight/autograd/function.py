@@ -205,6 +205,10 @@ def _bind(forward: Any, args: tuple, kwargs: dict, with_ctx: bool) -> tuple:
 
     signature = inspect.signature(forward)
     if with_ctx:
+        unknown = [name for name in kwargs if name not in signature.parameters]
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+        if unknown and not takes_any:
+            raise TypeError(f"forward() got an unexpected keyword argument '{unknown[0]}'")
         bound = signature.bind(None, *args, **kwargs)
     else:
         bound = signature.bind(*args, **kwargs)

@@ -201,10 +201,21 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
-                if "dim" in primitive.args:
+                if primitive.__name__ != "index_copy":
+                    _check_shapes(primitive, self, *args)
+                elif "dim" in primitive.args:
                     wrap_dim(args[primitive.args.index("dim") - 1], self.dim())
                 raise RuntimeError(OVERLAP)
     return _C.in_place(primitive, self, *args)
+
+
+def _check_shapes(primitive: _C.Primitive, *args: Any) -> None:
+    """Refuses what is wrong with the call whatever the numbers are, as on tensors that have none."""
+    before = _C.set_grad_enabled(False)
+    try:
+        primitive(*(value.detach().to("meta") if isinstance(value, Tensor) else value for value in args))
+    finally:
+        _C.set_grad_enabled(before)
 
 
 def _writer() -> str:

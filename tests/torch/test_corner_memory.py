@@ -148,6 +148,32 @@ def cases(torch):
                     seen.append([node.name(), [next and next.name() for next, _ in node.next_functions]])
         return seen
 
+    @case("edges of masked writes into views; writes that torch counts; what is wrong beside overlaps")
+    def _():
+        seen, F, i = [], torch.nn.functional, torch.tensor([0, 1])
+        mask, rows = torch.eye(2).bool(), i[:, None].expand(2, 2)
+        for view in (lambda c: c.t(), lambda c: c.view(2, 2), lambda c: c):
+            c = torch.ones(2, 2)
+            view(c).masked_fill_(mask, R(2).sum())
+            seen.append([nm(c), [node and node.name() for node, _ in c.grad_fn.next_functions]])
+        v, x = torch.ones(2), torch.ones(2, 2)
+        seen += [
+            t._version for t in (v @ x, x @ v, L(2) @ x, v @ v, x @ x, F.linear(v, x, v), F.linear(v, x))
+        ]
+        seen.append(E(lambda: x.index_add_(0, i, x.unfold(0, 2, 1))))
+        seen.append(E(lambda: x.ravel().index_add_(0, i, x)))
+        seen.append(E(lambda: x.index_add_(0, i.float(), x)))
+        seen.append(E(lambda: x.index_add_(0, i, x)))
+        seen.append(E(lambda: x.scatter_add_(0, rows + 5, x)))
+        seen.append(E(lambda: x.index_copy_(0, i, x[0])))
+
+        class Double(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        return seen, E(lambda: Double.apply(v, y=3)), E(lambda: Double.apply(x=v))
+
     @case("tensors that something else holds are not swapped")
     def _():
         a, leaf, seen = R(2), R(2), []
