@@ -153,16 +153,31 @@ def _apply(name: str, operation: str, inplace: bool, tensors: Any, others: list,
 
 def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
     """Calls `run` with each tensor and its row of arguments. In place those that may be refused come first,
-    so that nothing is written if one of them is."""
+    so that nothing is written if one of them is; unless one is computed from what another becomes."""
     if not inplace:
         return tuple(run(t, *row) for t, row in zip(tensors, rows, strict=True))
     for tensor in tensors:
         _C.check_inplace(tensor)
-    for doubtful in (True, False):
-        for tensor, row in zip(tensors, rows, strict=True):
-            if _is_doubtful(tensor, row) == doubtful:
-                run(tensor, *row)
+    calls = list(zip(tensors, rows, strict=True))
+    doubts = [_is_doubtful(*call) for call in calls]
+    if any(doubts) and not all(doubts) and not _depend(calls):
+        calls = [
+            call for wanted in (True, False) for call, at in zip(calls, doubts, strict=True) if at == wanted
+        ]
+    for tensor, row in calls:
+        run(tensor, *row)
     return tensors
+
+
+def _depend(calls: list) -> bool:
+    """Whether a call reads or writes memory that another one writes."""
+    written = [_C.storage_id(tensor) for tensor, _ in calls]
+    places = set(written)
+    return len(places) < len(written) or any(
+        isinstance(each, Tensor) and own != _C.storage_id(each) in places
+        for own, (_, row) in zip(written, calls, strict=True)
+        for each in row
+    )
 
 
 def _is_doubtful(tensor: Tensor, row: tuple) -> bool:

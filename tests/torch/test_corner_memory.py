@@ -174,6 +174,18 @@ def cases(torch):
 
         return seen, E(lambda: Double.apply(v, y=3)), E(lambda: Double.apply(x=v))
 
+    @case("lists that are written in place from each other are written in order")
+    def _():
+        seen = []
+        for other in (lambda t: t, lambda t: t.view(-1)[:1]):
+            e, w, i = torch.tensor([2.0]), torch.tensor([3.0], requires_grad=True), torch.tensor([5])
+            with torch.no_grad():
+                torch._foreach_mul_([e, w], [other(w), other(e)])
+                seen += [e.clone(), w.clone()]
+                torch._foreach_add_([e, w, i], [i, e, i])
+            seen += [e, w, i]
+        return seen
+
     @case("tensors that something else holds are not swapped")
     def _():
         a, leaf, seen = R(2), R(2), []
