@@ -5,8 +5,11 @@ import ctypes
 import gc
 import hashlib
 import io
+import os
+import signal
 import struct
 import sys
+import threading
 import weakref
 
 import numpy
@@ -395,3 +398,37 @@ def test_sizes_of_an_empty_tensor_can_be_multiplied():
             with pytest.raises(RuntimeError, match="calculation overflowed"):
                 torch.empty(sizes, device=device)
     assert torch.empty(2**62, 0).shape == (2**62, 0)
+
+
+def test_pooling_without_data_counts_no_windows():
+    long = torch.empty(1, 1, 2**50, device="meta")
+    assert torch.nn.functional.max_pool1d(long, 2).shape == (1, 1, 2**49)
+    assert torch.nn.functional.max_pool1d(long, 3, 1, return_indices=True)[1].shape == (1, 1, 2**50 - 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_draws_though_a_thread_was_drawing():
+    stop = threading.Event()
+
+    def draw():
+        while not stop.is_set():
+            torch.randn(200_000)
+
+    threads = [threading.Thread(target=draw) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    ends = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            torch.manual_seed(0)
+            torch.randn(100_000)
+            os._exit(0)
+        ends.append(os.waitpid(child, 0)[1])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert ends == [0] * 8

@@ -8,8 +8,7 @@
 // The functions write through a Span of any strides; elements are visited in the order of memory, innermost
 // stride first, as torch does. The caller has checked parameters and overlap, and holds `Generator::mutex`.
 #pragma once
-#include <mutex>
-
+#include "../tensor/fork_mutex.h"
 #include "kernels.h"
 
 namespace rl {
@@ -44,7 +43,7 @@ class Generator {
   bool set_state(const uint8_t* bytes);
   void copy_state(const Generator& other);
 
-  std::mutex mutex;
+  ForkMutex mutex;
 
   static uint32_t temper(uint32_t x) {
     x ^= x >> 11;

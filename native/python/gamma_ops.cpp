@@ -90,7 +90,7 @@ PyObject* standard_gamma_forward(const Primitive&, PyObject* const* args, Tensor
     if (!(from[i] >= 0)) fail(PyExc_RuntimeError, "the shape of a gamma distribution must not be negative");
   }
   {
-    std::lock_guard<std::mutex> lock(g.mutex);
+    std::lock_guard lock(g.mutex);
     for (int64_t i = 0; i < values->numel; i++) to[i] = std::max(tiny, draw_gamma(g, from[i]));
   }
   copy_into(result.get(), samples.get());

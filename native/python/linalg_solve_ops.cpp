@@ -425,7 +425,8 @@ PyObject* lstsq_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *a = tensor_argument("linalg_lstsq", args[0]), *b = tensor_argument("linalg_lstsq", args[1]);
   double rcond = PyFloat_AsDouble(args[2]);
   if (rcond == -1.0 && PyErr_Occurred()) throw PythonError{};
-  std::string text = text_argument(args[3]);
+  const char* named = text_argument(args[3]);
+  std::string text = named ? named : "gelss";
   Driver driver = text == "gels"    ? Driver::gels
                   : text == "gelsy" ? Driver::gelsy
                   : text == "gelsd" ? Driver::gelsd

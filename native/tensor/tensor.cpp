@@ -297,7 +297,8 @@ void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int
   int64_t step = 1;
   for (int i = 0; i < ndim; i++) {
     strides[order[i]] = step;
-    step *= std::max<int64_t>(sizes[size_t(order[i])], 1);
+    // Sizes whose product does not fit are refused by numel_of, but only after this.
+    step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(sizes[size_t(order[i])], 1)));
   }
 }
 
