@@ -45,11 +45,15 @@ def set_storage(
     if size is None:
         size = (_C.storage_nbytes(memory) // tensor.dtype.itemsize,)
     size, given = tuple(map(int, size)), stride
-    if stride is None:
+    if size and (min(size) < 0 or 0 not in size and math.prod(size) >= 2**63):
+        raise RuntimeError("numel: integer multiplication overflow")
+    if not stride:
         stride, step = [], 1
         for length in reversed(size):
             stride.insert(0, step)
             step *= max(length, 1)
+        if max(stride, default=0) >= 2**63:
+            raise RuntimeError("Stride calculation overflowed")
     if len(size) != len(stride):
         raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(stride)})")
     offset = int(offset)

@@ -260,20 +260,20 @@ PyObject* py_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Shape sizes, strides;
     read_sizes(args[0], sizes, "empty_strided", "size");
     read_sizes(args[1], strides, "empty_strided", "stride");
+    for (int64_t size : Sizes(sizes)) {
+      if (size < 0) numel_of(sizes);  // says so
+    }
     if (sizes.ndim != strides.ndim) {
       failf(PyExc_RuntimeError, "dimensionality of sizes (%d) must match dimensionality of strides (%d)",
             sizes.ndim, strides.ndim);
     }
-    bool any = numel_of(sizes) > 0;
+    DType dtype = dtype_or(args[2], default_dtype());
+    int64_t room = bytes_reached(sizes, strides, 0, dtype_size(dtype)) / dtype_size(dtype);
+    if (view_numel(sizes) == 0) room = 0;
     for (int64_t stride : Sizes(strides)) {
       if (stride < 0) fail(PyExc_RuntimeError, "empty_strided: strides must be non-negative");
     }
-    int64_t last = any ? farthest(sizes, strides) : -1;
-    if (any && (last < 0 || last == INT64_MAX))
-      fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes) +
-                                   " and strides=" + sizes_text(strides));
-    int64_t room = last + 1;
-    TensorRef memory = new_tensor(Sizes(&room, 1), dtype_or(args[2], default_dtype()), device_from(args[3]));
+    TensorRef memory = new_tensor(Sizes(&room, 1), dtype, device_from(args[3]));
     return new_alias(memory.get(), sizes, strides, 0).release_object();
   });
 }

@@ -137,13 +137,17 @@ struct Scatter {
     if (rank(index.get()) != rank(x)) {
       fail(PyExc_RuntimeError, "Index tensor must have the same number of dimensions as self tensor");
     }
+    bool fits = true;
+    for (int d = 0; d < rank(x); d++) fits = fits && (d == dim || size_at(index.get(), d) <= size_at(x, d));
+    for (int d = 0; src && fits && d < rank(x); d++) {
+      if (src->ndim && d >= src->ndim) {  // found where torch asks for its size
+        failf(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+              -src->ndim, src->ndim - 1, d);
+      }
+      fits = size_at(index.get(), d) <= (src->ndim ? src->size(d) : 1);
+    }
     if (src && rank(index.get()) != rank(src)) {
       fail(PyExc_RuntimeError, "Index tensor must have the same number of dimensions as src tensor");
-    }
-    bool fits = true;
-    for (int d = 0; d < rank(x); d++) {
-      fits = fits && (d == dim || size_at(index.get(), d) <= size_at(x, d));
-      fits = fits && (!src || size_at(index.get(), d) <= size_at(src, d));
     }
     if (!fits) {
       std::string text = "Expected index " + sizes_text(index->sizes()) + " to be no larger than self " +
@@ -292,14 +296,15 @@ TensorRef check_index_add(const char* name, Tensor* x, int dim, Tensor* given, T
     failf(PyExc_RuntimeError, "%s(): self (%s) and source (%s) must have the same scalar type", name,
           dtype_class_name(x->dtype), dtype_class_name(source->dtype));
   }
-  if (source->ndim && dim >= source->ndim) {
+  if (dim >= std::max<int>(1, source->ndim)) {
     failf(PyExc_RuntimeError, "%s(): Indexing dim %d is out of bounds of the source tensor with dim %d", name,
           dim, source->ndim);
   }
   if (index->numel != (source->ndim ? source->size(dim) : 1)) {
+    if (!source->ndim) fail(PyExc_IndexError, "Dimension specified as 0 but tensor has no dimensions");
     failf(PyExc_RuntimeError,
           "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %d", name,
-          (long long)index->numel, (long long)(source->ndim ? source->size(dim) : 1), dim);
+          (long long)index->numel, (long long)source->size(dim), dim);
   }
   bool fits = x->ndim == source->ndim;
   for (int d = 0; fits && d < x->ndim; d++) fits = d == dim || x->size(d) == source->size(d);

@@ -175,7 +175,7 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Shape sizes;
     read_sizes(args[1], sizes, "resize_", "size");
     wait_for_kernels();  // again: reading may have run code that let others begin
-    int64_t count = numel_of(sizes), strides[MAX_DIMS], nbytes;
+    int64_t count = view_numel(sizes), strides[MAX_DIMS], nbytes;
     if (__builtin_add_overflow(count, t->offset, &nbytes) ||
         __builtin_mul_overflow(nbytes, int64_t(t->itemsize()), &nbytes)) {
       fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));

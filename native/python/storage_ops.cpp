@@ -9,6 +9,7 @@
 
 #include "../graph/modes.h"
 #include "../graph/node.h"
+#include "../tensor/reach.h"
 #include "../tensor/unlocked.h"
 #include "primitive.h"
 
@@ -54,27 +55,22 @@ struct Layout {
       failf(PyExc_RuntimeError, "mismatch in length of strides and shape: %d sizes and %d strides",
             sizes.ndim, strides.ndim);
     }
-    int64_t last = offset, step, bytes;
-    bool overflow = false;
-    int64_t count = numel_of(sizes);
-    for (int d = 0; d < sizes.ndim; d++) {
-      if (strides.sizes[d] < 0) {
+    for (int64_t size : Sizes(sizes)) {
+      if (size < 0) fail(PyExc_RuntimeError, "numel: integer multiplication overflow");
+    }
+    int64_t count = view_numel(sizes), bytes = bytes_reached(sizes, strides, offset, dtype_size(dtype));
+    for (int64_t stride : Sizes(strides)) {
+      if (stride < 0) {
         fail(PyExc_RuntimeError,
              "as_strided: Negative strides are not supported at the moment, got strides: " +
                  sizes_text(strides));
       }
-      if (count == 0) continue;
-      overflow |= __builtin_mul_overflow(sizes.sizes[d] - 1, strides.sizes[d], &step);
-      overflow |= __builtin_add_overflow(last, step, &last);
     }
-    overflow |= __builtin_add_overflow(last, int64_t(count ? 1 : 0), &last);
-    overflow |= __builtin_mul_overflow(last, int64_t(dtype_size(dtype)), &bytes);
-    if (overflow || (count && uint64_t(bytes) > storage->nbytes)) {
+    if (uint64_t(bytes) > storage->nbytes) {
       fail(PyExc_RuntimeError, "setStorage: sizes " + sizes_text(sizes) + ", strides " + sizes_text(strides) +
                                    ", storage offset " + std::to_string(offset) + ", and itemsize " +
                                    std::to_string(dtype_size(dtype)) + " requiring a storage size of " +
-                                   (overflow ? std::string("too many") : std::to_string(bytes)) +
-                                   " are out of bounds for storage of size " +
+                                   std::to_string(bytes) + " are out of bounds for storage of size " +
                                    std::to_string(storage->nbytes));
     }
     if (reinterpret_cast<uintptr_t>(storage->data) % size_t(alignment()) && count) {

@@ -410,23 +410,17 @@ void check_bounds(const Storage* storage, int itemsize, Sizes sizes, Sizes strid
       failf(PyExc_RuntimeError, "%s: Negative strides are not supported at the moment, got strides: %s", name,
             sizes_text(strides).c_str());
     }
-    if (sizes[d] < 0) numel_of(sizes);
   }
-  if (numel_of(sizes) == 0) return;
-  int64_t last = farthest(sizes, strides, offset);
-  bool overflow = last < 0;
-  if (overflow || last >= int64_t(storage->nbytes / size_t(itemsize))) {
-    int64_t count, bytes;  // needed, or the largest number if that is too small to say it
-    overflow = overflow || __builtin_add_overflow(last, 1, &count) ||
-               __builtin_mul_overflow(count, int64_t(itemsize), &bytes);
-    if (overflow) bytes = INT64_MAX;
+  int64_t bytes = bytes_reached(sizes, strides, offset, itemsize);
+  if (uint64_t(bytes) > storage->nbytes) {
     failf(PyExc_RuntimeError,
           "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %d requiring a storage size "
-          "of %lld "
-          "are out of bounds for storage of size %zu",
+          "of %lld are out of bounds for storage of size %zu",
           sizes_text(sizes).c_str(), sizes_text(strides).c_str(), (long long)offset, itemsize,
           (long long)bytes, storage->nbytes);
   }
+  for (int64_t size : sizes)
+    if (size < 0) fail(PyExc_RuntimeError, "numel: integer multiplication overflow");
 }
 
 // as_strided(x; size, stride, offset, layout, start): offset within the storage; layout and start are x's own

@@ -1,6 +1,8 @@
 // Reading the arguments of operations that slide a window over the last dimensions: kernel, stride, padding,
 // dilation, one number for all of them or a number each. Used by convolutions, pooling and unfold.
 #pragma once
+#include <string_view>
+
 #include "arguments.h"
 
 namespace rl {
@@ -78,8 +80,11 @@ inline std::string sizes_between(const int64_t* sizes, int dims, const char* sep
 // Larger windows would make the arithmetic on positions overflow; torch refuses them in other ways.
 inline void check_moderate(const Triple& values, const char* function, const char* name) {
   for (int64_t n : values.at)
-    if (n > INT32_MAX || n < INT32_MIN)
+    if (n > INT32_MAX || n < INT32_MIN) {
+      if (std::string_view(function).starts_with("max_pool"))
+        fail(PyExc_RuntimeError, "value cannot be converted to type int without overflow");
       failf(PyExc_RuntimeError, "%s(): %s of %lld is too large", function, name, (long long)n);
+    }
 }
 
 }  // namespace rl

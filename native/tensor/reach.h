@@ -8,4 +8,8 @@ namespace rl {
 // sizes above zero and strides that are not below.
 int64_t farthest(Sizes sizes, Sizes strides, int64_t offset = 0);
 
+// The bytes that a storage needs for such a tensor, of any sizes and strides; throws if they cannot be
+// counted.
+int64_t bytes_reached(Sizes sizes, Sizes strides, int64_t offset, int itemsize);
+
 }  // namespace rl

@@ -54,9 +54,11 @@ void free_extra(Extra* extra) {
   else delete extra;
 }
 
-int64_t numel_of(Sizes sizes) {
+// The product, counting a size of zero as one for `overflow`: then any sizes of a tensor can be multiplied,
+// which is done all over.
+static int64_t product_of(Sizes sizes, bool& overflow) {
   int64_t n = 1;
-  bool overflow = false, empty = false;
+  bool empty = false;
   for (int64_t s : sizes) {
     if (s < 0) {
       fail(PyExc_RuntimeError,
@@ -65,11 +67,46 @@ int64_t numel_of(Sizes sizes) {
     empty |= s == 0;
     overflow |= __builtin_mul_overflow(n, s + (s == 0), &n);
   }
-  // Of an empty tensor, too: then any sizes of a tensor can be multiplied, which is done all over.
-  if (overflow) {
-    fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
-  }
   return empty ? 0 : n;
+}
+
+int64_t numel_of(Sizes sizes) {
+  bool overflow = false;
+  int64_t n = product_of(sizes, overflow);
+  if (overflow) {
+    // A zero in time keeps the bytes countable, and only the strides are not.
+    bool bytes = false;
+    for (uint64_t count = 1; int64_t s : sizes) bytes |= __builtin_mul_overflow(count, uint64_t(s), &count);
+    if (bytes || n) {
+      fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes));
+    }
+    fail(PyExc_RuntimeError, "Stride calculation overflowed");
+  }
+  return n;
+}
+
+int64_t view_numel(Sizes sizes) {
+  bool overflow = false;
+  int64_t n = product_of(sizes, overflow);
+  if (overflow) fail(PyExc_RuntimeError, "numel: integer multiplication overflow");
+  return n;
+}
+
+int64_t bytes_reached(Sizes sizes, Sizes strides, int64_t offset, int itemsize) {
+  uint64_t count = uint64_t(offset) + 1, bytes = 0;  // unsigned, as torch's, whose refusals follow from it
+  bool overflow = false;
+  for (size_t d = 0; d < sizes.size(); d++) {
+    if (sizes[d] == 0) return 0;
+    uint64_t reach;
+    overflow |= __builtin_mul_overflow(uint64_t(strides[d]), uint64_t(sizes[d]) - 1, &reach);
+    overflow |= __builtin_add_overflow(count, reach, &count);
+  }
+  overflow |= __builtin_mul_overflow(count, uint64_t(itemsize), &bytes);
+  if (overflow || bytes > uint64_t(INT64_MAX)) {
+    fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(sizes) +
+                                 " and strides=" + sizes_text(strides));
+  }
+  return int64_t(bytes);
 }
 
 int64_t farthest(Sizes sizes, Sizes strides, int64_t offset) {
@@ -124,7 +161,7 @@ void set_geometry(Tensor* t, Sizes sizes, Sizes strides) {
   size_t n = sizes.size();
   if (n > MAX_DIMS) fail_too_many_dims(n);
   int64_t* old = t->geometry;
-  int64_t numel = numel_of(sizes);
+  int64_t numel = view_numel(sizes);
   t->geometry = n <= 4 ? t->room : static_cast<int64_t*>(std::malloc(2 * n * sizeof(int64_t)));
   if (!t->geometry) {
     t->geometry = old;

@@ -155,6 +155,7 @@ bool contiguous_geometry(Sizes sizes, Sizes strides);
 void contiguous_strides(Sizes sizes, int64_t* strides);
 bool is_dense(Sizes sizes, Sizes strides);  // non-overlapping and without gaps
 int64_t numel_of(Sizes sizes);              // throws on negative sizes and on overflow
+int64_t view_numel(Sizes sizes);            // the same, in the words for memory that is there
 std::string sizes_text(Sizes sizes);        // "[2, 3]"
 bool same_sizes(const Tensor* a, const Tensor* b);
 
