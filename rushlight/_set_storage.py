@@ -45,7 +45,7 @@ def set_storage(
     if size is None:
         size = (_C.storage_nbytes(memory) // tensor.dtype.itemsize,)
     size, given = tuple(map(int, size)), stride
-    if size and (min(size) < 0 or 0 not in size and math.prod(size) >= 2**63):
+    if size and (min(size) < 0 or (0 not in size and math.prod(size) >= 2**63)):
         raise RuntimeError("numel: integer multiplication overflow")
     if not stride:
         stride, step = [], 1

@@ -201,3 +201,18 @@ def test_threads_share_a_generator():
         thread.join()
     starts = sorted(next(k for k in range(0, 4 * n, n) if expected[k : k + n] == t.tolist()) for t in parts)
     assert starts == [0, n, 2 * n, 3 * n]
+
+
+@pytest.mark.parametrize(
+    ("draw", "dtype"),
+    [(lambda o: torch.randn(3, out=o), torch.bool), (lambda o: torch.rand(3, out=o), torch.int64),
+     (lambda o: torch.normal(0.0, 1.0, (3,), out=o), torch.bool),
+     (lambda o: torch.randint(300, (3,), out=o), torch.complex64),
+     (lambda o: torch.randint(300, (3,), out=o), torch.uint8)],
+)  # fmt: skip
+def test_a_refused_draw_leaves_its_output(draw, dtype):
+    out = torch.ones(2, 2, dtype=dtype).T
+    before = out.shape, out.stride(), out.tolist(), out._version
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        draw(out)
+    assert (out.shape, out.stride(), out.tolist(), out._version) == before

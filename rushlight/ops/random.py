@@ -106,9 +106,10 @@ def _fill_out(sampler, attributes, size, name, out, dtype):
         )
     if out.requires_grad and _C.is_grad_enabled():
         raise _no_out_gradient(name)
-    if out.shape != size:
-        out.resize_(size)
-    return _in_place(sampler, out, *attributes)
+    if out.shape == size:
+        return _in_place(sampler, out, *attributes)
+    drawn = _into(sampler, _C.empty(size, out.dtype, out.device), *attributes)  # may be refused
+    return out.resize_(size).copy_(drawn)
 
 
 @function
@@ -290,6 +291,8 @@ def _normal_out(mean, std, generator, out):
     if _C.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in (mean, std)):
         raise _no_out_gradient("normal")
     size = ops.add(mean, std).shape
+    if not isinstance(std, Tensor):  # in torch the means are added to an output of its own size
+        size = ops.add(mean, out).shape
     attributes = 0.0, 1.0 if isinstance(std, Tensor) else std, generator
     _fill_out(ops.normal, attributes, size, "normal", out, None)
     if isinstance(std, Tensor):

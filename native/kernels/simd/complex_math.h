@@ -104,17 +104,12 @@ inline Complex<V> log1p(Complex<V> x) {
   return {magnitude(squares) < constant<V>(0.5) ? log1p(squares) * constant<V>(0.5) : plain.re, plain.im};
 }
 
-// x^0 and 1^y are 1, where the general formula could give NaN. 0^y is 0, or for a negative real part of y
-// infinite in no direction, or for none undefined.
-template <class V>
-inline Complex<V> pow(Complex<V> x, Complex<V> y) {
-  Complex<V> result = exp(y * log(x));
-  V none = constant<V>(NAN);
-  Complex<V> of_zero = select(y.re < 0, Complex<V>{constant<V>(INFINITY), none}, Complex<V>{none, none});
-  of_zero = select(y.re > 0, Complex<V>{}, of_zero);
-  result = select((x.re == 0) & (x.im == 0), of_zero, result);
-  auto is_one = ((y.re == 0) & (y.im == 0)) | ((x.re == 1) & (x.im == 0));
-  return select(is_one, constant<Complex<V>>(1), result);
+// Infinities and zeros included: what C makes of exp(y log x), which for 0^0 and 1^inf is NaN.
+inline Complex<f32v> pow(Complex<f32v> x, Complex<f32v> y) {
+  return each_complex([](_Complex float a, _Complex float b) { return __builtin_cpowf(a, b); }, x, y);
+}
+inline Complex<f64v> pow(Complex<f64v> x, Complex<f64v> y) {
+  return each_complex([](_Complex double a, _Complex double b) { return __builtin_cpow(a, b); }, x, y);
 }
 
 }  // namespace

@@ -55,10 +55,19 @@ inline X power_scalar(X x, X y) {
   }
 }
 
+// One base for all. Powers of 1 are 1.
+template <class X>
+inline X power_of_scalar(X a, X y) {
+  if constexpr (is_complex_number_v<X>) {
+    if (a.re[0] == 1 && a.im[0] == 0) return a;
+  }
+  return power(a, y);
+}
+
 constexpr FamilyEntry entries[] = {
     BINARY(pow, NUMBERS, none, same, power(x, y)),
     UNARY_WITH_ROUNDED(1, pow_scalar, ALL, none, same, power_scalar(x, a)),
-    UNARY_WITH_ROUNDED(1, scalar_pow, NUMBERS, none, same, power(a, x)),
+    UNARY_WITH_ROUNDED(1, scalar_pow, NUMBERS, none, same, power_of_scalar(a, x)),
 };
 }  // namespace
 
