@@ -142,7 +142,7 @@ struct Walker {
   Tensor* self;
   TensorRef view;      // what the views so far have made of self
   int dim = 0;         // the dimension of `view` that the next item addresses
-  int named_dim = 0;   // the same in self, for errors
+  int named_dim = 0;   // the items before it, as errors count dimensions
   int covered = 0;     // dimensions of `view` that `list` speaks of
   Ref<PyObject> list;  // tensors and None, or empty if no tensor has been seen
 
@@ -179,6 +179,7 @@ struct Walker {
       named_dim += unspecified;
     } else if (o == Py_None) {
       view = unsqueeze_at(view.get(), dim++);
+      named_dim++;
     } else if (PyBool_Check(o)) {
       take_bool(o == Py_True);
     } else if (is_tensor(o)) {
@@ -198,6 +199,7 @@ struct Walker {
 
   void take_bool(bool on) {
     view = unsqueeze_at(view.get(), dim);
+    named_dim++;
     record(tensor_from_bool(on), 1);
   }
 
@@ -213,7 +215,7 @@ struct Walker {
     }
     int dims = is_byte_or_bool(t.get()) ? t->ndim : 1;
     if (is_byte_or_bool(t.get())) check_mask(t.get());
-    named_dim += dims;
+    named_dim++;
     record(std::move(t), dims);
   }
 
@@ -319,6 +321,10 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
       rounded = checked(PyFloat_FromDouble(load(self->dtype, element).d));
       value = rounded.get();
     }
+  }
+  if (Scalar number; !is_value_tensor && scalar_from_python(value, number)) {
+    alignas(16) char element[16];
+    store_checked(number, self->dtype, element);  // refuses what does not fit, before the index is looked at
   }
   if (index == Py_False) return;
   if (index == Py_True) index = Py_None;  // all of it, with casts, where a mask would insist on the dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from numbers import Number
 
 from rushlight import _C
 from rushlight.ops._public import (
@@ -82,10 +83,10 @@ def _clamp_call(input, low, high, name="clamp"):
         low, high = _real_bounds(name, input, low, high)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         # Of a tensor and a number, the tensor counts as a number if it can.
-        if isinstance(low, (int, float)) and _is_number(high):
+        if isinstance(low, Number) and _is_number(high):
             high = high.item()
             return _clamp_call(input, low, high)
-        if isinstance(high, (int, float)) and _is_number(low):
+        if isinstance(high, Number) and _is_number(low):
             return _clamp_call(input, low.item(), high)
         if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
             raise invalid_combination(
