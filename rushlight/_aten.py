@@ -289,6 +289,7 @@ FUNCTIONS = {
     "log_sigmoid_forward": lambda self: (rushlight.nn.functional.logsigmoid(self), (-self.abs()).exp()),
     "multilabel_margin_loss_forward": _multilabel_margin_loss_forward,
     "binary_cross_entropy_with_logits": _logits_loss,
+    "_cdist_forward": lambda x1, x2, p, compute_mode: rushlight.cdist(x1, x2, p),
     "_fft_c2c": _fft_c2c,
     "_fft_r2c": _fft_r2c,
     "_fft_c2r": _fft_c2r,

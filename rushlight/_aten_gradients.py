@@ -167,6 +167,8 @@ FUNCTIONS: dict[str, Callable] = {
     "multilabel_margin_loss_backward": _of("multilabel_margin_loss", 3),
     "log_sigmoid_backward": _of("log_sigmoid", 1),
     "binary_cross_entropy_backward": _binary_cross_entropy,
+    "_cdist_backward": lambda grad, x1, x2, p, cdist: differentiate(
+        lambda x: rushlight.cdist(x, x2, p), (x1,), grad)[0],
     "native_layer_norm_backward": _layer_norm,
     "native_group_norm_backward": _group_norm,
     "native_batch_norm_backward": _batch_norm,

@@ -520,6 +520,16 @@ void check_kept(Node* node, Tensor* alias, uint32_t version) {
   if (counter_of(alias)->version != version) fail_modified(node, alias, version, -1);
 }
 
+namespace {
+
+// Whether a result is kept as it is, because it has no derivative in torch. A class detaches its own.
+bool keeps_whole(const Node* node, const Tensor* result, int out) {
+  if (node->kind != Node::operation || dispatches(result)) return false;
+  return primitive_number(node->op->number)->undetached >> out & 1;
+}
+
+}  // namespace
+
 Ref<PyObject> unpack(Node* node, int at, int out) {
   const Saved& saved = node->saved[at];
   if (!saved.object) fail_freed(node);
@@ -544,10 +554,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
       Ref<PyObject> value = with_history(node, alias, at);
       return asked ? original(std::move(value)) : value;
     }
-    bool kept_whole =
-        node->kind == Node::operation && primitive_number(node->op->number)->undetached >> out & 1;
-    bool asked =
-        asks_dispatch(alias) && is_differentiable(alias->dtype) && !(kept_whole && !dispatches(alias));
+    bool asked = asks_dispatch(alias) && is_differentiable(alias->dtype) && !keeps_whole(node, alias, out);
     // A rule that is not recorded has no use for the history of an output; a user's backward may ask for it.
     bool recorded = modes.grad || node->kind == Node::custom;
     if ((!recorded && !asked) || (dispatches(alias) && !asked)) return share(alias->object());

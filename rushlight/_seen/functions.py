@@ -222,3 +222,38 @@ def _reversed(input, other, *, alpha=1):
 
 whole("rsub", "rsub.Tensor", _reversed,
       lambda g, needs, x, other: (-g if needs[0] else None, g if needs[1] else None), inputs=2)  # fmt: skip
+
+
+# ---- distances
+
+_COMPUTE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def _cdist_arguments(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Euclidean distances of many points are made of products in torch."""
+    if compute_mode not in _COMPUTE_MODES or not isinstance(x1, Tensor) or not isinstance(x2, Tensor):
+        return None
+    products = p == 2 and (compute_mode == "use_mm_for_euclid_dist" or max(x1.shape[-2], x2.shape[-2]) > 25)
+    wrong = min(x1.dim(), x2.dim()) < 2 or x1.shape[-1] != x2.shape[-1] or x1.dtype != x2.dtype
+    empty = not x1.numel() or not x2.numel()
+    if wrong or empty or (products and compute_mode != "donot_use_mm_for_euclid_dist"):
+        return None
+    return x1, x2, float(p), _COMPUTE_MODES[compute_mode]
+
+
+def _cdist(g, needs, x1, x2, p, mode, out):
+    of_1 = of_2 = None
+    if needs[0]:
+        of_1 = show("_cdist_backward.default", g, x1, x2, p, out)
+    if needs[1]:
+        turned = out.transpose(-2, -1).contiguous()
+        of_2 = show("_cdist_backward.default", g.transpose(-2, -1).contiguous(), x2, x1, p, turned)
+    return of_1, of_2
+
+
+whole("cdist", "_cdist_forward.default", _cdist_arguments, _cdist, saves_result=True, inputs=2,
+      run=lambda function, args: function(*args[:3]))  # fmt: skip

@@ -44,7 +44,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 raise TypeError(f"_make_subclass(): argument 'require_grad' (position 3) {told}")
             if requires_grad and not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            return rushlight._C.requires_grad_(rushlight._C.as_subclass(data.detach(), cls), requires_grad)
+            modes = rushlight._C.set_dispatch_mode(False)  # they are not asked: it is the same tensor
+            try:
+                made = rushlight._C.as_subclass(data.detach(), cls)
+            finally:
+                rushlight._C.set_dispatch_mode(modes)
+            return rushlight._C.requires_grad_(made, requires_grad)
         # A user's tensor subclass stays what it is; only a mark is put on it.
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not kind:

@@ -45,14 +45,15 @@ def _gates(sums, count):
     return sums.chunk(count, 1)
 
 
-def _step(mode, gx, h, c, w_hh, b_hh, w_hr):
-    """One step in the operations that torch does, and in their order."""
+def _step(mode, gx, h, c, w_hh, b_hh, w_hr, of_h=None):
+    """One step in the operations that torch does, and in their order; of_h is the product of h, if it is
+    known."""
     if mode == "gru":
         of_x, of_h = _gates(gx, 3), _gates(linear(h, w_hh, b_hh), 3)
         reset, update = _added(of_h[0], of_x[0]).sigmoid(), _added(of_h[1], of_x[1]).sigmoid()
         new = (of_x[2] + of_h[2] * reset).tanh()
         return (h - new) * update + new, None
-    sums = _added(linear(h, w_hh, b_hh), gx)
+    sums = _added(linear(h, w_hh, b_hh) if of_h is None else of_h, gx)
     if mode != "lstm":
         return (sums.tanh() if mode == "tanh" else sums.relu()), None
     inward, forget, cell, outward = _gates(sums, 4)
@@ -398,9 +399,8 @@ def _cell(mode, x, h, c, w_ih, w_hh, b_ih, b_hh):
             return out, c
         except RuntimeError:
             pass  # `_step` finds torch's words
-    if mode != "gru":
-        linear(h, w_hh, b_hh)  # whose refusal comes first
-    return _step(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, None)
+    of_h = None if mode == "gru" else linear(h, w_hh, b_hh)  # whose refusal comes first
+    return _step(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, None, of_h)
 
 
 @function

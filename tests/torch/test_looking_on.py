@@ -28,6 +28,9 @@ nn.MultiheadAttention(8, 2)(*[r(2, 5, 8)] * 3, need_weights=False)[0]
 nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)(r(2, 5, 8))
 nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0)(r(2, 5, 8), r(2, 5, 8))
 nn.GRU(4, 5)(r(3, 2, 4))[0]|nn.RNN(4, 5)(r(3, 2, 4))[0]|nn.GRUCell(4, 5)(r(2, 4))
+nn.LSTMCell(4, 5)(r(2, 4))[0]|nn.RNNCell(4, 5)(r(2, 4))|torch.cdist(r(3, 4), r(5, 4))
+torch.einsum("bij,bjk->bik", r(2, 3, 4), r(2, 4, 5))|torch.tensordot(r(2, 3), r(3, 4), 1)
+torch.inner(r(2, 3), r(4, 3))|torch.cdist(r(3, 4), r(5, 4), p=1.0)
 """.strip().replace("\n", "|").split("|")  # fmt: skip
 
 
