@@ -142,7 +142,7 @@ class inference_mode(_Mode):
     """Like no_grad, and the results can never take part in autograd: the cheapest way to only compute."""
 
     def __new__(cls, mode=True):
-        if callable(mode) and not isinstance(mode, bool):
+        if not isinstance(mode, bool):  # a function to decorate, whatever it is
             return super().__new__(cls)._started(True)(mode)
         return super().__new__(cls)
 

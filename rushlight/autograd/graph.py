@@ -367,6 +367,11 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
+        if not (callable(self.pack_hook) and callable(self.unpack_hook)):
+            raise TypeError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. The following "
+                "argument types are supported:\n    two callables"
+            )
         _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *error: object) -> None:

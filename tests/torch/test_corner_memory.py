@@ -186,6 +186,20 @@ def cases(torch):
             seen += [e, w, i]
         return seen
 
+    @case("modes and hooks that are none")
+    def _():
+        def hooked(*hooks):
+            with torch.autograd.graph.saved_tensors_hooks(*hooks):
+                return R(2) * R(2)
+
+        none = [E(lambda: hooked(1, 2)), E(lambda: hooked(print, None))]
+        for mode in ("a", 1, None):
+            none += [
+                E(lambda mode=mode: torch.inference_mode(mode).__enter__()),
+                torch.is_inference_mode_enabled(),
+            ]
+        return none
+
     @case("tensors that something else holds are not swapped")
     def _():
         a, leaf, seen = R(2), R(2), []
