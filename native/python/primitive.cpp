@@ -587,7 +587,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   if (node) {
     if (op.options & NAMED_VARIANTS) name_variant(node.get(), args, false);
     describe_outputs(node.get(), result.get());
-    save_outputs(node.get(), result.get(), true);
+    if (node->want_outs) save_outputs(node.get(), result.get(), true);
     for_outputs(result.get(), [&](Tensor* out, uint32_t nr) { set_history(out, node.get(), nr); });
     if (modes.forward) recorded = node;
   } else {
@@ -646,7 +646,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
     describe_outputs(node.get(), self->object());
     self->storage->written.operation = node->op->stamp;
     rewrite_history(self, node);
-    save_outputs(node.get(), self->object(), false);
+    if (node->want_outs) save_outputs(node.get(), self->object(), false);
   }
   if (tangent) {
     write_tangent(self, tangent.get());
