@@ -276,12 +276,13 @@ void set_history(Tensor* out, Node* node, uint32_t nr) {
 }
 
 void describe_outputs(Node* node, PyObject* result) {
-  bool several = PyTuple_Check(result) || PyList_Check(result);
-  uint32_t count = several ? uint32_t(PySequence_Fast_GET_SIZE(result)) : 1;
-  set_outputs(node, count);
-  for (uint32_t i = 0; i < count; i++) {
-    set_output(node, i, as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result));
+  if (!PyTuple_Check(result) && !PyList_Check(result)) [[likely]] {
+    node->output_count = 1;
+    return set_output(node, 0, as_tensor(result));
   }
+  uint32_t count = uint32_t(PySequence_Fast_GET_SIZE(result));
+  set_outputs(node, count);
+  for (uint32_t i = 0; i < count; i++) set_output(node, i, as_tensor(PySequence_Fast_GET_ITEM(result, i)));
 }
 
 // Pack hooks are shown a result with its history. One that was written in place has it already.
