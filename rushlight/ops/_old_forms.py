@@ -14,7 +14,7 @@ from rushlight.ops._public import FUNCTIONS
 
 # The names of the factors, and how many tensors stand behind them.
 _FACTORS: dict[str, tuple[tuple[str, ...], int]] = {
-    **dict.fromkeys(("add", "sub", "subtract"), (("alpha",), 1)),
+    **dict.fromkeys(("add", "sub"), (("alpha",), 1)),
     **dict.fromkeys(("addcmul", "addcdiv"), (("value",), 2)),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), 2)),
 }
@@ -71,6 +71,26 @@ def _warn_once(name: str, factors: tuple[str, ...]) -> None:
 for _name in _FACTORS:
     for _function in (FUNCTIONS[_name], getattr(_C.Tensor, _name), getattr(_C.Tensor, f"{_name}_")):
         _function.old_form = _old_form(_function.__name__, _function)
+
+
+def _two_numbers(function: Any) -> Any:
+    """The form whose number takes its factor without a name: torch.rsub(x, 1, 2)."""
+
+    def old_form(input: _C.Tensor, *numbers: Any) -> Any:
+        if len(numbers) != 2 or not all(isinstance(number, (int, float, complex)) for number in numbers):
+            raise TypeError(
+                f"{function.__name__}() takes 2 positional arguments but {len(numbers) + 1} were given"
+            )
+        return function(input, numbers[0], alpha=numbers[1])
+
+    return old_form
+
+
+for _function in (
+    *(FUNCTIONS[name] for name in ("subtract", "rsub")),
+    *(getattr(_C.Tensor, name) for name in ("subtract", "subtract_")),
+):
+    _function.old_form = _two_numbers(_function)
 
 
 def _one_by_one(function: Any) -> Any:

@@ -479,9 +479,10 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 # ---- unique
 
 
-def _check_sortable(input):
+def _check_sortable(input, dim):
     if input.is_complex() or str(input.dtype).startswith("torch.float8"):
-        raise NotImplementedError(f"\"unique\" not implemented for '{type_name(input.dtype)}'")
+        kernel = "unique" if dim is None else "unique_dim"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
 @public
@@ -491,7 +492,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     >>> rushlight.unique_consecutive(rushlight.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    _check_sortable(input)
+    _check_sortable(input, dim)
     needs_values("unique_consecutive", input)
     found = _unique_consecutive(_C.detach(input), return_inverse, return_counts, dim)
     return _without_derivative("unique_consecutive", "UniqueConsecutiveBackward0", input, found)
@@ -537,7 +538,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     >>> rushlight.unique(rushlight.tensor([3, 1, 3]))
     tensor([1, 3])
     """
-    _check_sortable(input)
+    _check_sortable(input, dim)
     needs_values("_unique2" if dim is None else "unique_dim", input)
     given, input = input, _C.detach(input)
     if dim is None:

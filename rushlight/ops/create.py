@@ -221,7 +221,7 @@ def _is_buffer(data):
 
 
 @function
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(data, *, dtype=None, device=None):
     """A tensor of `data`, sharing memory and history where that is possible.
 
     >>> rushlight.as_tensor([1, 2])

@@ -16,6 +16,7 @@ from rushlight.ops._public import (
     public,
     type_name,
     undifferentiable,
+    whole,
     wrap_dim,
     write_out,
 )
@@ -155,7 +156,7 @@ def unsafe_split(input, split_size, dim=0):
     >>> rushlight.unsafe_split(rushlight.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    return tuple(map(_C.forget_base, FUNCTIONS["split"](input, split_size, dim)))
+    return tuple(map(_C.forget_base, FUNCTIONS["split"](input, whole(split_size), dim)))
 
 
 @public

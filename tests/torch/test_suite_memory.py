@@ -106,6 +106,10 @@ o(2, 3).count_nonzero(0, 1), o(2, 3).hsplit(1, 2), o(3, 1).vsplit(1, 2), o(1, 1,
 refused(lambda: x.squeeze(5, 6)), refused(lambda: torch.squeeze(x, 0, 1))
 refused(lambda: x.broadcast_to('a'))
 quiet(lambda: (torch.add(x, 2, 3), x.sub(1, 0.5), x.subtract(2, 3), x.add_(1, 2), x))
+torch.rsub(x, 1, 2), torch.subtract(x, 2, 3), x.subtract_(1, 0.5), refused(lambda: torch.subtract(x, 0, x))[0]
+torch.unsafe_split(x, __import__('numpy').int64(2)), x.unsafe_split(3)
+[refused(lambda: f(o(2, 2).cfloat(), dim=0)) for f in (torch.unique, torch.unique_consecutive)]
+refused(lambda: torch.as_tensor([1], torch.float64))[0], torch.as_tensor([1], dtype=torch.float64)
 torch.nn.functional.embedding(torch.tensor([0]), o(2, 2), sparse=True)
 torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), o(2, 2), sparse=True, mode='sum')
 """
