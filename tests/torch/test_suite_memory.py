@@ -71,6 +71,7 @@ refused(lambda: d(2).__setitem__(0, d(1)))
 [refused(call) for call in (lambda: m[0], m.untyped().tolist)]
 d.__mro__[1].__name__, issubclass(d, T), d in torch._storage_classes
 torch.FloatTensor in torch._tensor_classes, torch.LongTensor in torch._tensor_classes
+[type(getattr(torch, f'Q{n}Storage')) is type(None) for n in ('Int32', 'Int8', 'UInt8', 'UInt2x4', 'UInt4x2')]
 [each.dtype for each in sorted(torch._storage_classes, key=str) if each.__name__ == 'LongStorage'][-1]
 d([1, 2]).float8_e5m2().tolist(), d([1]).untyped().float8_e4m3fn().tolist()
 d([1, 2]).get_device(), u(2).get_device()
