@@ -24,3 +24,20 @@ def __getattr__(name: str) -> Any:
     if found is None or isinstance(found, types.ModuleType):
         raise AttributeError(f"module 'torch._VF' has no attribute '{name}'", name=name)
     return found
+
+
+def __dir__() -> list[str]:
+    """The operations that are functions of the package too; what only scripts call is none."""
+    from rushlight._aten_names import OVERLOADS
+    from rushlight._schema import is_said
+
+    def is_operation(name: str) -> bool:
+        found, full = getattr(rushlight, name), f"aten::{name}"
+        if not callable(found) or isinstance(found, (type, types.ModuleType, rushlight.dtype)):
+            return False
+        return not all(
+            is_said("scripted", full if overload == "default" else f"{full}.{overload}")
+            for overload in OVERLOADS[name]
+        )
+
+    return [name for name in dir(rushlight) if name in OVERLOADS and is_operation(name)]

@@ -185,3 +185,11 @@ def _(torch):
 @pytest.mark.parametrize("name", CASES)
 def test_it_gives_what_torch_gives(name):
     assert outcome(lambda: CASES[name](rushlight)) == outcome(lambda: CASES[name](torch))
+
+
+def test_the_namespace_of_operations_lists_them():
+    """Tracers wrap what they find there."""
+    ours = dir(rushlight._C._VariableFunctions)
+    assert {"add", "exp_", "unsqueeze", "dropout"} <= set(ours) and len(ours) > 600
+    assert set(ours) - set(dir(torch._C._VariableFunctions)) <= {"native_dropout_backward"}
+    assert all(callable(getattr(rushlight._VF, name)) for name in ours)
