@@ -124,8 +124,7 @@ void check_window(const Window& w, const Entry& e, const Tensor* x) {
   for (int d = 0; d < 3; d++) {
     if (w.padding[d] < 0)
       failf(PyExc_RuntimeError, "pad must be non-negative, but got pad: %lld", (long long)w.padding[d]);
-    bool looked_at = w.dilation[d] > 0 && (w.kernel[d] > 0 || e.dims > 1);
-    if (looked_at && w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2) {
+    if (w.padding[d] > ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2) {
       failf(PyExc_RuntimeError,
             "pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and "
             "dilation=%lld",

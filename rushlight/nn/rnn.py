@@ -461,6 +461,6 @@ class LSTMCell(RNNCellBase):
             hx = (zeros, zeros)
         batched = input.dim() == 2
         if not batched:
-            input, hx = input.unsqueeze(0), tuple(state.unsqueeze(0) for state in hx)
+            input, hx = input.unsqueeze(0), (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         result = rushlight.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return result if batched else tuple(state.squeeze(0) for state in result)

@@ -433,7 +433,13 @@ def _pairs(name, signature, input, *given):
     return [tuple(map(operator.index, pair)) for pair in pairs]
 
 
-_PAIR = (int, tuple, list)
+def _are_pairs(given):
+    """Whether all are numbers or lists of them; the first in a list must not be a boolean, in torch."""
+    return all(
+        value.__class__ is int
+        or (value.__class__ in (tuple, list) and not (value and value[0].__class__ is bool))
+        for value in given
+    )
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
@@ -445,7 +451,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """
     given = kernel_size, dilation, padding, stride
     try:
-        if all(value.__class__ in _PAIR for value in given):
+        if _are_pairs(given):
             return ops.im2col(input, *given)
     except TypeError:
         pass
@@ -465,7 +471,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """
     given = output_size, kernel_size, dilation, padding, stride
     try:
-        if all(value.__class__ in _PAIR for value in given):
+        if _are_pairs(given):
             return ops.col2im(input, *given)
     except TypeError:
         pass

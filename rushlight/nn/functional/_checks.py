@@ -1,6 +1,8 @@
 """Argument checks that the functions of this package share, worded as torch words them."""
 
-from rushlight import Tensor
+from math import inf
+
+from rushlight import Tensor, finfo
 from rushlight._signatures import check_call
 from rushlight.ops._public import C_NAMES, check_tensor, public, type_name
 
@@ -23,6 +25,15 @@ def number(function, signature, *given):
         name = C_NAMES[given[0].dtype]
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     return float(given[-1])
+
+
+def require_representable(input, *numbers):
+    """Refuse numbers beyond the floating-point dtype of the input, but for infinities."""
+    if not input.is_floating_point():
+        return
+    largest = float(finfo(input.dtype).max)
+    if any(largest < abs(n) < inf for n in numbers):
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[input.dtype]} without overflow")
 
 
 def require_floating(function, kernel, value):

@@ -9,7 +9,13 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
-from rushlight.nn.functional._checks import functional, number, require_floating, require_tensor
+from rushlight.nn.functional._checks import (
+    functional,
+    number,
+    require_floating,
+    require_representable,
+    require_tensor,
+)
 from rushlight.ops._public import FOUND_DTYPE, refuse_complex, shares_elements, type_name, write_out
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -88,6 +94,7 @@ def _hardtanh(input, low, high, inplace):
         raise NotImplementedError("clamp is not supported for complex types")
     if input.dtype == rushlight.uint8 and int(low) < 0:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    require_representable(input, low, high)
     # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
     passed = _C.before_write(input) if inplace else _straight(input)
     limited = rushlight.where(input <= low, input.new_full((), low), passed)
@@ -383,6 +390,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     """
     require_floating("hardshrink", "hardshrink_cpu", input)
     lambd = number("hardshrink", "T input,N lambd", input, lambd)
+    require_representable(input, lambd)
     result = rushlight.where((input >= -lambd) & (input <= lambd), 0.0, _straight(input))
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 
