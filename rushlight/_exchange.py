@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops._public import Tensor, as_dtype, function, method
 
@@ -46,9 +47,7 @@ def from_numpy(ndarray):
     import numpy
 
     if not isinstance(ndarray, numpy.ndarray):
-        kind = type(ndarray)
-        place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-        raise TypeError(f"expected np.ndarray (got {place}{kind.__name__})")
+        raise TypeError(f"expected np.ndarray (got {class_name(ndarray)})")
     tensor, writable = _shared(ndarray)
     if not writable:
         warn_once(_READ_ONLY)

@@ -166,7 +166,7 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
 
                 made.append(ones(shape, dtype=dtype, device=device))
         else:
-            raise TypeError(f"gradients can be either Tensors or None, but got {class_name(gradient)}")
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     if len(made) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(made)} gradients")
     return tuple(made)

@@ -133,12 +133,20 @@ def _differentiated(*tensors):
     return any(_C.tangent(t) is not None for t in tensors)
 
 
+def _of_one_dtype(*tensors):
+    """Before a NaN, which would make whole numbers those of the default dtype."""
+    common = _C.result_type(*tensors)
+    return [t.to(common) for t in tensors]
+
+
 # minimum and maximum share the gradient of a tie; here it is all the input's, and nobody's of a NaN.
 def _at_most(input, bound):
+    input, bound = _of_one_dtype(input, bound)
     return ops.where(ops.gt(input, bound), bound, ops.where(ops.le(input, bound), input, math.nan))
 
 
 def _at_least(input, bound):
+    input, bound = _of_one_dtype(input, bound)
     return ops.where(ops.lt(input, bound), bound, ops.where(ops.ge(input, bound), input, math.nan))
 
 

@@ -129,6 +129,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     if not x.numel():
         raise RuntimeError("log_probs tensor must not be empty")
+    single_or_double = x.dtype in (_C.float32, _C.float64)
+    if single_or_double and isinstance(blank, int) and not 0 <= blank < x.shape[2]:
+        raise RuntimeError("blank must be in label range")
     _check(x, targets, inputs, lengths)
     if targets.dim() == 2:
         starts = tuple(n * targets.shape[1] for n in range(len(lengths)))
