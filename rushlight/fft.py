@@ -9,7 +9,7 @@ from __future__ import annotations
 import math as _math
 
 from rushlight import _C
-from rushlight._type_names import type_name as class_name
+from rushlight._type_names import type_name as _class_name
 from rushlight.ops import fft as _core
 from rushlight.ops._public import FUNCTIONS as _FUNCTIONS
 from rushlight.ops._public import Tensor as _Tensor
@@ -29,7 +29,7 @@ __all__ = [
 def _tensor(name, input):
     if not isinstance(input, _Tensor):
         raise TypeError(
-            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}"
+            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {_class_name(input)}"
         )
 
 
