@@ -78,6 +78,8 @@ def _ldexp(input, other):
     if not other.dtype.is_floating_point:
         other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
+    if dtype.is_complex:  # an infinite factor must come once: infinities times a complex number are NaN
+        return input.to(dtype) * ops.exp2(exponent)
     half = ops.trunc(_C.detach(exponent) / 2)
     half = ops.where(ops.isinf(half), 0, half)
     # In two steps, so that a power beyond the range may still give a number within it.
