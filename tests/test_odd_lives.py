@@ -1,6 +1,7 @@
 """What could end the process: objects that are found while they are being freed, chains of a hundred thousand
 of them, memory that is not as long as it says, and native functions that are called as nobody does."""
 
+import contextlib
 import ctypes
 import gc
 import hashlib
@@ -384,7 +385,7 @@ class Measures:
 
 def test_numbers_are_asked_before_tensors_are_looked_at():
     x, index, source = torch.zeros(4, 1000), torch.tensor([0, 1]), torch.ones(2, 1000)
-    shrinks = Measures(lambda: setattr(source, "data", torch.zeros(())))
+    shrinks = Measures(lambda: setattr(source, "data", torch.zeros(1, 1000)))
     with pytest.raises(RuntimeError, match="Number of indices"):
         _C.ops.index_add(x, index, source, 0, shrinks)
     flattens = Measures(lambda: setattr(x, "data", torch.zeros(())))
@@ -432,3 +433,23 @@ def test_a_child_draws_though_a_thread_was_drawing():
     for thread in threads:
         thread.join()
     assert ends == [0] * 8
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.xpu(), lambda x: x.ipu(), lambda x: x.to("ipu"), lambda x: x.view(7), lambda x: x + "a",
+    lambda x: torch.tensor([[1, 2], [3]]), lambda x: torch.cat([x, None]), lambda x: x[5], lambda x: x.sum(9),
+    lambda x: torch.empty(2, -1), lambda x: x.backward(), lambda x: _C.from_dlpack(x), lambda x: x.set_(x, 9),
+    lambda x: torch.add(x, x, out=3), lambda x: x.new_zeros("a"), lambda x: x.index_put_((9,), x), torch.save,
+])  # fmt: skip
+def test_a_call_that_fails_leaves_nothing_behind(call):
+    x = torch.zeros(2, 3)
+
+    def blocks():
+        for _ in range(300):
+            with contextlib.suppress(Exception):
+                call(x)
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    blocks()
+    assert blocks() - blocks() > -150  # of each call less than half a block

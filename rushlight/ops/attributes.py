@@ -381,18 +381,18 @@ def dequantize(self):
     return self.to(_C.float32)
 
 
-def _other_device(kind, error):
+def _other_device(kind, error, sentence):
     def refuse(self, device=None, non_blocking=False, **kwargs):
-        raise error
+        raise error(sentence)  # a new one: an error keeps all the tracebacks it was ever raised with
 
     refuse.__name__ = refuse.__qualname__ = kind
     refuse.__doc__ = f"Would move this tensor to a device of the kind {kind}."
     method(refuse)
 
 
-_other_device("xpu", AssertionError("Torch not compiled with XPU enabled"))
-_other_device("mtia", AssertionError("Torch not compiled with MTIA enabled."))
-_other_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices"))
+_other_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
+_other_device("mtia", AssertionError, "Torch not compiled with MTIA enabled.")
+_other_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")
 
 
 def _removed(name):
