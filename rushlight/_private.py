@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._warn import warn_once
 from rushlight.ops._facts import told
 from rushlight.ops.compose import _without_derivative
 
@@ -72,6 +73,10 @@ def compiled_with_cxx11_abi():
 
 def nuclear_norm(input, dim=(0, 1), keepdim=False):
     """The sum of the singular values."""
+    warn_once(
+        "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
+        "future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead"
+    )
     return rushlight.linalg.matrix_norm(input, "nuc", dim, keepdim)
 
 

@@ -313,6 +313,8 @@ def _frequencies(name, n, count, first_negative, d, out, options):
     dtype = options.get("dtype") or _C.get_default_dtype()
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{_type_name(dtype)}'")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     options = {key: value for key, value in options.items() if value is not None}

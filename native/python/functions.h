@@ -23,7 +23,8 @@ void guard_attributes(PyGetSetDef* table);
 // Asks the overriding arguments in turn (subclasses before their bases). New reference; throws.
 PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs);
 
-Scalar number_of(Tensor* t);                   // item() with torch's errors
+Scalar number_of(Tensor* t);  // item() with torch's errors
+void warn_of_lost_imaginary(const Tensor* from, DType to);
 void warn_of_lost_history(const Tensor* t);    // once, where a number is made of what has a gradient
 PyObject* power_of(PyObject* a, PyObject* b);  // a ** b
 

@@ -9,6 +9,7 @@
 #include "../tensor/iterate.h"
 #include "arguments.h"
 #include "elementwise_ops.h"
+#include "functions.h"
 
 namespace rl {
 namespace {
@@ -82,6 +83,7 @@ PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, P
   if (op == ReduceOp::nansum && is_complex(x->dtype)) {
     fail(PyExc_RuntimeError, "nansum on CPU does not support complex inputs");
   }
+  if (op == ReduceOp::sum) warn_of_lost_imaginary(x, dtype);
   if (dtype == DType::b1) op = op == ReduceOp::prod ? ReduceOp::all : ReduceOp::any;
   Reduction reduction(op == entry.op ? summable(x, dtype) : share(x), dims, keepdim);
   TensorRef out = reduction.result(dtype);

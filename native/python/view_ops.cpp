@@ -8,6 +8,7 @@
 #include "../graph/errors.h"
 #include "../tensor/iterate.h"
 #include "../tensor/reach.h"
+#include "functions.h"
 #include "primitive.h"
 
 namespace rl {
@@ -631,15 +632,6 @@ PyObject* contiguous_copy_forward(const Primitive&, PyObject* const* args, Tenso
   return result.release_object();
 }
 
-// Once per process, as torch does. The casts of a running backward are its own affair.
-void warn_of_lost_imaginary(const Tensor* from, DType to) {
-  if (!is_complex(from->dtype) || is_complex(to) || to == DType::b1 || !from->numel || from->is_meta() ||
-      current_run()) {
-    return;
-  }
-  warn_once("Casting complex values to real discards the imaginary part");
-}
-
 PyObject* to_dtype_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* t = input(args);
   TensorRef result = empty_like(t, dtype_from(args[1]));
@@ -740,4 +732,13 @@ ModuleInit init([](PyObject* module) {
 });
 
 }  // namespace
+
+// Once per process, as torch does. The casts of a running backward are its own affair.
+void warn_of_lost_imaginary(const Tensor* from, DType to) {
+  if (!is_complex(from->dtype) || is_complex(to) || to == DType::b1 || !from->numel || from->is_meta() ||
+      current_run()) {
+    return;
+  }
+  warn_once("Casting complex values to real discards the imaginary part");
+}
 }  // namespace rl

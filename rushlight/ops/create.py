@@ -564,8 +564,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     if steps == 1:
         one = _C.full((1,), 0, dtype, _device(device)).fill_(_power(base, start))
         return _finish_numbers(one, requires_grad, out)
-    if dtype == _C.bool and steps:
-        raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
+    if steps and dtype in (_C.bool, _C.uint16, _C.uint32, _C.uint64):
+        raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{type_name(dtype)}'")
     wide = dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         # The exponents run between whole numbers, as torch has it.

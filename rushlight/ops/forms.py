@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight._warn import warn_once
 from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
@@ -286,6 +287,10 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
 
     if isinstance(dim, (tuple, list)) and len(dim) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
+    warn_once(
+        "at::frobenius_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
+        "future PyTorch release. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead"
+    )
     _check_norm_dtype(input)
     result = vector_norm(input, 2, dim, keepdim)
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._public import FUNCTIONS, as_dtype, function, whole
+from rushlight.ops._public import C_NAMES, FUNCTIONS, as_dtype, function, whole
 from rushlight.ops.create import _device
 
 ops = _C.ops
@@ -23,7 +23,11 @@ def _window(name, length, periodic, shape, dtype, device, requires_grad, pin_mem
         kind = "ComplexFloat" if dtype == _C.complex64 else "ComplexDouble"
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind}'")
     if not dtype.is_floating_point:
-        raise RuntimeError(f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtype})")
+        raise RuntimeError(
+            f"{name} expects floating point dtypes, got: TensorOptions("
+            f"dtype={C_NAMES[dtype]}, device=cpu, layout=Strided (default), requires_grad=false (default), "
+            "pinned_memory=false, memory_format=(nullopt))"
+        )
     if pin_memory:
         raise RuntimeError("Need to provide pin_memory allocator to use pin memory.")
     if length == 1:

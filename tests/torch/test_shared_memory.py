@@ -15,7 +15,7 @@ READ_LATE = {"linalg.cholesky", "linalg.inv"}
 # Checked by torch in some layouts of the right side only, or for an empty output only.
 BY_LAYOUT = {
     "linalg.solve", "linalg.lu_solve", "lu_solve", "linalg.householder_product", "ormqr",
-    "conj_physical", "normal", "normal.number_mean",
+    "conj_physical",
 }  # fmt: skip
 BEFORE = 2  # elements of the common memory before the first tensor
 
