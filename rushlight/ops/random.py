@@ -294,8 +294,12 @@ def _normal_out(mean, std, generator, out):
     if not isinstance(std, Tensor):  # in torch the means are added to an output of its own size
         size = ops.add(mean, out).shape
     attributes = 0.0, 1.0 if isinstance(std, Tensor) else std, generator
-    if isinstance(out, Tensor) and out.shape == size:
-        check_apart_elements(out, [t for t in (mean, std) if isinstance(t, Tensor)])
+    if isinstance(out, Tensor):
+        inputs = [t for t in (mean, std) if isinstance(t, Tensor)]
+        if out.shape == size:
+            check_apart_elements(out, inputs)
+        else:
+            check_resized(out, ops.add(mean, std), inputs, itself=True)
     _fill_out(ops.normal, attributes, size, "normal", out, None)
     if isinstance(std, Tensor):
         out.mul_(std)
