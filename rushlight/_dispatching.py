@@ -129,7 +129,7 @@ def handle(primitive: Any, args: tuple, out: Any) -> Any:
         return ask(handle_named("convolution_backward.default"), given, {})[which]
     shown = _aten_calls.shown(primitive, args, out is not None)
     if shown is None:
-        return ask(handle_of(primitive, out is not None), args, {}, (primitive, out))
+        return ask(handle_of(primitive, out is not None), args, {}, (primitive, out, True))
     return ask(handle_named(shown[0]), shown[1], shown[2], (primitive, out))
 
 

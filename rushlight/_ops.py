@@ -45,7 +45,8 @@ _PUBLIC = {"_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view":
 
 
 class _Dispatching(threading.local):
-    """What a TorchDispatchMode of this thread is being asked about: (handle, primitive, out)."""
+    """What a TorchDispatchMode of this thread is being asked about: (handle, primitive, out), and True if the
+    arguments that are shown are the primitive's own."""
 
     calls: tuple = ()
 
@@ -155,7 +156,7 @@ class OpOverload:
 
 def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
     """A call by somebody who has been asked: computes only. What was asked about is run as the primitive."""
-    handle, primitive, out = _dispatching.calls[-1]
+    handle, primitive, out, *as_it_is = _dispatching.calls[-1]
     if handle is called and primitive is not None:
         from rushlight._aten_calls import SHOWN, SPECS
 
@@ -167,7 +168,7 @@ def _below(called: OpOverload, args: tuple, kwargs: dict) -> Any:
             if not left:
                 result = _C.run_forward(primitive, values, into)
                 return list(result) if primitive.outputs == ("outs",) else result
-        elif name not in SHOWN:
+        elif name not in SHOWN or as_it_is:
             return _C.run_forward(primitive, (*args, *kwargs.values()), into)
     from rushlight._dispatching import _wanted, ask
 

@@ -118,7 +118,8 @@ def test_who_is_asked_may_compute_by_himself():
     "name",
     """x ** 3|F.smooth_l1_loss(x, y)|F.binary_cross_entropy(x, y)|F.logsigmoid(x)|x.var()
 F.conv1d(x, y[None, :, :2]).tanh()|F.conv_transpose1d(x, y.unsqueeze(1)) ** 2|F.mse_loss(x, y)|F.glu(x)
-F.soft_margin_loss(x, y.detach())|F.binary_cross_entropy_with_logits(x, y)|x.ldexp(y)""".replace(
+F.soft_margin_loss(x, y.detach())|F.binary_cross_entropy_with_logits(x, y)|x.ldexp(y)
+F.avg_pool1d(x, 2) ** 3|F.adaptive_avg_pool1d(x, 2) ** 3|F.pad(x, (1, 1), "reflect") ** 3""".replace(
         "\n", "|"
     ).split("|"),
 )
