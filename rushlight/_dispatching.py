@@ -378,4 +378,5 @@ def intercept(on: bool) -> None:
                 continue
             plain = function.__wrapped__
             _originals[function] = plain
-            _C.rewrap(function, functools.wraps(plain)(maker(_C.Function(plain))))
+            inner = plain if name in ROWS else _C.Function(plain)
+            _C.rewrap(function, functools.wraps(plain)(maker(inner)))

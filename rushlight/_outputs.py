@@ -132,7 +132,7 @@ def _entry(function: Any) -> tuple[str, int | None, str]:
     from rushlight import _signatures
 
     key, name = _signatures._name_of(function)
-    code = getattr(function.__wrapped__, "__code__", None)
+    code = getattr(_signatures.python_of(function), "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return "", None, ""
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")

@@ -101,15 +101,21 @@ def _name_of(function: Any) -> tuple[str, str]:
         return "." + name, name
     for space in ("linalg", "fft", "special"):
         # Our own calls may come before a program has imported linalg; what is found here is kept.
-        if function.__wrapped__.__module__.startswith(f"rushlight.ops.{space}"):
+        if python_of(function).__module__.startswith(f"rushlight.ops.{space}"):
             importlib.import_module(f"rushlight.{space}")
         if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
             return f"{space}_{name}", f"{space}_{name}"
     if vars(sys.modules.get("rushlight.nn.functional", os)).get(name) is function:
         return f"nn.{name}", name
-    if function.__wrapped__.__module__ in ("rushlight._functional_names", "rushlight._private"):
+    if python_of(function).__module__ in ("rushlight._functional_names", "rushlight._private"):
         return name, name
     return "", name
+
+
+def python_of(function: Any) -> Any:
+    """The Python function behind a public one, also while it is wrapped for who looks on."""
+    found = function.__wrapped__
+    return getattr(found, "__wrapped__", found)
 
 
 def signatures_of(function: Any) -> Any:
@@ -162,7 +168,7 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
                 raise _refusal(f"TensorBase.{name}() takes no keyword arguments")
             raise _refusal(f"TensorBase.{name}() takes no arguments ({len(args)} given)")
     old_form = getattr(function, "old_form", None)
-    if old_form is not None and len(args) + takes_self > function.__wrapped__.__code__.co_argcount:
+    if old_form is not None and len(args) + takes_self > python_of(function).__code__.co_argcount:
         return
     _check(name, texts, args, kwargs, bool(handed_on))
 

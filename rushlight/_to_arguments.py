@@ -43,6 +43,7 @@ _FITS = {
     "copy": lambda value: isinstance(value, bool),
     "memory_format": lambda value: value is None or isinstance(value, memory_format),
 }
+_OPTIONS = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
 _FORMS = (
     ("device", "dtype", "non_blocking", "copy"),
     ("dtype", "non_blocking", "copy"),
@@ -71,9 +72,9 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
     got = ", ".join(words) + ("" if args else ", ")
     raise TypeError(
         f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-        " * (torch.device device, torch.dtype dtype, bool non_blocking, bool copy, *, memory_format)\n"
-        " * (torch.dtype dtype, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
-        " * (Tensor tensor, bool non_blocking, bool copy, *, torch.memory_format memory_format)"
+        f" * (torch.device device = None, torch.dtype dtype = None, {_OPTIONS})\n"
+        f" * (torch.dtype dtype, {_OPTIONS})\n"
+        f" * (Tensor tensor, {_OPTIONS})\n"
     )
 
 

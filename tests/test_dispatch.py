@@ -411,3 +411,11 @@ def test_wrappers_take_everything_by_position_and_answer_what_their_class_does_n
     assert t.dtype == torch.float64 and t.requires_grad
     with pytest.raises(RuntimeError, match="setting storage offset without stride not supported"):
         make(Silent, (2, 3), storage_offset=1)
+
+
+def test_functions_keep_their_checks_while_somebody_looks_on():
+    numbers = torch.arange(9.0)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"), Seen():
+        torch.nn.functional.hardshrink(numbers[2:7], out=numbers[3:8])
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'dim'"), Seen():
+        torch.nn.functional.glu(1)

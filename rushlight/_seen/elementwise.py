@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import rushlight
 from rushlight._seen._table import Tensor, filled, number, ops, options, preserving, seen, show, zeros
@@ -46,8 +47,10 @@ seen("rsqrt", x=_rsqrt)
 seen("atanh", x=_atanh)
 seen("sinc", x=_sinc)
 seen("angle", x=lambda g, x: show("zeros_like.default", x, **preserving))
+_zeros: dict[str, Any]
 for _name in ("ceil", "floor", "round", "trunc", "sign", "bernoulli"):
-    seen(_name, **{ops.__dict__[_name].args[0]: lambda g: show("zeros_like.default", g)})
+    _zeros = {ops.__dict__[_name].args[0]: lambda g: show("zeros_like.default", g)}
+    seen(_name, **_zeros)
 for _name in ("div_trunc", "div_floor"):
     _zeros = {side: lambda g: show("zeros_like.default", g, **options(g)) for side in "ba"}
     seen(_name, **_zeros)

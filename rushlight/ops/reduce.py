@@ -665,7 +665,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         raise RuntimeError(
             f"logsumexp(): Expected floating point type for result tensor, but got: {type_name(out.dtype)}"
         )
-    if isinstance(out, Tensor):
+    if isinstance(out, Tensor) and (out.is_complex() or not input.is_complex()):
         input = input.to(out.dtype)  # it is computed in that dtype
     if input.is_complex() and not input.numel():
         result = ops.log(ops.sum_dim(ops.exp(input), dim, keepdim, None))
