@@ -70,7 +70,7 @@ class _VersionWrapper:
 def _aliases() -> bool:
     """Whether the operation of the moment returns memory of an argument: a view, or a write in place. Keeping
     its result would keep nothing, and the write has to happen again."""
-    _, primitive, out = _dispatching.calls[-1]
+    _, primitive, out, *_ = _dispatching.calls[-1]
     return out is not None or (primitive is not None and primitive.is_view)
 
 
