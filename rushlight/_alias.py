@@ -61,10 +61,14 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith(inner):
                 sys.modules.setdefault(torch_name(name), loaded)
                 loaded.__name__ = torch_name(name)
-        parameter = sys.modules.get("rushlight.nn.parameter")
-        for kind in vars(parameter).values() if parameter else ():
-            if isinstance(kind, type) and kind.__module__ == "rushlight.nn.parameter":
-                kind.__module__ = "torch.nn.parameter"
+        name_parameters("torch")
+
+
+def name_parameters(package: str) -> None:
+    """Lets the classes of parameters say that they are torch's or ours: libraries tell whose a tensor is."""
+    for kind in vars(sys.modules.get("rushlight.nn.parameter", object)).values():
+        if isinstance(kind, type) and kind.__module__.endswith("nn.parameter"):
+            kind.__module__ = f"{package}.nn.parameter"
 
 
 def explain(error: BaseException) -> None:
