@@ -147,10 +147,7 @@ def write_out(
             "are not allowed!"
         )
     if apart:
-        if out.shape == result.shape:
-            check_apart_elements(out, apart)
-        else:
-            check_resized(out, result, apart, itself=True)
+        check_whole_or_apart(out, result, apart)
     if out.shape != result.shape:
         warn_resized(out, result)
         fit(out, result)
@@ -249,6 +246,14 @@ def write_beside(out: Tensor, result: Tensor, input: Tensor, *others: Any) -> Te
         check_resized(out, result, [t for t in others if isinstance(t, Tensor)])
         check_resized(out, result, [input], itself=True)
     return write_out(out, result, exact=SAME_DTYPE)
+
+
+def check_whole_or_apart(out: Tensor, result: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Refuses an `out=` that shares part of its memory with an input; it may be the input itself."""
+    if out.shape == result.shape:
+        check_apart_elements(out, inputs)
+    else:
+        check_resized(out, result, inputs, itself=True)
 
 
 def check_resized(out: Tensor, result: Tensor, inputs: Sequence[Tensor], itself: bool = False) -> None:

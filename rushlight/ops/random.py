@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
-from rushlight._outputs import OVERLAP, check_apart_elements
+from rushlight._outputs import OVERLAP
 from rushlight._type_names import type_name as class_name
-from rushlight.ops._public import Tensor, check_resized, function, method, public, type_name
+from rushlight.ops._public import Tensor, check_whole_or_apart, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
@@ -290,17 +290,12 @@ def normal(mean=None, std=1.0, size=None, *, generator=None, out=None, dtype=Non
 def _normal_out(mean, std, generator, out):
     if _C.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in (mean, std)):
         raise _no_out_gradient("normal")
-    size = ops.add(mean, std).shape
-    if not isinstance(std, Tensor):  # in torch the means are added to an output of its own size
-        size = ops.add(mean, out).shape
+    # In torch the means are added to an output of its own size.
+    whole = ops.add(mean, std if isinstance(std, Tensor) else out)
     attributes = 0.0, 1.0 if isinstance(std, Tensor) else std, generator
     if isinstance(out, Tensor):
-        inputs = [t for t in (mean, std) if isinstance(t, Tensor)]
-        if out.shape == size:
-            check_apart_elements(out, inputs)
-        else:
-            check_resized(out, ops.add(mean, std), inputs, itself=True)
-    _fill_out(ops.normal, attributes, size, "normal", out, None)
+        check_whole_or_apart(out, whole, [t for t in (mean, std) if isinstance(t, Tensor)])
+    _fill_out(ops.normal, attributes, whole.shape, "normal", out, None)
     if isinstance(std, Tensor):
         out.mul_(std)
     return out.add_(mean)
@@ -321,10 +316,8 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         return ops.bernoulli_like(input, p, generator)
     if out is None:
         return ops.bernoulli(input, generator)
-    if out.shape == input.shape:
-        check_apart_elements(out, [input])
-    else:
-        check_resized(out, input, [input], itself=True)
+    check_whole_or_apart(out, input, [input])
+    if out.shape != input.shape:
         out.resize_(input.shape)
     return _in_place(ops.bernoulli_tensor, out, input, generator)
 
