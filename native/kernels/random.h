@@ -8,7 +8,8 @@
 // The functions write through a Span of any strides; elements are visited in the order of memory, innermost
 // stride first, as torch does. The caller has checked parameters and overlap, and holds `Generator::mutex`.
 #pragma once
-#include "../tensor/fork_mutex.h"
+#include <mutex>
+
 #include "kernels.h"
 
 namespace rl {
@@ -43,7 +44,7 @@ class Generator {
   bool set_state(const uint8_t* bytes);
   void copy_state(const Generator& other);
 
-  ForkMutex mutex;
+  std::mutex mutex;
 
   static uint32_t temper(uint32_t x) {
     x ^= x >> 11;

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "fork_mutex.h"
-
 namespace rl {
 
 std::atomic<int> kernels_running = 0, changes_waiting = 0;
@@ -21,27 +19,12 @@ void wait_while_kernels_run() {
   changes_waiting--;
 }
 
-unsigned forks = 0;
-
 namespace {
 
-std::mutex renewing;
-
 // Of all threads only the one that forked goes on, and that one is in no kernel.
-void after_fork() {
-  kernels_running = changes_waiting = 0;
-  forks++;
-  new (&renewing) std::mutex;
-}
+void after_fork() { kernels_running = changes_waiting = 0; }
 bool registered = (pthread_atfork(nullptr, nullptr, after_fork), true);
 
 }  // namespace
-
-void ForkMutex::renew() {
-  std::lock_guard lock(renewing);  // another thread of the child may be here, too
-  if (process == forks) return;
-  new (&mutex) std::mutex;
-  process = forks;
-}
 
 }  // namespace rl

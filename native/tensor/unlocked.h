@@ -6,7 +6,7 @@
 // `.data = ...`, `t_`, a storage that grows or moves. Such a change calls `wait_for_kernels` before it looks
 // at anything; on return the GIL is held and no kernel is at work. Kernels that begin while a change waits
 // keep the GIL. A kernel counts until its thread has the GIL back, so an operation that releases it several
-// times in a row sees no change in between.
+// times in a row sees no change in between. A fork is such a change, too (python/process.cpp).
 //
 // Other writes to the elements go on: what a kernel reads then is the program's own affair, and it must not
 // believe that what it has checked (an index, a mask) is still so. See `stable` in tensor.h.
