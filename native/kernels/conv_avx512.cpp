@@ -28,8 +28,9 @@ constexpr int64_t DEPTH = 256;         // terms packed at a time: a panel of the
 constexpr int64_t PANELS = 16;         // panels packed at a time: they stay in the second-level cache
 constexpr int64_t GRAD_PIXELS = 2048;  // pixels of a block of the weights' gradient
 constexpr int64_t GRAD_TERMS = 64;
-constexpr int64_t MANY_CHANNELS = 64;  // from which on the weights' gradient is worth packing for,
-constexpr int64_t FEW_PIXELS = 320;    // by blocks of so many pixels
+constexpr int64_t COPIED_PIXELS = 1 << 22;  // of all channels of the padded images that are taken together
+constexpr int64_t MANY_CHANNELS = 64;       // from which on the weights' gradient is worth packing for,
+constexpr int64_t FEW_PIXELS = 320;         // by blocks of so many pixels
 
 // The image with its padding, and where things lie in it.
 struct Padded {
@@ -152,6 +153,7 @@ struct Blocking {
     together = std::clamp<int64_t>(fit, 1, std::min(s.batch, least));
     parts = together > 1 ? 1 : std::clamp<int64_t>(threads / images, 1, panels);
     image_step = padded.copies ? s.group_in() * padded.plane() : s.in_channels * s.in_pixels();
+    if (padded.copies) together = std::clamp<int64_t>(COPIED_PIXELS / image_step, 1, together);
     if (double(together) * double(image_step) > 1e9) together = 1;
   }
 };
@@ -283,10 +285,11 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
   // Whole images, as many as fit a block; or a part of one.
   bool packs = gout >= MANY_CHANNELS;
   int64_t limit = packs ? FEW_PIXELS : GRAD_PIXELS;
-  int64_t together = std::max<int64_t>(1, limit / pixels), width = std::min(pixels, limit);
+  int64_t image_room = padded.copies ? gin * padded.plane() : 0;
+  int64_t fit = std::min({limit / pixels, s.batch, COPIED_PIXELS / std::max<int64_t>(image_room, 1)});
+  int64_t together = std::max<int64_t>(1, fit), width = std::min(pixels, limit);
   int64_t rows = rows_of_tile(gout), tiles = (gout + rows - 1) / rows;
   int64_t ld = (together * width + 15) / 16 * 16;
-  int64_t image_room = padded.copies ? gin * padded.plane() : 0;
   Workspaces spaces(num_threads(), (together * image_room + (tiles * rows + GRAD_TERMS + WIDTH) * ld) *
                                        int64_t(sizeof(float)));
   Tile run = avx512_tile(rows);
@@ -416,7 +419,8 @@ using DepthwiseLines = decltype(&depthwise_lines<3>);
 
 // For the usual kernels on planes, else null.
 DepthwiseLines depthwise_lines_of(const ConvShape& s) {
-  if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.dilation[1] != 1 || s.dilation[2] != 1)
+  if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.padding[0] != 0 || s.dilation[1] != 1 ||
+      s.dilation[2] != 1)
     return nullptr;
   return s.kernel[1] == 3   ? depthwise_lines<3>
          : s.kernel[1] == 5 ? depthwise_lines<5>

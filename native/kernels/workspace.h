@@ -16,7 +16,9 @@ class Workspaces {
  public:
   Workspaces(int count, int64_t bytes)
       : size(size_t(bytes + 63) / 64 * 64), count(count), taken(new std::atomic<bool>[size_t(count)]) {
-    data = size ? static_cast<char*>(std::aligned_alloc(64, size * size_t(count))) : nullptr;
+    size_t all;
+    bool countable = bytes >= 0 && !__builtin_mul_overflow(size, size_t(count), &all);
+    data = size && countable ? static_cast<char*>(std::aligned_alloc(64, all)) : nullptr;
     if (size && !data) throw std::bad_alloc();
     for (int i = 0; i < count; i++) taken[size_t(i)] = false;
   }
