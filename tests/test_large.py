@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 
 import pytest
 
@@ -104,3 +105,10 @@ def test_remainders_are_exact():
         else:
             assert value == math.fmod(a, b)
             assert math.copysign(1, value) == math.copysign(1, a)
+
+
+@pytest.mark.skipif(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 2 << 30, reason="needs 2 GB")
+def test_a_matrix_too_wide_for_the_best_workspace():
+    """LAPACK counts what it would like to have in 32 bits, and here it is more."""
+    factors, _ = torch.geqrf(torch.ones(()).expand(2, 1 << 26))
+    torch.testing.assert_close(factors[:, -1], torch.tensor([-math.sqrt(2), 0]))

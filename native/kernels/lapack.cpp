@@ -44,12 +44,14 @@ const Lapack<T>* find_routines() {
   return complete ? &l : nullptr;
 }
 
-// A workspace query answers in the element type; a float may have rounded a large answer down.
+// A workspace query answers in the element type; a float may have rounded a large answer down. LAPACK counts
+// in 32 bits and believes what wraps round: `least` is what its documentation asks for. -1 if that is beyond.
 template <class T>
-int wanted(T answer) {
+int wanted(T answer, double least = 1) {
   double size = std::real(std::complex<double>(answer));
   if (sizeof(real_t<T>) == 4) size *= 1 + 1e-6;
-  return size < 2147483647.0 ? std::max(int(std::ceil(size)), 1) : -1;
+  size = std::max(size, least);
+  return size < 2147483647.0 ? int(std::ceil(size)) : -1;
 }
 
 template <class F>
@@ -91,7 +93,8 @@ WorkSizes eigh_sizes(const Lapack<T>& l, bool vectors, int n) {
   real_t<T> w{}, real{};
   int integer = 0;
   eigh<T>(l, vectors, 'L', n, &a, &w, {-1, -1, -1}, {&answer, &real, &integer});
-  return {wanted(answer), complex_type<T> ? wanted(real) : 0, integer};
+  double least = vectors ? 1 + 6 * double(n) + 2 * double(n) * n : 1;
+  return {wanted(answer, least), complex_type<T> ? wanted(real, least) : 0, integer};
 }
 
 // ---- general eigenvalues
@@ -186,7 +189,9 @@ WorkSizes svd_sizes(const Lapack<T>& l, char job, int m, int n) {
                 ? 7 * small
                 : std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
   }
-  return {wanted(answer), std::max<int64_t>(rwork, 1), std::max<int64_t>(8 * small, 1)};
+  double least =
+      job == 'N' ? 1 : (complex_type<T> ? 1 : 4) * double(small * small) + double(7 * small + large);
+  return {wanted(answer, least), std::max<int64_t>(rwork, 1), std::max<int64_t>(8 * small, 1)};
 }
 
 // ---- least squares
@@ -236,8 +241,11 @@ WorkSizes least_squares_sizes(const Lapack<T>& l, Driver driver, int m, int n, i
   int rank = 0, integer = 0;
   least_squares<T>(l, driver, m, n, nrhs, &a, &b, std::max({m, n, 1}), real_t<T>(-1), &s, &rank, {-1, 0, 0},
                    {&answer, &real, &integer});
-  WorkSizes sizes{wanted(answer), 1, 1};
-  int64_t small = std::min(m, n);
+  int64_t small = std::min(m, n), large = std::max(m, n);
+  double least = double(3 * small + std::max(large + 1, 2 * small)) + nrhs;
+  if (driver == Driver::gelsd || driver == Driver::gelss)
+    least += double(small) * double(nrhs) + double(small) * double(small);
+  WorkSizes sizes{wanted(answer, least), 1, 1};
   if (driver == Driver::gelsy) {
     sizes.integer = std::max(n, 1);
     sizes.real = 2 * std::max<int64_t>(n, 1);

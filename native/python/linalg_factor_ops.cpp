@@ -117,7 +117,7 @@ void reflect(const Lapack<T>& l, Tensor* a, Tensor* tau, int m, int n, int64_t c
   T answer{};
   int query = -1, info = 0, lda = std::max(m, 1);
   l.geqrf(&m, &n, a->data_as<T>(), &lda, tau->data_as<T>(), &answer, &query, &info);
-  int lwork = work_length(answer);
+  int lwork = work_length(answer, n);
   int64_t k = std::min(m, n);
   T *data = a->data_as<T>(), *scales = tau->data_as<T>();
   over_batch(k ? count : 0, 2 * double(m) * n * double(k), Scratch::bytes<T>(lwork),
@@ -134,7 +134,7 @@ void multiply_reflectors(const Lapack<T>& l, Tensor* q, const T* scales, int m, 
   T answer{};
   int query = -1, info = 0, lda = std::max(m, 1);
   l.orgqr(&m, &n, &k, q->data_as<T>(), &lda, scales, &answer, &query, &info);
-  int lwork = work_length(answer);
+  int lwork = work_length(answer, n);
   T* data = q->data_as<T>();
   over_batch(n ? count : 0, 2 * double(m) * n * double(std::max(k, 1)), Scratch::bytes<T>(lwork),
              [&](int64_t i, char* memory) {
@@ -312,7 +312,7 @@ PyObject* ormqr_forward(const Primitive&, PyObject* const* args, Tensor*) {
       *t = scales->template data_as<T>(), answer{};
     int query = -1, info = 0;
     l.ormqr(&at, &trans, &m, &n, &terms, v, &lda, t, c, &m, &answer, &query, &info);
-    int lwork = work_length(answer);
+    int lwork = work_length(answer, left ? n : m);
     over_batch(batch_count(x), 2 * double(m) * n * double(k), Scratch::bytes<T>(lwork),
                [&](int64_t i, char* memory) {
                  int ignored;
@@ -345,7 +345,7 @@ PyObject* ldl_factor_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int query = -1, ignored = 0;
       char uplo = 'L';
       factor(&uplo, &n, data, &n, pivot, &answer, &query, &ignored);
-      int lwork = work_length(answer);
+      int lwork = work_length(answer, n);
       over_batch(infos->numel, double(n) * n * n / 3, Scratch::bytes<T>(lwork), [&](int64_t i, char* memory) {
         T* m = data + i * n * n;
         factor(&uplo, &n, m, &n, pivot + i * n, reinterpret_cast<T*>(memory), &lwork, info + i);

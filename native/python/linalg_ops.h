@@ -135,10 +135,11 @@ inline bool is_finite(const T* data, int64_t n) {
   return std::all_of(data, data + n, [](T x) { return is_finite(x); });
 }
 
-// The number of elements in workspace a query answered with; throws if that is beyond 32 bits.
+// The number of elements in workspace a query answered with, but at least `least`: LAPACK counts in 32 bits
+// and may have wrapped round. Throws if that is beyond 32 bits.
 template <class T>
-int work_length(T answer) {
-  double size = std::real(std::complex<double>(answer)) * (1 + 1e-6) + 1;
+int work_length(T answer, int64_t least) {
+  double size = std::max(std::real(std::complex<double>(answer)) * (1 + 1e-6) + 1, double(least));
   if (!(size < 2147483647.0)) fail(PyExc_RuntimeError, "the matrix is too large for LAPACK");
   return int(size);
 }

@@ -150,7 +150,7 @@ PyObject* inv_forward(const Primitive&, PyObject* const* args, Tensor*) {
       int* info = infos->template data_as<int>();
       int query = -1, ignored = 0;
       l.getri(&n, data, &n, &ignored, &answer, &query, &ignored);
-      int lwork = work_length(answer);
+      int lwork = work_length(answer, n);
       constexpr bool real = std::is_floating_point_v<T>;
       int64_t room = real && n >= BLOCKED ? int64_t(n) * n : lwork;
       over_batch(infos->numel, 2 * double(n) * n * n, Scratch::bytes<T>(room) + Scratch::bytes<int>(n),
