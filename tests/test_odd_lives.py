@@ -6,6 +6,7 @@ import ctypes
 import gc
 import hashlib
 import io
+import itertools
 import os
 import signal
 import struct
@@ -435,6 +436,42 @@ def test_a_child_draws_though_a_thread_was_drawing():
     assert ends == [0] * 8
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_finds_no_work_half_done():
+    """Nor a lock that was closed for it, as that of the plans of transforms."""
+    x, stop = torch.zeros(2_000_000), threading.Event()
+
+    def count():
+        while not stop.is_set():
+            x.add_(1)
+
+    def transform():
+        for length in itertools.cycle(range(50_000, 50_040)):
+            torch.fft.fft(torch.ones(length))
+            if stop.is_set():
+                return
+
+    threads = [threading.Thread(target=count), threading.Thread(target=transform)]
+    for thread in threads:
+        thread.start()
+    ends = []
+    for _ in range(12):
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            whole = bool(x.min() == x.max())
+            torch.fft.fft(torch.ones(50_000))
+            os._exit(0 if whole else 1)
+        ends.append(os.waitpid(child, 0)[1])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert ends == [0] * 12
+    assert x.add_(1).min() == x.max()
+
+
 @pytest.mark.parametrize("call", [
     lambda x: x.xpu(), lambda x: x.ipu(), lambda x: x.to("ipu"), lambda x: x.view(7), lambda x: x + "a",
     lambda x: torch.tensor([[1, 2], [3]]), lambda x: torch.cat([x, None]), lambda x: x[5], lambda x: x.sum(9),
@@ -453,3 +490,17 @@ def test_a_call_that_fails_leaves_nothing_behind(call):
 
     blocks()
     assert blocks() - blocks() > -150  # of each call less than half a block
+
+
+def test_bytes_that_grow_in_depth_have_room():
+    for _ in range(20):
+        x = torch.ones(1, 1, 1, 1, 1, dtype=torch.uint8)
+        spread = _C.ops.upsample_nearest3d(x, (64, 64, 64), ("nearest", None), True)
+        assert spread.sum() == 1
+
+
+@pytest.mark.parametrize("state, weight", [((5, 4), (1, 16, 4)), ((5, 1, 4), (16, 4)), ((1, 5, 4), (16, 4))])
+def test_weights_and_states_of_sequences_are_matrices(state, weight):
+    h, x, w = torch.zeros(5, 4), torch.zeros(3, 5, 16), torch.zeros(weight)
+    with pytest.raises(RuntimeError, match="must be matrices"):
+        _C.ops.rnn_sequence(x, h, torch.zeros(state), w, None, "lstm", None, False)

@@ -161,7 +161,8 @@ struct ByteTaps {
 // Bytes are rounded after each dimension, the last one first; one that keeps its size stays as it is.
 void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t* x) {
   const ByteTaps taps[3] = {ByteTaps(t[0]), ByteTaps(t[1]), ByteTaps(t[2])};
-  int64_t largest = std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out});
+  int64_t largest =
+      std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out, out_size(t)});
   int64_t row = std::max(t[2].out, t[1].out * t[2].out);
   Workspaces spaces(num_threads(), 2 * largest + row * int64_t(sizeof(uint32_t)) + 8);
   divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {

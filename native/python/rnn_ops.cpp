@@ -81,6 +81,7 @@ struct Sequence {
   int64_t itemsize() const { return dtype_size(dtype); }
   bool simple() const { return mode == RnnMode::tanh || mode == RnnMode::relu; }
 
+  // Rows of one matrix, or of steps of them.
   void check(const Tensor* t, int64_t rows, int64_t columns) const {
     if (!t) return;
     int64_t n = 1;
@@ -88,6 +89,10 @@ struct Sequence {
     if (t->dtype != dtype || t->ndim < 1 || t->size(t->ndim - 1) != columns || n != rows || t->is_meta()) {
       fail(PyExc_RuntimeError, "rnn_sequence: an operand has the wrong type or size");
     }
+  }
+  void check_matrix(const Tensor* t, int64_t rows, int64_t columns) const {
+    check(t, rows, columns);
+    if (t && t->ndim != 2) fail(PyExc_RuntimeError, "rnn_sequence: states and weights must be matrices");
   }
 };
 
@@ -145,12 +150,12 @@ PyObject* rnn_sequence_forward(const Primitive&, PyObject* const* args, Tensor*)
   Sequence s(h0, args[5], args[6], gx->sizes(), bool_argument(NAME, "reverse", args[7]));
   bool lstm = s.mode == RnnMode::lstm, gru = s.mode == RnnMode::gru;
   s.check(gx, s.total, s.gates * s.H);
-  s.check(h0, s.B, s.H);
-  s.check(w, s.gates * s.H, s.H);
+  s.check_matrix(h0, s.B, s.H);
+  s.check_matrix(w, s.gates * s.H, s.H);
   s.check(b, 1, s.gates * s.H);
   if (lstm != (c0 != nullptr) || (b && !gru))
     fail(PyExc_RuntimeError, "rnn_sequence: operands do not fit the mode");
-  s.check(c0, s.B, s.H);
+  s.check_matrix(c0, s.B, s.H);
   TensorRef x = contiguous(gx), weight = contiguous(w), bias = b ? contiguous(b) : TensorRef();
   Shape shape;
   shape.assign(gx->sizes());
@@ -230,13 +235,13 @@ PyObject* rnn_sequence_backward_forward(const Primitive&, PyObject* const* args,
   bool lstm = s.mode == RnnMode::lstm, gru = s.mode == RnnMode::gru;
   int64_t H = s.H, G = s.gates * H, item = s.itemsize();
   s.check(g, s.total, H);
-  s.check(g_hn, s.B, H);
-  s.check(h0, s.B, H);
-  s.check(w, G, H);
+  s.check_matrix(g_hn, s.B, H);
+  s.check_matrix(h0, s.B, H);
+  s.check_matrix(w, G, H);
   s.check(out, s.total, H);
   if (lstm) {
-    s.check(g_cn, s.B, H);
-    s.check(c0, s.B, H);
+    s.check_matrix(g_cn, s.B, H);
+    s.check_matrix(c0, s.B, H);
     s.check(cells, s.total, H);
   }
   if (!s.simple()) s.check(kept, s.total, 4 * H);
