@@ -160,6 +160,9 @@ def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
     """Asks about a call with `out=`; called by the native code."""
+    from rushlight._outputs import check
+
+    check(function, args, kwargs)
     out = kwargs["out"]
     kwargs = {name: value for name, value in kwargs.items() if name != "out"}
     packet = getattr(namespace("aten"), function.__name__, None)

@@ -1,6 +1,7 @@
 """Functions on lists of tensors, which optimisers use: `torch._foreach_add(params, updates, alpha=0.1)`.
 
 Each computes tensor by tensor with the function of that name, so gradients, dtypes and errors are the same.
+Torch records one node for all results of a list; here each has its own, which shows what torch's would.
 The names are looked up here by the package's `__getattr__`.
 """
 
@@ -88,7 +89,9 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
             other = other.item()
         if operation == "pow" and not inplace and isinstance(tensors, _NUMBER):
             _lists(name, other)
-            return tuple(rushlight.pow(tensors, exponent) for exponent in other)
+            since = _C.next_sequence()
+            powers = tuple(rushlight.pow(tensors, exponent) for exponent in other)
+            return _shown("ForeachPowBackward2", since, powers, [other])
         if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
             _invalid(name, args, kwargs | extra)
         whole = isinstance(other, Tensor)
@@ -110,12 +113,14 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
         others = _per_tensor(name, tensors, other)
         if operation in _BOUNDS:
             _refuse_complex(operation, tensors, others)
-        if operation in _SCALARS and not inplace and not isinstance(others[0], Tensor):
-            return tuple(
-                _limited(tensor, bound, operation, other)
-                for tensor, bound in zip(tensors, others, strict=True)
-            )
-        return _apply(name, operation, inplace, tensors, others, extra)
+        if inplace:
+            return _written(operation, tensors, others, extra)
+        since = _C.next_sequence()
+        scalar = not isinstance(others[0], Tensor)
+        function = getattr(rushlight, _SCALARS.get(operation, operation) if scalar else operation)
+        results = tuple(function(t, second, **extra) for t, second in zip(tensors, others, strict=True))
+        node, kept = _binary_node(operation, tensors, other)
+        return _shown(node, since, results, [tensors, *_tensors_in(other)], kept)
 
     return function
 
@@ -130,25 +135,97 @@ def _refuse_complex(operation: str, tensors: Any, others: list) -> None:
             raise NotImplementedError(f"\"{_BOUNDS[operation]}_cpu\" not implemented for '{name}'")
 
 
-def _limited_function(tensor: Tensor, bound: Any, operation: str, given: Any) -> Any:
-    return getattr(tensor, _SCALARS[operation])(bound)
+def _tensors_in(operand: Any) -> list:
+    """The operand as a list of tensors within a list; nothing if it is made of numbers."""
+    if isinstance(operand, Tensor):
+        return [[operand]]
+    return [operand] if isinstance(operand, (list, tuple)) and isinstance(operand[0], Tensor) else []
 
 
-def _limited_node(tensor: Tensor, bound: Any, operation: str, given: Any) -> tuple:
-    """The name of the node, and what torch saves of the call."""
-    several = isinstance(given, (list, tuple))
-    kept = {"scalars": tuple(given)} if several else {"scalar": given}
-    return f"Foreach{operation.capitalize()}Backward{int(several)}", kept
+def _form(operand: Any) -> str:
+    if isinstance(operand, Tensor):
+        return "Tensor"
+    return (
+        "List" if _tensors_in(operand) else "ScalarList" if isinstance(operand, (list, tuple)) else "Scalar"
+    )
 
 
-_limited: Any = _C.Function(_limited_function)
-_limited.node_name = _limited_node
+def _binary_node(operation: str, tensors: Any, other: Any) -> tuple[str, dict]:
+    """What torch calls the node, and what it shows. Those with a formula of their own carry no form."""
+    form = _form(other)
+    name = "Foreach" + "".join(part.capitalize() for part in operation.split("_")) + "Backward"
+    if operation in _SCALARS and form != "List":
+        several = form == "ScalarList"
+        kept = {"scalars": tuple(other)} if several else {"scalar": other}
+        return f"{name}{int(several)}", {"self": tensors} | kept
+    if operation == "pow" and form != "Scalar":
+        return f"{name}{int(form == 'ScalarList')}", {"self": tensors, "exponent": other}
+    if operation == "div" and form == "List":
+        return f"{name}0", {"self": tensors, "other": other}
+    if operation.startswith("clamp"):
+        return f"{name}{int(form == 'List')}{form}", {}
+    return f"{name}{int(operation != 'pow' and form.startswith('Scalar'))}{form}", {}
 
 
-def _apply(name: str, operation: str, inplace: bool, tensors: Any, others: list, extra: dict) -> Any:
-    method = _IN_PLACE.get(operation, operation + "_") if inplace else operation
+def _shown(node: str, since: int, results: tuple, lists: list, kept: dict | None = None) -> tuple:
+    """The results, whose nodes show what the one node of torch's shows."""
+    if _C.next_sequence() == since:
+        return results
+    inputs = tuple(tensor for each in lists for tensor in each)
+    kept = {
+        name: [_C.keep(tensor) for tensor in value] if _form(value) == "List" else value
+        for name, value in (kept or {}).items()
+    }
+    return _C.name_node(results, node, since, kept, inputs)
+
+
+_OF_NUMBERS = ("add", "sub", "mul", "div")  # have a node of their own in place
+_SAVE_OPERANDS = ("mul", "div", "pow", "maximum", "minimum")
+
+
+def _written(operation: str, tensors: Any, others: list, extra: dict) -> Any:
     rows = [(other,) for other in others]
-    return _run(lambda tensor, other: getattr(tensor, method)(other, **extra), inplace, tensors, rows)
+    if operation in _SAVE_OPERANDS and _refused_later(tensors, others):
+        return _as_before(operation, tensors, others)
+    in_place = _IN_PLACE.get(operation)
+    method = in_place if in_place and not isinstance(others[0], Tensor) else operation + "_"
+
+    def run(tensor: Tensor, other: Any) -> None:
+        since = _C.next_sequence()
+        if in_place and isinstance(other, Tensor):
+            _C.in_place(getattr(_C.ops, operation), tensor, other)
+        else:
+            getattr(tensor, method)(other, **extra)
+        if operation in _OF_NUMBERS and not isinstance(other, Tensor) and _C.next_sequence() != since:
+            kept = {"other": other} if operation in ("mul", "div") else {}
+            _C.name_node(tensor, f"{operation.capitalize()}Backward1", since, kept)
+
+    return _run(run, True, tensors, rows)
+
+
+def _refused_later(tensors: Any, others: list) -> bool:
+    """Whether each operand is overwritten by the list, so that no gradient can be computed from it."""
+    if not _C.is_grad_enabled() or not all(tensor.requires_grad for tensor in tensors[1:]):
+        return False
+    written = {_C.storage_id(tensor) for tensor in tensors}
+    return len(tensors) > 1 and all(
+        isinstance(other, Tensor) and _C.storage_id(other) in written for other in others
+    )
+
+
+def _as_before(operation: str, tensors: Any, others: list) -> Any:
+    """Writes one after the other, but records all of them, as torch does, from before the first."""
+    for tensor in tensors:
+        _C.check_inplace(tensor)
+    made = [
+        getattr(rushlight, operation)(tensor if tensor.requires_grad else tensor.clone(), other)
+        for tensor, other in zip(tensors, others, strict=True)
+    ]
+    with rushlight.no_grad():
+        _written(operation, tensors, others, {})
+    for tensor, result in zip(tensors, made, strict=True):
+        _C.take_history(tensor, result)
+    return tensors
 
 
 def _run(run: Callable, inplace: bool, tensors: Any, rows: list) -> Any:
@@ -194,12 +271,15 @@ def _is_doubtful(tensor: Tensor, row: tuple) -> bool:
 
 def _unary(name: str, operation: str, inplace: bool) -> Callable:
     method = operation + "_" * inplace
+    node = f"Foreach{'Log1P' if operation == 'log1p' else operation.capitalize()}Backward0"
 
     def function(self: Any, **kwargs: Any) -> Any:
         _lists(name, self)
         if kwargs:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        return _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
+        since = _C.next_sequence()
+        results = _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
+        return results if inplace else _shown(node, since, results, [self])
 
     return function
 
@@ -226,7 +306,10 @@ def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
             scalars = scalars.tolist()
         values = _per_tensor(name, self, value if scalars is None else scalars)
         rows = list(zip(tensor1, tensor2, values, strict=True))
-        return _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
+        since = _C.next_sequence()
+        results = _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
+        node = f"Foreach{operation.capitalize()}Backward0Scalar{'' if scalars is None else 'List'}"
+        return results if inplace else _shown(node, since, results, list(lists))
 
     return function
 
@@ -237,7 +320,10 @@ def _lerp(name: str, operation: str, inplace: bool) -> Callable:
     def function(self: Any, tensors1: Any, weight: Any) -> Any:
         _lists(name, self, tensors1)
         rows = list(zip(tensors1, _per_tensor(name, self, weight), strict=True))
-        return _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
+        since = _C.next_sequence()
+        results = _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
+        node = f"ForeachLerpBackward{int(_form(weight) == 'List')}{_form(weight)}"
+        return results if inplace else _shown(node, since, results, [self, tensors1, *_tensors_in(weight)])
 
     return function
 
@@ -256,7 +342,9 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
             "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does "
             "not have an identity"
         )
-    return tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+    since = _C.next_sequence()
+    norms = tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
+    return _shown("ForeachNormBackward0", since, norms, [self], {"self": self, "ord": ord})
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
@@ -276,7 +364,8 @@ def _foreach_max(self: Any) -> tuple:
         raise RuntimeError(
             "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
         )
-    return tuple(tensor.max() for tensor in self)
+    since = _C.next_sequence()
+    return _shown("ForeachMaxBackward1", since, tuple(tensor.max() for tensor in self), [self])
 
 
 def _foreach_mm(self: Any, mat2: Any) -> tuple:
@@ -286,11 +375,9 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
     if len(self) != len(mat2):
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
     _lists("_foreach_mm", self, mat2)
-    return tuple(_mm(a, b) for a, b in zip(self, mat2, strict=True))
-
-
-_mm: Any = _C.Function(lambda a, b: rushlight.mm(a, b))
-_mm.node_name = lambda a, b: ("ForeachMmBackward0", {})
+    since = _C.next_sequence()
+    products = tuple(rushlight.mm(a, b) for a, b in zip(self, mat2, strict=True))
+    return _shown("ForeachMmBackward0", since, products, [self, mat2])
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: Any = False) -> Any:

@@ -434,6 +434,21 @@ void Run::loop() {
   running = nullptr;
 }
 
+// The gradient of a root. Its tensor may have been given data of another shape (`t.data = ...`) than its node
+// made.
+TensorRef fit_root(const Root& root, size_t index) {
+  Node* node = root.edge.node;
+  if (node->kind == Node::accumulate || root.edge.nr >= node->output_count) return share(root.grad);
+  Sizes wanted = node->outputs[root.edge.nr].shape();
+  if (std::ranges::equal(wanted, root.grad->sizes()) || dispatching_classes) return share(root.grad);
+  TensorRef summed = summed_to(root.grad, wanted);
+  if (!summed) {
+    failf(PyExc_RuntimeError, "invalid gradient at index %zu - got %s but expected shape compatible with %s",
+          index, sizes_text(root.grad->sizes()).c_str(), sizes_text(wanted).c_str());
+  }
+  return summed;
+}
+
 void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph, bool create_graph,
               bool accumulate) {
   Run run;
@@ -453,7 +468,7 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
     ~Frees() { frees_graph = before; }
   } frees(!keep_graph && !create_graph);
   for (Root& root : roots) {
-    if (run.info(root.edge.node).needed) run.add(root.edge, share(root.grad));
+    if (run.info(root.edge.node).needed) run.add(root.edge, fit_root(root, size_t(&root - roots.data())));
   }
   for (Root& root : roots) {
     RunInfo& state = run.info(root.edge.node);

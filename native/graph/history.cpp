@@ -301,7 +301,26 @@ PyObject* py_set_view_replay(PyObject*, PyObject* on) {
 }
 PyObject* py_view_replay(PyObject*, PyObject*) { return PyBool_FromLong(replays_views); }
 
-PyMethodDef functions[] = {{"_set_view_replay_enabled", py_set_view_replay, METH_O, nullptr},
+// take_history(tensor, result): the history of `result`, as if the operation that made it had written
+// `tensor`.
+PyObject* py_take_history(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *o, *result;
+    if (!PyArg_ParseTuple(args, "OO", &o, &result)) return nullptr;
+    if (!is_tensor(o) || !is_tensor(result)) fail(PyExc_TypeError, "take_history(): expected two tensors");
+    Tensor *t = as_tensor(o), *made = as_tensor(result);
+    if (!same_sizes(t, made) || t->dtype != made->dtype || !(t->device() == made->device()))
+      fail(PyExc_ValueError, "take_history(): the tensors must be alike");
+    if (made->grad_fn && made->grad_fn->edge_count) {
+      check_inplace(t);
+      rewrite_history(t, share(made->grad_fn), 0, made->output_nr);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"take_history", py_take_history, METH_VARARGS, nullptr},
+                           {"_set_view_replay_enabled", py_set_view_replay, METH_O, nullptr},
                            {"_is_view_replay_enabled", py_view_replay, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

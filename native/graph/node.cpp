@@ -258,15 +258,19 @@ void set_output(Node* node, uint32_t nr, const Tensor* t) {
 
 namespace {
 
+// What `keep` gave, or a list of such.
+bool keeps_tensors(PyObject* value) {
+  if (PyList_Check(value)) return PyList_GET_SIZE(value) && keeps_tensors(PyList_GET_ITEM(value, 0));
+  return PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 3 && is_tensor(PyTuple_GET_ITEM(value, 0));
+}
+
 // Note [what composed operations keep], python/graph_inspect.cpp. Several nodes may have the same dict.
 void release_kept(PyObject*& kept) {
   Ref<PyObject> rest = checked(PyDict_New());
   PyObject *name, *value;
   Py_ssize_t at = 0;
   while (PyDict_Next(kept, &at, &name, &value)) {
-    bool tensor =
-        PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 3 && is_tensor(PyTuple_GET_ITEM(value, 0));
-    if (PyDict_SetItem(rest.get(), name, tensor ? Py_None : value) < 0) throw PythonError{};
+    if (PyDict_SetItem(rest.get(), name, keeps_tensors(value) ? Py_None : value) < 0) throw PythonError{};
   }
   Py_SETREF(kept, rest.release());
 }

@@ -622,6 +622,19 @@ TensorRef real_part(TensorRef grad) {
 
 }  // namespace
 
+TensorRef summed_to(Tensor* grad, Sizes wanted) {
+  bool can = grad->ndim >= int(wanted.size());
+  for (int d = 0; can && d < int(wanted.size()); d++) {
+    int64_t have = grad->size(grad->ndim - int(wanted.size()) + d);
+    can = wanted[d] == have || wanted[d] == 1;
+  }
+  if (!can) return {};
+  static Primitive& sum_to = primitive("sum_to");
+  Ref<PyObject> size(size_object(wanted));
+  PyObject* args[] = {grad->object(), size.get()};
+  return TensorRef(as_tensor(call(sum_to, args)));
+}
+
 TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
   const Edge& edge = from->edges[index];
   const OutputInfo& info = edge.node->outputs[edge.nr];
@@ -638,21 +651,14 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
                 (dispatching_classes && (grad->is_meta() || info.device.type == DeviceType::meta));
   if (same && grad->dtype == dtype && placed) return grad;
   if (!same) {
-    bool can = grad->ndim >= int(wanted.size());
-    for (int d = 0; can && d < int(wanted.size()); d++) {
-      int64_t have = grad->size(grad->ndim - int(wanted.size()) + d);
-      can = wanted[d] == have || wanted[d] == 1;
-    }
-    if (!can) {
+    TensorRef summed = summed_to(grad.get(), wanted);
+    if (!summed) {
       failf(PyExc_RuntimeError,
             "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible "
             "with %s",
             node_name(from).c_str(), index, sizes_text(grad->sizes()).c_str(), sizes_text(wanted).c_str());
     }
-    static Primitive& sum_to = primitive("sum_to");
-    Ref<PyObject> size(size_object(wanted));
-    PyObject* args[] = {grad->object(), size.get()};
-    grad = TensorRef(as_tensor(call(sum_to, args)));
+    grad = std::move(summed);
   }
   if (is_complex(grad->dtype) && !is_complex(dtype)) {
     if (from->kind == Node::custom) {

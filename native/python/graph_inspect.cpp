@@ -133,20 +133,24 @@ PyObject* py_set_variant_names(PyObject*, PyObject* args) {
   });
 }
 
-// name_node(result, name, since, kept): what composed functions do that are not called by that name. Without
-// `since` the last operation alone gets the name.
+// name_node(result, name, since, kept, inputs): what composed functions do that are not called by that name.
+// Without `since` the last operation alone gets the name; `inputs` are what torch differentiates by.
 PyObject* py_name_node(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* result;
     const char* name;
     unsigned long long since = 0;
-    PyObject* kept = nullptr;
-    if (!PyArg_ParseTuple(args, "Os|KO!", &result, &name, &since, &PyDict_Type, &kept)) return nullptr;
+    PyObject *kept = nullptr, *inputs = nullptr;
+    if (!PyArg_ParseTuple(args, "Os|KO!O!", &result, &name, &since, &PyDict_Type, &kept, &PyTuple_Type,
+                          &inputs))
+      return nullptr;
+    std::span<PyObject* const> given;
+    if (inputs) given = {&PyTuple_GET_ITEM(inputs, 0), size_t(PyTuple_GET_SIZE(inputs))};
     PyObject* first =
         PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? PyTuple_GET_ITEM(result, 0) : result;
     Node* last = is_tensor(first) ? as_tensor(first)->grad_fn : nullptr;
     if (!since && last) since = last->sequence;
-    if (since) name_nodes(result, name, since, kept);
+    if (since) name_nodes(result, name, since, kept, given, inputs);
     return Py_NewRef(result);
   });
 }
@@ -438,7 +442,10 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   bool given = std::ranges::find(args, result) != args.end();
   bool inner_view = !given && t->base() && Py_REFCNT(t->base()->object()) == 1;
   // A view that was written in place has its history from its base.
-  if (name && !inner_view && t->base() && node->op->name == "as_strided" && *name != 'A') return;
+  std::string_view step = node->op->name;
+  bool from_base =
+      step == "as_strided" ? name && *name != 'A' : given && (step == "neg_view" || step == "conj_view");
+  if (name && !inner_view && t->base() && from_base) return;
   // A reshape is an unsafe view if it had to copy. Otherwise it is the view that it is, called so by torch if
   // the elements lie one after the other.
   if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") {

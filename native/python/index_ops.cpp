@@ -6,6 +6,7 @@
 // mask_ops.cpp.
 #include "index_ops.h"
 
+#include "../graph/modes.h"
 #include "../tensor/iterate.h"
 
 namespace rl {
@@ -569,6 +570,8 @@ std::string legacy_name(DType dtype) {
 // embedding(weight, index; padding_idx, scale): the last two only matter to the derivative.
 PyObject* embedding_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *weight = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1);
+  if (!weight->ndim && modes.grad && weight->requires_grad())  // torch saves the number of rows first
+    fail(PyExc_IndexError, "Dimension specified as 0 but tensor has no dimensions");
   if (weight->ndim != 2) fail(PyExc_RuntimeError, "'weight' must be 2-D");
   check_same_device(weight, given);
   TensorRef index =

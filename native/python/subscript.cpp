@@ -360,8 +360,11 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
       PyObject* expand_args[] = {from->object(), sizes.get()};
       from = TensorRef(as_tensor(call(expand, expand_args)));
     }
+    static Primitive& fill = primitive("fill");
+    bool fills = as_tensor(value)->ndim == 0 && !shares && from->dtype == self->dtype && walker.view->ndim;
+    if (fills && !walker.view->is_meta()) check_writable(walker.view.get());
     PyObject* args[] = {walker.view->object(), from->object()};
-    Py_DECREF(call_in_place(copy, args));
+    Py_DECREF(call_in_place(fills ? fill : copy, args));
   } else {
     if (!walker.view->is_meta()) check_writable(walker.view.get());  // fill_() takes an expanded tensor
     static Primitive& fill = primitive("fill");

@@ -7,6 +7,7 @@ gradient is recorded, is that of the function as it is made here.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,23 @@ class _Recorded(Function):
         finally:
             deriving.now = False
         return None, None, *found, *[None] * (len(args) - len(found))
+
+
+@functools.cache
+def _named(node: str) -> Any:
+    """A `_Recorded` whose nodes are called as torch's are."""
+    return type("_Recorded", (_Recorded,), {"_node_name": node})
+
+
+def _node_name(function: Any, name: str, args: tuple, kwargs: dict) -> str:
+    found = getattr(function, "node_name", None)
+    try:
+        found = found(*args, **kwargs) if callable(found) else found
+    except TypeError:  # called in a way that the namer does not know
+        found = None
+    found = found[0] if isinstance(found, tuple) else found
+    camel = "".join(part.capitalize() for part in name.split("_"))
+    return found.removeprefix("=") if found else f"{camel}Backward0"
 
 
 def _recorded_again(ctx: Any, args: list, g: Tensor) -> list:
@@ -125,6 +143,6 @@ def catching(name: str, original: Any, wanted: Callable) -> Callable:
             given = None
         if given is None or rule_of() is not None or not _taken(row, given):
             return original(*args, **kwargs)
-        return _Recorded.apply(row, original, *given)
+        return _named(_node_name(original, name, args, kwargs)).apply(row, original, *given)
 
     return caught

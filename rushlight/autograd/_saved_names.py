@@ -457,6 +457,8 @@ def _get(node: Node, name: str, slot: tuple[int, int] | None, tensor: bool) -> A
     if kept is not None and name in kept:
         if not tensor or kept[name] is None:
             return node._refuse() if tensor and node._released else _shown(node, name, kept[name], tensor)
+        if isinstance(kept[name], list):
+            return tuple(_C.kept(node, each) for each in kept[name])
         return _C.kept(node, kept[name])
     if (
         name == "self_sym_sizes"

@@ -245,6 +245,6 @@ def run(torch, lines):
         told += [[f"in the end {name}", _told(torch, names[name])] for name in made]
     # Said once in a process, or of torch's own use of its compiler.
     passed = ("Using backward() with create_graph", "`torch.jit", "backward hook <")
-    heard = {_first(w.message)[:60] for w in caught}
+    heard = {_first(w.message).split(" (Triggered")[0][:60] for w in caught}
     told.append(["warned", *sorted(words for words in heard if not words.startswith(passed))])
     return told

@@ -178,6 +178,40 @@ def cases(torch):
     def _():
         return err(torch.nn.Conv1d(1, 1, 1), torch.ones(1, 1, 1), 3), err(torch.nn.init.zeros_, None)
 
+    @case("functions of a view that negates keep its history")
+    def _():
+        x = R(2)
+        e = x * 2
+        view = torch._neg_view(e)
+        functional.celu_(view)
+        return view.grad_fn.name(), after(view), torch.autograd.grad((e * e).sum(), x)
+
+    @case("a single value fills what it is assigned to")
+    def _():
+        x, y = R(2), R(2) * 1
+        y[...] = x.prod()
+        z = R(2) * 1
+        z[:] = torch.tensor(3.0)
+        return y.grad_fn.name(), after(y), z.grad_fn.name(), after(z), torch.autograd.grad(y.sum(), x)
+
+    @case("a gradient of the shape that the data has now")
+    def _():
+        e, f = R(2, 2) * 1, R(1) * 1
+        e.data, f.data = torch.tensor(1.0), torch.ones(3)
+        return err(e.backward), err(f.backward, torch.ones(3)), f.grad_fn.name()
+
+    @case("names of nodes and out= while somebody looks on")
+    def _():
+        x = R(2, 2)
+        with torch.autograd._force_original_view_tracking(True):
+            made = torch.diag_embed(x), torch.diag(x[0]), functional.pad(x, (1, 1)), torch.kron(x, x)
+            return [t.grad_fn.name() for t in made], err(torch.sin, x, out=torch.ones(2, 2))
+
+    @case("a table without dimensions")
+    def _():
+        index, number = torch.tensor([1, 0]), torch.tensor(1.0)
+        return [err(functional.embedding, index, table) for table in (number, R(1)[0], R(3))]
+
     return found
 
 

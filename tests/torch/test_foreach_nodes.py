@@ -1,0 +1,99 @@
+"""Functions on lists: the nodes that they record, and lists that overwrite what they compute with."""
+
+from corners import same_in_torch, short_names
+from outcomes import collector, err
+
+UNARY = "abs acos asin atan ceil clone cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg"
+UNARY += " reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc max norm"
+
+
+def cases(torch):
+    found, case = collector()
+    R = short_names(torch).R
+
+    def told(value):
+        if isinstance(value, torch.Tensor):
+            return value.detach()
+        return tuple(map(told, value)) if isinstance(value, tuple) else value
+
+    def node(tensor):
+        grad_fn = tensor.grad_fn
+        saved = {name: told(getattr(grad_fn, name)) for name in dir(grad_fn) if name.startswith("_saved_")}
+        saved.pop("_saved_result", None)
+        return grad_fn.name(), [after and after.name() for after, _ in grad_fn.next_functions], saved
+
+    def both(name, *args, **kwargs):
+        """The node of a result and of what is written in place."""
+        start = R(2)
+        new = getattr(torch, f"_foreach_{name}")([start * 2], *args, **kwargs)[0]
+        nodes = [node(new)]
+        if hasattr(torch, f"_foreach_{name}_"):
+            old = start * 2
+            getattr(torch, f"_foreach_{name}_")([old], *args, **kwargs)
+            nodes.append(node(old))
+        return nodes, torch.autograd.grad(new.sum(), start)
+
+    @case("nodes of functions of one list")
+    def _():
+        return [both(name) for name in UNARY.split()]
+
+    @case("nodes of functions of two")
+    def _():
+        y, number = R(2), torch.tensor(2.0, requires_grad=True)
+        names = ["add", "sub", "mul", "div", "pow", "clamp_max", "clamp_min"]
+        made = [both(name, other) for name in names for other in (2.0, [3.0], [y])]
+        made += [both(name, number) for name in ("add", "mul", "div")]
+        extremes = [both(name, [y]) for name in ("maximum", "minimum")]
+        return made, extremes, both("add", [y], alpha=3), both("norm", 1)
+
+    @case("a maximum shares the gradient of a tie in place, too")
+    def _():
+        x, y = R(2), R(2)
+        e = x * 1
+        torch._foreach_maximum_([e], [x.detach()])
+        f = y * 1
+        torch._foreach_minimum_([f], [y.detach()])
+        return torch.autograd.grad(e.sum() + f.sum(), [x, y])
+
+    @case("nodes of functions of three")
+    def _():
+        y, z = R(2), R(2)
+        weights = [both("lerp", [y], weight) for weight in (0.5, [0.25], [z])]
+        made = [both(name, [y], [z], *rest) for name in ("addcmul", "addcdiv") for rest in ((), ([2.0],))]
+        return weights, made
+
+    @case("operands that the list overwrites are refused later, as their histories were before")
+    def _():
+        found = []
+        for name in ("mul", "div", "pow", "maximum"):
+            x, y = R(2), R(2)
+            e, f = x * 2, (y * 3).exp()
+            getattr(torch, f"_foreach_{name}_")([e, f], [f, e])
+            nodes = [[after.name() for after, _ in t.grad_fn.next_functions] for t in (e, f)]
+            found.append((nodes, e.detach(), f.detach(), e._version, f._version))
+            found += [err(torch.autograd.grad, t.sum(), [x, y], retain_graph=True)[:60] for t in (e, f)]
+        return found
+
+    @case("one that did not require grad")
+    def _():
+        x, c = R(2), torch.full((2,), 0.5)
+        e = x.exp()
+        torch._foreach_mul_([c, e], [e, c])
+        return (
+            [t.grad_fn.name() for t in (c, e)],
+            torch.autograd.grad(c.sum(), x, retain_graph=True),
+            err(torch.autograd.grad, e.sum(), x)[:60],
+        )
+
+    @case("a view and its base, each by itself")
+    def _():
+        x = R(2, 2)
+        e = x * 1
+        part = e[0]
+        torch._foreach_mul_([part, e], [part, e])
+        return e.detach(), e.grad_fn.name(), err(torch.autograd.grad, e.sum(), x)[:60]
+
+    return found
+
+
+test_as_in_torch = same_in_torch(cases)
