@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.nn import functional as F
+from rushlight.nn.functional.activation import randomly_leaky
 from rushlight.nn.functional.sparse import _bags, _starts
 from rushlight.ops._public import Tensor, public
 
-celu, celu_ = F.celu, F.celu_
-selu, selu_ = F.selu, F.selu_
-rrelu, rrelu_ = F.rrelu, F.rrelu_
+celu_, selu_, rrelu_ = F.celu_, F.selu_, F.rrelu_
 hardshrink = F.hardshrink
 prelu = F.prelu
 bilinear = F.bilinear
@@ -29,6 +28,24 @@ def _reduction(reduction: int) -> str:
 
 def _function(function):
     return public(function, method=False, namespace=False)
+
+
+@_function
+def celu(input, alpha=1.0):
+    """nn.functional.celu."""
+    return F.celu(input, alpha)
+
+
+@_function
+def selu(input):
+    """nn.functional.selu."""
+    return F.selu(input)
+
+
+@_function
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """nn.functional.rrelu, drawing from a generator."""
+    return randomly_leaky(input, lower, upper, training, generator)
 
 
 def _dropout(name: str, function) -> None:

@@ -8,7 +8,8 @@ A line of `_signatures.txt` gives names and their signatures. A name is that of 
 parameter and `out`), or of a function of nn.functional (`nn.linear`). A parameter is a letter for its type,
 `?` if it takes None, its name, and `=` if it has a default. What torch has in Python hands its arguments on:
 `im2col@` names the function that complains (`@`: the same name), `/train` the parameter as it is called
-there, `#4` its position there (`#0`: none is said):
+there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name. A signature
+behind `!` is an old one, which torch takes and does not speak of:
 
     T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
     y int that may be a tensor or an array of a single one (torch calls it SymInt)
@@ -38,11 +39,13 @@ _WORDS = {
     "I": "tuple of ints", "S": "tuple of Scalars", "l": "torch.layout", "m": "torch.memory_format",
     "g": "torch.Generator", "c": "complex", "u": "Storage",
 }  # fmt: skip
+_DEFAULTS = {"N": 1, "b": False}  # of the signatures that stand beside old ones
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
                 }  # fmt: skip
 # Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
 _DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
 _NATIVE = {"nn.logsigmoid"}  # handed on as it is
+_CHOSEN = {"lu", "unique", "unique_consecutive"}  # whose switches choose a function first
 _table: dict[str, str] = {}
 
 
@@ -64,6 +67,9 @@ class _Parameter(NamedTuple):
     by_keyword: bool
 
 
+_SELF = _Parameter("o", False, False, "self", "self", "", False, False)
+
+
 def _read() -> dict[str, str]:
     if not _table:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_signatures.txt")
@@ -77,7 +83,7 @@ def _read() -> dict[str, str]:
 @functools.cache
 def _parse(text: str) -> list[_Parameter]:
     parameters, by_keyword = [], False
-    for word in text.split(",") if text else ():
+    for word in text.removeprefix("!").split(",") if text else ():
         if word == "*":
             by_keyword = True
             continue
@@ -125,7 +131,8 @@ def signatures_of(function: Any) -> Any:
         return False
     table, (key, _) = _read(), _name_of(function)
     found = table.get(key)
-    if found is None and key.startswith(".") and (whole := table.get(key[1:])) is not None:
+    whole = table.get(key[1:], "!") if key.startswith(".") else "!"
+    if found is None and "!" not in whole:
         each = [text.split(",") for text in whole.split("|")]
         if all(words[0].endswith(" input") for words in each):
             kept = [[word for word in words[1:] if not word.endswith(" out=")] for words in each]
@@ -150,7 +157,13 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         said = outer if indexed and said.startswith("max_pool") else said
         if "reduction" in kwargs:
             _check_reduction(name, kwargs)
-    if name in ("unique", "unique_consecutive"):  # whose switches choose a function first
+    elif handed_on and takes_self:
+        _check_call(f"Tensor.{name}", [_SELF, *_parse(texts)], args, kwargs)
+        if not isinstance(args[0], _C.Tensor):
+            return
+    elif handed_on and name not in _CHOSEN:
+        _check_call(name, _parse(texts), args, kwargs)
+    if name in _CHOSEN and name != "lu":
         for switch in ("return_counts", "return_inverse"):
             bool(kwargs.get(switch))
     name = said if handed_on and said else name
@@ -163,37 +176,47 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
                 )
             raise _refusal(f"unbound method TensorBase.{name}() needs an argument")
         args = args[1:]
-        if texts == "" and (args or kwargs):
-            if kwargs:
-                raise _refusal(f"TensorBase.{name}() takes no keyword arguments")
-            raise _refusal(f"TensorBase.{name}() takes no arguments ({len(args)} given)")
-    old_form = getattr(function, "old_form", None)
-    if old_form is not None and len(args) + takes_self > python_of(function).__code__.co_argcount:
+    if texts in ("", "o /") and not handed_on:
+        whole = f"TensorBase.{name}" if takes_self else f"torch._VariableFunctionsClass.{name}"
+        if kwargs:
+            raise _refusal(f"{whole}() takes no keyword arguments")
+        if len(args) != len(_parse(texts)):
+            takes = "exactly one argument" if texts else "no arguments"
+            raise _refusal(f"{whole}() takes {takes} ({len(args)} given)")
         return
     _check(name, texts, args, kwargs, bool(handed_on))
 
 
 def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) -> None:
     """Raises torch's TypeError if none of the signatures takes the arguments."""
-    problems = []
-    for text in texts.split("|"):
-        parameters = _parse(text)
-        problem = _problem(name, parameters, args, kwargs, handed_on)
+    given, listed, problems = len(args) + len(kwargs), texts.split("|"), []
+    for text in listed:
+        problem = _problem(name, _parse(text), args, kwargs, handed_on)
         if problem is None:
             return
-        required = sum(not p.optional for p in parameters)
-        problems.append((required <= len(args) + len(kwargs) <= len(parameters), problem))
-    likely = problems if len(problems) == 1 else [one for one in problems if one[0]]
-    if len(likely) == 1:
-        raise _refusal(likely[0][1])
-    shown = [type_name(value) for value in args]
-    shown += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
-    listed = ", ".join(shown) + (", " if kwargs and not args else "")
-    expected = "\n".join(f" * ({_shown(text)})" for text in texts.split("|"))
-    raise _refusal(
-        f"{name}() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
-        f"{expected}"
-    )
+        problems.append(problem)
+    spoken_of = [at for at, text in enumerate(listed) if not text.startswith("!")]
+    likely = [at for at in spoken_of if _required(_parse(listed[at])) <= given <= len(_parse(listed[at]))]
+    if len(listed) == 1 or len(likely) == 1:
+        raise _refusal(problems[likely[0] if likely else 0])
+    refused = f"{name}() received an invalid combination of arguments - got"
+    types = [type_name(value) for value in args]
+    if len(spoken_of) == 1:
+        expected = _shown(_parse(listed[spoken_of[0]]), True)
+        if kwargs:
+            raise _refusal(f"{refused} unrecognized keyword arguments: {', '.join(reversed(kwargs))}")
+        words = expected.split(", ")
+        if len(words) == len(types):  # torch counts the `*`, and compares words
+            types = [one if word.startswith(f"{one} ") else f"!{one}!" for word, one in zip(words, types)]
+        raise _refusal(f"{refused} ({', '.join(types)}), but expected ({expected})")
+    types += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
+    shown = ", ".join(types) + (", " if kwargs and not args else "")
+    expected = "".join(f"\n * ({_shown(_parse(listed[at]))})" for at in spoken_of)
+    raise _refusal(f"{refused} ({shown}), but expected one of:{expected}")
+
+
+def _required(parameters: list[_Parameter]) -> int:
+    return sum(not p.optional for p in parameters)
 
 
 def check_call(name: str, texts: str, *args: Any) -> None:
@@ -239,7 +262,7 @@ def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: di
     if twice is not None:
         raise _refusal(f"{name}() got multiple values for argument '{twice}'")
     if len(args) > len(positional):
-        raise _refusal(_too_many(name, positional, len(args)))
+        raise _refusal(_too_many(name, positional, positional, len(args)))
     missing = [p.name for p in required[len(args) :] if p.name not in kwargs]
     if missing:
         shown = [f"'{one}'" for one in missing]
@@ -248,20 +271,21 @@ def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: di
         raise _refusal(f"{name}() missing {len(missing)} required positional argument{plural}: {listed}")
 
 
-def _too_many(name: str, positional: list[_Parameter], given: int) -> str:
-    least, most = sum(not p.optional for p in positional), len(positional)
-    range = f"from {least} to {most}" if least < most else f"{most}"
+def _too_many(name: str, parameters: list[_Parameter], positional: list[_Parameter], given: int) -> str:
+    least, most = _required(parameters), len(positional)
+    range = f"from {least} to {most}" if least != most else f"{most}"
     plural, were = "" if range == "1" else "s", "was" if given == 1 else "were"
     return f"{name}() takes {range} positional argument{plural} but {given} {were} given"
 
 
-def _shown(text: str) -> str:
+def _shown(parameters: list[_Parameter], defaults: bool = False) -> str:
     words, starred = [], False
-    for p in _parse(text):
+    for p in parameters:
         if p.by_keyword and not starred:
             words.append("*")
             starred = True
-        words.append(f"{_WORDS.get(p.kind, 'object')} {p.shown}")
+        default = f" = {_DEFAULTS.get(p.kind)}" if defaults and p.optional else ""
+        words.append(f"{_WORDS.get(p.kind, 'object')} {p.shown}{default}")
     return ", ".join(words)
 
 
@@ -273,7 +297,7 @@ def _problem(
     if len(positional) == 1 and positional[0].kind == "I" and args and _is_whole(args[0]):
         args = (args,)  # sizes given one by one
     if len(args) > len(positional):
-        return _too_many(name, positional, len(args))
+        return _too_many(name, parameters, positional, len(args))
     taken = set()
     late: list[Exception] = []  # what is wrong with elements and the size of numbers is told after all types
     for at, p in enumerate(parameters):

@@ -2,7 +2,8 @@
 
 from rushlight import _C
 from rushlight._C import _LinAlgError as LinAlgError
-from rushlight.ops.contract import linalg_cross as cross
+from rushlight.ops._public import under as _under
+from rushlight.ops.contract import linalg_cross as _cross
 from rushlight.ops.contract import multi_dot
 from rushlight.ops.linalg import (
     cholesky,
@@ -45,7 +46,7 @@ from rushlight.ops.linalg_spectral import (
     vander,
     vecdot,
 )
-from rushlight.ops.matmul import matmul
+from rushlight.ops.matmul import matmul as _matmul
 from rushlight.ops.reduce import vector_norm as _vector_norm
 
 __all__ = [
@@ -57,5 +58,6 @@ __all__ = [
 ]  # fmt: skip
 
 # Not rushlight.matrix_exp: errors name the one that was called.
+cross, matmul = _under(_cross, "cross"), _under(_matmul, "matmul")
 matrix_exp = _C.Function(_matrix_exp.__wrapped__)
 vector_norm = _C.Function(_vector_norm)

@@ -7,25 +7,28 @@ from rushlight import _C
 from rushlight.ops import special as _special
 from rushlight.ops._facts import tell as _tell
 from rushlight.ops._public import FUNCTIONS, invalid_combination, public, write_out
+from rushlight.ops._public import under as _under
 
-digamma = psi = rushlight.digamma
-erf = rushlight.erf
-erfc = rushlight.erfc
-erfinv = rushlight.erfinv
-exp2 = rushlight.exp2
-expit = rushlight.sigmoid
-expm1 = rushlight.expm1
-gammainc, gammaincc = _special.igamma, _special.igammac
-gammaln = rushlight.lgamma
-i0 = rushlight.i0
-log1p = rushlight.log1p
-logit = rushlight.logit
-logsumexp = rushlight.logsumexp
-multigammaln = _special.mvlgamma
-polygamma = _special.polygamma
-round = rushlight.round
-sinc = rushlight.sinc
-xlogy = rushlight.xlogy
+digamma = _under(rushlight.digamma, "digamma")
+erf = _under(rushlight.erf, "erf")
+erfc = _under(rushlight.erfc, "erfc")
+erfinv = _under(rushlight.erfinv, "erfinv")
+exp2 = _under(rushlight.exp2, "exp2")
+expit = _under(rushlight.sigmoid, "expit")
+expm1 = _under(rushlight.expm1, "expm1")
+gammainc = _under(_special.igamma, "gammainc")
+gammaincc = _under(_special.igammac, "gammaincc")
+gammaln = _under(rushlight.lgamma, "gammaln")
+i0 = _under(rushlight.i0, "i0")
+log1p = _under(rushlight.log1p, "log1p")
+logit = _under(rushlight.logit, "logit")
+logsumexp = _under(rushlight.logsumexp, "logsumexp")
+multigammaln = _under(_special.mvlgamma, "multigammaln")
+polygamma = _under(_special.polygamma, "polygamma")
+psi = _under(rushlight.digamma, "psi")
+round = _under(rushlight.round, "round")
+sinc = _under(rushlight.sinc, "sinc")
+xlogy = _under(rushlight.xlogy, "xlogy")
 
 
 @public(method=False, namespace=False)

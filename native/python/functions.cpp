@@ -237,7 +237,13 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
 // Python error set, if it is refused.
 bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-    if (PyTuple_GET_ITEM(kwnames, i) != out_name || args[positional + i] == Py_None) continue;
+    if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
+    if (f->is_method) {
+      Ref<PyObject> name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(f), "__name__"));
+      if (name) PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument 'out'", name.get());
+      return false;
+    }
+    if (args[positional + i] == Py_None) continue;
     return guarded([&]() -> int {
              auto* self = reinterpret_cast<PyObject*>(f);
              Call call(args, positional, kwnames);
@@ -317,14 +323,6 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
-  if (f->is_method && kwnames) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-      if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
-      Ref<PyObject> name(PyObject_GetAttrString(self, "__name__"));
-      if (name) PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument 'out'", name.get());
-      return nullptr;
-    }
-  }
   if (modes.torch_function || modes.function_mode) {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     bool asks = modes.function_mode;

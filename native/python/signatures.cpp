@@ -99,6 +99,7 @@ bool one_fits(const Signature& s, PyObject* const* args, Py_ssize_t positional, 
 Signature read_signature(std::string_view text) {
   Signature s{};
   bool by_keyword = false;
+  if (text.starts_with('!')) text.remove_prefix(1);
   while (!text.empty()) {
     size_t end = std::min(text.find(','), text.size());
     std::string_view word = text.substr(0, end);

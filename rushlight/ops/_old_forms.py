@@ -24,29 +24,13 @@ def _old_form(name: str, function: Any) -> Any:
     factors, count = _FACTORS[name.rstrip("_")]
 
     def old_form(*args: Any, **options: Any) -> Any:
+        if not 0 < len(args) - count - 1 <= len(factors):
+            raise TypeError(f"{name}() takes {count + 1} positional arguments but {len(args)} were given")
         # beta stands in front of the tensor that it scales, unless that is the one whose method is called.
         leading = len(factors) == 2 and not (isinstance(args[0], _C.Tensor) and args[0].dim())
         places = ((0, 2) if leading else (1, 2))[: len(args) - count - 1]
-        args = tuple(_number(arg) if i in places else arg for i, arg in enumerate(args))
-        if len(args) == 3 and count == 1 and all(isinstance(arg, (int, float, complex)) for arg in args[1:]):
-            _warn_once(name, factors)
-            return function(args[0], args[2], alpha=args[1], **options)
-        tensors = [arg for arg in args if isinstance(arg, _C.Tensor)]
-        numbers = [arg for arg in args if not isinstance(arg, _C.Tensor)]
-        first = 0 if len(factors) == 1 or isinstance(args[0], _C.Tensor) else 1
-        pattern = [arg for i, arg in enumerate(args) if i not in (0, first)]
-        fits = (
-            len(tensors) == count + 1
-            and 0 < len(numbers) <= len(factors)
-            and isinstance(args[first], _C.Tensor)
-            and all(isinstance(arg, _C.Tensor) for arg in pattern[-count:])
-            and not any(name in options for name in factors)
-        )
-        if not fits:
-            raise TypeError(
-                f"{name}() takes {count + 1} positional arguments but {len(args)} were given; the factors "
-                f"{' and '.join(factors)} are given by name"
-            )
+        numbers = [_number(args[at]) for at in places]
+        tensors = [arg for at, arg in enumerate(args) if at not in places]
         _warn_once(name, factors)
         return function(*tensors, **dict(zip(factors, numbers, strict=False)), **options)
 

@@ -63,6 +63,14 @@ def named(function: Callable, name: str, is_method: bool = False) -> _C.Function
     return made
 
 
+def under(function: _C.Function, name: str) -> _C.Function:
+    """A public function as one of its own under another name, by which its errors are told."""
+    made = named(function.__wrapped__, name)
+    for fact in ("node_name", "no_complex_gradient", "no_forward_mode"):
+        setattr(made, fact, getattr(function, fact))
+    return made
+
+
 def method(function: Callable | None = None, *, name: str | None = None, aliases: Sequence[str] = ()) -> Any:
     """Registers a Tensor method that is not a function of the namespace."""
     return public(function, name=name, aliases=aliases, namespace=False)

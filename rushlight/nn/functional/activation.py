@@ -245,6 +245,10 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 1.0]), 0.1, 0.3)
     tensor([-0.2000,  1.0000])
     """
+    return randomly_leaky(input, lower, upper, training, None, inplace)
+
+
+def randomly_leaky(input, lower, upper, training, generator, inplace=False):
     require_tensor("rrelu", input)
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
@@ -260,15 +264,16 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         # torch draws only for these, one after the other, in double precision, between bounds of less.
         wide = rushlight.float64 if input.dtype == rushlight.float64 else rushlight.float32
         bounds = rushlight.tensor([lower, upper], dtype=wide)
-        drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64).uniform_(*bounds.tolist())
+        drawn = rushlight.empty(int(below.sum()), dtype=rushlight.float64)
+        drawn.uniform_(*bounds.tolist(), generator=generator)
         slope = rushlight.ones_like(input).masked_scatter(below, drawn.to(input.dtype))
     return input.mul_(slope) if inplace else _straight(input) * slope
 
 
 @functional
-def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     """In-place ``rrelu``."""
-    return rrelu(input, lower, upper, training, inplace=True)
+    return randomly_leaky(input, lower, upper, training, generator, inplace=True)
 
 
 @functional
