@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from opdb import ENTRIES, Absent, Carrier, Unfit, attempt, first_sentence, ours, samples, supported
+from sweep import places, replaced
 
 import rushlight
 
@@ -18,26 +19,6 @@ BY_LAYOUT = {
     "conj_physical",
 }  # fmt: skip
 BEFORE = 2  # elements of the common memory before the first tensor
-
-
-def places(item: Any, path: tuple = ()) -> Iterator[tuple[tuple, torch.Tensor]]:
-    """The tensors among the arguments, each with the way to it."""
-    if isinstance(item, torch.Tensor):
-        yield path, item
-    elif type(item) in (list, tuple):
-        for index, part in enumerate(item):
-            yield from places(part, (*path, index))
-    elif type(item) is dict:
-        for key, part in item.items():
-            yield from places(part, (*path, key))
-
-
-def replaced(item: Any, path: tuple, tensor: torch.Tensor) -> Any:
-    if not path:
-        return tensor
-    pairs = item.items() if type(item) is dict else enumerate(item)
-    parts = {key: replaced(part, path[1:], tensor) if key == path[0] else part for key, part in pairs}
-    return parts if type(item) is dict else type(item)(parts.values())
 
 
 def difference(function: Any, mine: Any, args: tuple, kwargs: dict) -> str:
