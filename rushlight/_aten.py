@@ -172,7 +172,8 @@ def _elu(self, alpha=1, scale=1, input_scale=1):
 
 
 def _elu_(self, alpha=1, scale=1, input_scale=1):
-    return _C.in_place(_C.ops.elu, self, alpha * scale, scale, input_scale)
+    kind = _C.ops.elu if alpha * scale < 0 else _C.ops.elu_written
+    return _C.in_place(kind, self, alpha * scale, scale, input_scale)
 
 
 def _elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):

@@ -55,6 +55,9 @@ index_add index_add.default x dim index source * alpha=1
 index_copy index_copy.default x dim index source
 index_reduce index_reduce.default x dim index source reduce * include_self=True
 leaky_relu leaky_relu.default x s=0.01
+leaky_relu_written leaky_relu.default x s=0.01
+hardtanh hardtanh.default x s t
+hardtanh_backward hardtanh_backward.default a b s t
 lerp lerp.Tensor a b c
 lerp_scalar lerp.Scalar a b s
 logsumexp logsumexp.default x dim[] keepdim=False
@@ -373,9 +376,12 @@ SHOWN: dict[str, Callable] = {
     "polygamma": lambda x, s: ("polygamma.default", (s, x), {}),
     "round_decimals": lambda x, s, t: ("round.decimals", (x,), {"decimals": t}),
     "linalg_eig": lambda A, vectors, caller: ("linalg_eig.default", (A,), {}),
-    "mse_loss": _mse_loss, "elu": _elu,
+    "mse_loss": _mse_loss, "elu": _elu, "elu_written": _elu,
     "elu_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, False, b), {}),
-    "leaky_relu_backward": lambda a, b, s: ("leaky_relu_backward.default", (a, b, s, False), {}),
+    "elu_written_backward": lambda a, b, s, t, u: ("elu_backward.default", (a, s / t, t, u, True, b), {}),
+    "leaky_relu_backward": lambda a, b, s: (
+        "leaky_relu_backward.default", (a, b, s, _C.rule_of() == "leaky_relu_written"), {}
+    ),
     "slice": _slice, "split": _split, "convolution": _convolution, "conv_transpose": _conv_transpose,
     "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"), "as_strided": _as_strided,
     **{name: _spread(name) for name in ("std", "var", "std_mean", "var_mean")}, "where": _where,

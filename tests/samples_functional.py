@@ -27,11 +27,21 @@ def activation(
 activation("relu", avoid=(0.0,), dtypes="fi")
 activation("relu6", avoid=(0.0,), dtypes="fi")
 functional("threshold", [call(x(3, 4, avoid=(0.5,)), 0.5, 0.0), call(x(5, avoid=(1,)), 1, 7)], dtypes="fi")
-activation("hardtanh", {"min_val": -0.5, "max_val": 0.7}, avoid=(-1, 1, -0.5, 0.7), dtypes="fz")
-activation("elu", {"alpha": 0.5}, avoid=(0.0,), covers=("elu_backward",))
+activation(
+    "hardtanh",
+    {"min_val": -0.5, "max_val": 0.7},
+    avoid=(-1, 1, -0.5, 0.7),
+    dtypes="fz",
+    covers=("hardtanh_backward",),
+)
+activation(
+    "elu", {"alpha": 0.5}, avoid=(0.0,), covers=("elu_backward", "elu_written", "elu_written_backward")
+)
 activation("selu", avoid=(0.0,))
 activation("celu", {"alpha": 0.5}, avoid=(0.0,))
-activation("leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,), covers=("leaky_relu_backward",))
+activation(
+    "leaky_relu", {"negative_slope": 0.2}, avoid=(0.0,), covers=("leaky_relu_backward", "leaky_relu_written")
+)
 activation("rrelu", {"lower": 0.1, "upper": 0.1, "training": False}, avoid=(0.0,))
 functional(
     "prelu",

@@ -187,11 +187,13 @@ constexpr uint16_t CHECKS_SCALARS = 16;
 
 // Those whose numbers are rounded to the dtype itself, where others compute in float for halves.
 bool rounds_scalars(std::string_view name) {
-  return name.starts_with("clamp") || name == "threshold" || name == "add_alpha" || name == "sub_alpha";
+  return name.starts_with("clamp") || name == "threshold" || name == "hardtanh" || name == "add_alpha" ||
+         name == "sub_alpha";
 }
 bool checks_scalars(std::string_view name) {
-  constexpr std::string_view others[] = {"leaky_relu", "elu",     "softplus",
-                                         "addcmul",    "addcdiv", "lerp_scalar"};
+  constexpr std::string_view others[] = {"leaky_relu",  "elu",        "leaky_relu_written",
+                                         "elu_written", "softplus",   "addcmul",
+                                         "addcdiv",     "lerp_scalar"};
   return rounds_scalars(name) || name == "pow_scalar" || std::ranges::find(others, name) != std::end(others);
 }
 // And: a result of its own is contiguous, whatever the operands are. So are torch's powers of a number.

@@ -270,6 +270,8 @@ NAMES: dict[str, dict[str, Any]] = {
     },
     "EluBackward0": _ELU,
     "EluBackward1": _ELU,
+    "HardtanhBackward0": {"min_val": "s", "max_val": "t"},
+    "LeakyReluBackward1": {"negative_slope": "s"},
     "EmbeddingBackward0": {
         "scale_grad_by_freq": lambda node: bool(_value(node, "scale")),
         "sparse": lambda node: False,
@@ -365,7 +367,7 @@ OUTPUTS: dict[str, dict[str, int]] = {
         ("CdistBackward0", "CholeskyInverseBackward0", "LdexpBackward0", "OrmqrBackward0", "PolarBackward0",
          "LogsumexpBackward0", "PdistBackward0", "SegmentReduceBackward0", "SpecialI1Backward0",
          "LinalgHouseholderProductBackward0", "SpecialI1EBackward0", "SpecialLogNdtrBackward0",
-         "HardtanhBackward0", "DistBackward0", "EluBackward1", "CeluBackward1", "LeakyReluBackward1",
+         "DistBackward0", "EluBackward1", "CeluBackward1", "LeakyReluBackward1",
          "RreluWithNoiseBackward1", "PowBackward1")
     },
     "TriangularSolveBackward0": {"solution": 0},

@@ -20,8 +20,6 @@ VARIANTS = {
     "fill": ("FillBackward1", "", "FillBackward2", "FillBackward3"),
     "polygamma": ("", "", "PolygammaBackward1", ""),
     "conj": ("", "", "ConjPhysicalBackward1", ""),
-    "elu": ("", "", "EluBackward1", ""),
-    "leaky_relu": ("", "", "LeakyReluBackward1", ""),
     "threshold": ("", "", "ThresholdBackward1", ""),
     "xlogy": ("", "XlogyBackward1", "", ""),
 }  # fmt: skip
@@ -118,6 +116,12 @@ def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
         return forms[bool(inplace)](input, *args, **kwargs)
 
     return choose
+
+
+def _logit_(input, eps=None):
+    if eps is None:  # one step here, too
+        return "LogitBackward0", {"eps": None}
+    return "LogitBackward0", _kept(self=input, eps=eps), (input,)
 
 
 _RRELU: dict[str, Any] = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
@@ -310,10 +314,6 @@ COMPOSED: dict[str, Any] = {
     "expand_copy": "ExpandBackward0_copy",
     "glu": _keeping("GluBackward0", "dim", itself=True, dim=-1),
     "hardshrink": _keeping("HardshrinkBackward0", "lambd", itself=True, lambd=0.5),
-    "hardtanh": _keeping(
-        "HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1.0, max_val=1.0
-    ),
-    "hardtanh_": _keeping("HardtanhBackward0", "min_val", "max_val", itself=True, min_val=-1, max_val=1),
     "huber_loss": _saving(
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
@@ -326,7 +326,7 @@ COMPOSED: dict[str, Any] = {
     "ldexp_": _saving("LdexpBackward0", "self other", "other", "self other"),
     "logaddexp": _saving("LogaddexpBackward0", "self other", "self other", "self other"),
     "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
-    "logit_": _keeping("LogitBackward0", "eps", itself=True, eps=None),
+    "logit_": _logit_,
     "logsumexp": _logsumexp,
     "lu_unpack": _lu_unpack,
     "masked_fill": _by_value("MaskedFill", 2),
@@ -353,9 +353,6 @@ COMPOSED: dict[str, Any] = {
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
     "polar": "PolarBackward0",
     "prelu": "PreluKernelBackward0",
-    "relu6": lambda input, inplace=False: (
-        "HardtanhBackward0", _kept(min_val=0, max_val=6, self=input), (input,)
-    ),
     **dict.fromkeys(
         ("renorm", "renorm_"),
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),

@@ -219,6 +219,8 @@ def _logit(x, eps=None):
 def logit_(self, eps=None):
     """In-place version of logit."""
     _C.check_inplace(self)
+    if eps is None and self.is_floating_point():
+        return _C.in_place(ops.logit, self)
     return _C.become(self, _logit(_C.before_write(self), eps))
 
 

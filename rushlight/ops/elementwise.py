@@ -268,6 +268,21 @@ derivative(
     a=lambda g, b, s, t, u: ops.elu_backward(g, b, s, t, u),
     b=lambda g, a, b, s, u: _masked(g * a * (s * u * u) * ops.exp(b * u), ops.lt(b, 0)),
 )
+# In place the result is saved, not a copy of what was there.
+derivative(
+    "leaky_relu_written", x=lambda g, out, s: ops.leaky_relu_backward(g, out, s), node="LeakyReluBackward1"
+)
+derivative(
+    "elu_written", x=lambda g, out, s, t, u: ops.elu_written_backward(g, out, s, t, u), node="EluBackward1"
+)
+derivative(
+    "elu_written_backward",
+    a=lambda g, b, s, t, u: ops.elu_written_backward(g, b, s, t, u),
+    b=lambda g, a, b, u: _masked(g * a * u, ops.le(b, 0)),
+    node="EluBackwardBackward0",
+)
+derivative("hardtanh", x=lambda g, x, s, t: ops.hardtanh_backward(g, x, s, t))
+derivative("hardtanh_backward", a=lambda g, b, s, t: ops.hardtanh_backward(g, b, s, t), b=lambda g: _zeros(g))
 derivative("softplus", x=lambda g, x, s, t: ops.softplus_backward(g, x, s, t))
 derivative(
     "softplus_backward",

@@ -12,7 +12,6 @@ from rushlight.ops._public import (
     check_tensor,
     function,
     in_place,
-    in_place_of,
     invalid_combination,
     method,
     public,
@@ -635,9 +634,7 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     >>> rushlight.nan_to_num(rushlight.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
-    for name, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
-        if isinstance(value, complex):
-            raise TypeError(f"nan_to_num(): argument '{name}' must be float, not complex")
+    _check_replacements(nan=nan, posinf=posinf, neginf=neginf)
     result = _nan_to_num(input, nan, posinf, neginf)
     return (
         result
@@ -646,31 +643,43 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     )
 
 
+def _check_replacements(**values):
+    for name, value in values.items():
+        if isinstance(value, complex):
+            raise TypeError(f"nan_to_num(): argument '{name}' must be float, not complex")
+
+
 def _nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     if not input.is_floating_point():
         if input.is_complex():
             parts = (_nan_to_num(p, nan, posinf, neginf) for p in (ops.real(input), ops.imag(input)))
             return FUNCTIONS["complex"](*parts)
         return ops.clone(input)
+    return ops.nan_to_num(input, *_replacements(input, nan, posinf, neginf))
+
+
+def _replacements(input, nan, posinf, neginf):
     from rushlight._dtype_info import finfo
 
     limits = finfo(input.dtype)
-    return ops.nan_to_num(
-        input,
+    return (
         0.0 if nan is None else nan,
         limits.max if posinf is None else posinf,
         limits.min if neginf is None else neginf,
     )
 
 
-def _nan_to_num_onto(self, nan=0.0, posinf=None, neginf=None):
+@method
+def nan_to_num_(self, nan=0.0, posinf=None, neginf=None):
+    """In-place version of :meth:`nan_to_num`."""
+    _check_replacements(nan=nan, posinf=posinf, neginf=neginf)
+    _C.check_inplace(self)
     if not (self.is_floating_point() or self.is_complex()):
         _C.note_write(self)  # copied onto itself
         return self
-    return nan_to_num.__wrapped__(self, nan, posinf, neginf)
-
-
-in_place_of(_nan_to_num_onto, "nan_to_num")
+    if self.is_complex():
+        return _C.become(self, _nan_to_num(_C.before_write(self), nan, posinf, neginf))
+    return _C.in_place(ops.nan_to_num, self, *_replacements(self, nan, posinf, neginf))
 
 
 # ---- activations of the main namespace

@@ -97,10 +97,17 @@ constexpr FamilyEntry entries[] = {
     UNARY(hardswish, FLOATING, none, same, x* clamp(x + 3, decltype(x){}, constant<decltype(x)>(6)) / 6),
     // a is the slope of the negative side
     UNARY_WITH(1, leaky_relu, FLOATING, none, same, x > 0 ? x : x * a),
+    UNARY_WITH(1, leaky_relu_written, FLOATING, none, same, x > 0 ? x : x * a),
     // where x is not above a, b
     UNARY_WITH(2, threshold, REAL, none, same, x <= a ? b : x),
     // negative: a (e^(c x) - 1), positive: b x
     UNARY_WITH(3, elu, FLOATING, none, same, x < 0 ? expm1(x * c) * a : x * b),
+    UNARY_WITH(3, elu_written, FLOATING, none, same, x < 0 ? expm1(x * c) * a : x * b),
+    // between a and b
+    UNARY_WITH(2, hardtanh, REAL, none, same,
+               x <= a   ? a
+               : x >= b ? b
+                        : x),
     // a is beta, b the threshold from which on it is the identity
     UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
     // a is where the square ends
@@ -118,6 +125,9 @@ constexpr FamilyEntry entries[] = {
            : y >= 3 ? x
                     : x * (y / 3 + constant<decltype(x)>(0.5))),
     BINARY_WITH(3, elu_backward, FLOATING, none, same, y <= 0 ? x * (a * c) * exp(y * c) : x * b),
+    // y is the result
+    BINARY_WITH(3, elu_written_backward, FLOATING, none, same, y <= 0 ? x * c * (y + a) : x * b),
+    BINARY_WITH(2, hardtanh_backward, FLOATING, none, same, y <= a || y >= b ? decltype(x){} : x),
     BINARY_WITH(2, softplus_backward, FLOATING, none, same, softplus_backward(x, y, a, b)),
     BINARY_WITH(1, smooth_absolute_backward, FLOATING, none, same, smooth_absolute_backward(x, y, a)),
 };

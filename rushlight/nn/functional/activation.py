@@ -95,13 +95,9 @@ def _hardtanh(input, low, high, inplace):
     if input.dtype == rushlight.uint8 and int(low) < 0:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     require_representable(input, low, high)
-    # Not clamp: at the limits themselves the derivative is 0 here and 1 there.
-    passed = _C.before_write(input) if inplace else _straight(input)
-    limited = rushlight.where(input <= low, input.new_full((), low), passed)
-    limited = rushlight.where(input >= high, input.new_full((), high), limited)
     if low != low or high != high:  # NaN is no limit: nothing is within it
-        limited = limited + math.nan
-    return _taken_over(input, limited) if inplace else limited
+        low = high = math.nan
+    return _in_place(ops.hardtanh, input, low, high) if inplace else ops.hardtanh(input, low, high)
 
 
 def _straight(input):
@@ -151,9 +147,10 @@ def _without_backward(result, function):
 
 def _elu(input, alpha, scale, input_scale, inplace):
     """``scale * x`` above zero, ``alpha * (exp(input_scale * x) - 1)`` below."""
+    if inplace and alpha < 0:
+        return _without_backward(_in_place(ops.elu, input, alpha, scale, input_scale), "elu")
     if inplace:
-        result = _in_place(ops.elu, input, alpha, scale, input_scale)
-        return _without_backward(result, "elu") if alpha < 0 else result
+        return _in_place(ops.elu_written, input, alpha, scale, input_scale)
     return ops.elu(input, alpha, scale, input_scale)
 
 
@@ -225,9 +222,10 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     """
     require_tensor("leaky_relu", input)
     refuse_complex(negative_slope, input)
+    if inplace and negative_slope < 0:
+        return _without_backward(_in_place(ops.leaky_relu, input, negative_slope), "leakyReLu")
     if inplace:
-        result = _in_place(ops.leaky_relu, input, negative_slope)
-        return _without_backward(result, "leakyReLu") if negative_slope < 0 else result
+        return _in_place(ops.leaky_relu_written, input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
 
 
