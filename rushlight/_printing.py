@@ -131,7 +131,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{_node_name(grad_fn)}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    tangent = _C.tangent(tensor)
+    tangent = _C.tangent(tensor) if _C._is_fwd_grad_enabled() else None
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
 

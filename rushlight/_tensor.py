@@ -384,6 +384,9 @@ def _cuda_array_interface(self):
     )
 
 
+NO_VOLATILE = "volatile was removed and now has no effect. Use `with torch.no_grad():` instead."
+
+
 def _volatile(self):
     warn("volatile was removed (Variable.volatile is always False)")
     return False
@@ -429,7 +432,7 @@ attribute(
 attribute("name", lambda self: None)
 attribute("_cdata", id)
 attribute("__cuda_array_interface__", _cuda_array_interface)
-attribute("volatile", _volatile, lambda self, value: _volatile(self))
+attribute("volatile", _volatile, lambda self, value: warn(NO_VOLATILE))
 
 
 Tensor.__iter__ = _iter

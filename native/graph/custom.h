@@ -44,7 +44,8 @@ struct FunctionNode : Node {
   Bits tensor_arguments, tensor_outputs, differentiable_outputs;
   bool keep_undefined;            // set_materialize_grads(False)
   bool keep_undefined_constants;  // the same for outputs marked as not differentiable
-  bool accessed;                  // saved_tensors was read (clear_saved_tensors_on_access)
+  bool clears;                    // clear_saved_tensors_on_access: they can be read once
+  bool accessed;                  // ... and were
 };
 
 // Source::operation of a storage that was written through a view.

@@ -136,13 +136,12 @@ Ref<PyObject> pack(Tensor* t, const Edge& edge, bool itself, PyObject* pack_hook
   return Ref<PyObject>(reinterpret_cast<PyObject*>(packed));
 }
 
-// t's values with the history of what was saved there.
+// t's values with the history of what was saved there: another tensor, unless neither has one.
 Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, int out) {
   Node* history = out >= 0 ? node : packed->history;
-  if (!history || !is_differentiable(t->dtype)) return share(t->object());
-  if (t->grad_fn == history || (history->kind == Node::accumulate && history->leaf() == t))
-    return share(t->object());
+  if (!is_differentiable(t->dtype) || !(history || t->requires_grad())) return share(t->object());
   TensorRef with = asks_dispatch(t) ? dispatched_detach(t) : new_alias(t);
+  if (!history) return Ref<PyObject>(with.release_object());
   Py_INCREF(history->object());
   // Of a leaf it is the accumulator itself: the gradient reaches the leaf whose value this is.
   with->grad_fn = history;
@@ -152,8 +151,10 @@ Ref<PyObject> with_saved_history(Node* node, const Packed* packed, Tensor* t, in
 
 // What the pack hook returned.
 Ref<PyObject> shown_packed(Node* node, const Packed* packed, int out) {
-  if (!packed->own) return share(packed->value);
-  return original(with_saved_history(node, packed, as_tensor(packed->value), out));
+  Node* history = out >= 0 ? node : packed->history;
+  Tensor* t = packed->own ? as_tensor(packed->value) : nullptr;
+  if (!t || (history && t->grad_fn == history)) return share(packed->value);
+  return original(with_saved_history(node, packed, t, out));
 }
 
 [[noreturn]] void fail_freed() {

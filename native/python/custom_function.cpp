@@ -292,12 +292,22 @@ Ref<PyObject> call_forward(PyObject* forward, PyObject* ctx, PyObject* inputs) {
   return checked(PyObject_Vectorcall(forward, list + skipped, size_t(n) + 1 - skipped, nullptr));
 }
 
+// An attribute of a Function's class that says how it is to be called.
+bool class_flag(PyObject* cls, PyObject* name) {
+  Ref<PyObject> flag = checked(PyObject_GetAttr(cls, name));
+  if (!PyBool_Check(flag.get()))
+    failf(PyExc_RuntimeError, "%s must be a bool, got %s", PyUnicode_AsUTF8(name),
+          Py_TYPE(flag.get())->tp_name);
+  return flag.get() == Py_True;
+}
+
 PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     Ref<PyObject> backward_cls = checked(PyObject_GetAttr(cls, name_backward_cls));
     Ref<PyObject> forward = checked(PyObject_GetAttr(cls, name_forward));
     Ref<PyObject> setup = checked(PyObject_GetAttr(cls, name_setup_context));
     bool separate_context = setup.get() != default_setup_context;
+    bool clears = class_flag(cls, name_clear_on_access);
     auto* type = reinterpret_cast<PyTypeObject*>(backward_cls.get());
     if (!PyType_Check(backward_cls.get()) || !PyType_IsSubtype(type, FunctionBaseType)) {
       fail(PyExc_TypeError, "_backward_cls must be a class of graph nodes");
@@ -309,6 +319,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
     expect_loops();  // through its attributes, or its class
     FunctionNode* node = self_function(ctx.get());
     node->kind = Node::custom;  // freed as such also if something fails before it is set up
+    node->clears = clears;
     uint32_t tensors = 0;
     bool any = false;
     node->tensor_arguments.resize(size_t(n));
@@ -348,10 +359,9 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
 
 // ---- backward
 
-Ref<PyObject> user_backward(FunctionNode* node) {
-  Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
-  Ref<PyObject> backward = checked(PyObject_GetAttr(cls.get(), name_backward));
-  Ref<PyObject> vjp = checked(PyObject_GetAttr(cls.get(), name_vjp));
+Ref<PyObject> user_backward(PyObject* cls) {
+  Ref<PyObject> backward = checked(PyObject_GetAttr(cls, name_backward));
+  Ref<PyObject> vjp = checked(PyObject_GetAttr(cls, name_vjp));
   if (vjp.get() == default_vjp) return backward;
   if (backward.get() != default_backward) {
     fail(PyExc_RuntimeError,
@@ -361,17 +371,10 @@ Ref<PyObject> user_backward(FunctionNode* node) {
   return vjp;
 }
 
-bool class_flag(FunctionNode* node, PyObject* name) {
-  Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
-  Ref<PyObject> flag = checked(PyObject_GetAttr(cls.get(), name));
-  int truth = PyObject_IsTrue(flag.get());
-  if (truth < 0) throw PythonError{};
-  return truth;
-}
-
 Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
   size_t n = node->output_count;
-  Ref<PyObject> function = user_backward(node);
+  Ref<PyObject> cls = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(node)), name_forward_cls));
+  Ref<PyObject> function = user_backward(cls.get());
   Ref<PyObject> list = checked(PyList_New(Py_ssize_t(n)));
   for (size_t i = 0; i < n; i++) {
     PyObject* grad = grads[i] ? Py_NewRef(grads[i]->object()) : nullptr;
@@ -383,7 +386,7 @@ Ref<PyObject> call_backward(FunctionNode* node, Tensor* const* grads) {
     }
     PyList_SET_ITEM(list.get(), i, grad ? grad : Py_NewRef(Py_None));
   }
-  if (class_flag(node, name_boxed)) {
+  if (class_flag(cls.get(), name_boxed)) {
     PyObject* args[] = {node->object(), list.get()};
     return checked(PyObject_Vectorcall(function.get(), args, 2, nullptr));
   }
@@ -414,7 +417,7 @@ PyObject* get_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
     if (node->saved_for_forward) return Py_NewRef(node->saved_for_forward);
-    bool clears = node->saved_count && class_flag(node, name_clear_on_access);
+    bool clears = node->saved_count && node->clears;
     if (clears && node->accessed) {
       fail(PyExc_RuntimeError,
            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
@@ -449,9 +452,10 @@ PyObject* get_raw_saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     FunctionNode* node = self_function(self);
     if (node->released && node->saved_count) fail_freed(node);
+    int count = node->clears && node->accessed ? 0 : node->saved_count;
     Ref<PyObject> core = checked(PyImport_ImportModule("rushlight._C"));
-    Ref<PyObject> result = checked(PyTuple_New(node->saved_count));
-    for (int i = 0; i < node->saved_count; i++) {
+    Ref<PyObject> result = checked(PyTuple_New(count));
+    for (int i = 0; i < count; i++) {
       int out = node->saved_output ? node->saved_output[i] : -1;
       PyObject* one = PyObject_CallMethod(core.get(), "raw_saved", "Oii", self, i, out);
       if (!one) return nullptr;

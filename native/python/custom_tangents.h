@@ -2,17 +2,24 @@
 #pragma once
 #include "../graph/custom.h"
 #include "../graph/modes.h"
+#include "forward_mode.h"
 
 namespace rl {
 
+// A Function's methods compute without tangents, and see none.
 class WithoutTangents {
  public:
-  WithoutTangents() : before(modes.forward) { modes.forward = false; }
-  ~WithoutTangents() { modes.forward = before; }
+  WithoutTangents() : before(modes.forward), wanted(tangents_wanted) {
+    modes.forward = tangents_wanted = false;
+  }
+  ~WithoutTangents() {
+    modes.forward = before;
+    tangents_wanted = wanted;
+  }
   WithoutTangents(const WithoutTangents&) = delete;
 
  private:
-  bool before;
+  bool before, wanted;
 };
 
 // Whether a tuple (or null: none) holds this very object.

@@ -12,12 +12,14 @@
 #include "tensor_type.h"
 
 namespace rl {
+
+thread_local bool tangents_wanted = true;
+
 namespace {
 
 uint64_t level = 0;       // the number of the open level, 0 for none
 uint64_t last_level = 0;  // numbers are never used twice
 PyObject* formulas = nullptr;
-thread_local bool wanted = true;  // false inside _set_fwd_grad_enabled(False)
 
 class WithoutForward {
  public:
@@ -221,7 +223,7 @@ PyObject* py_set_tangent(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* py_enter_level(PyObject*, PyObject*) {
   level = ++last_level;
-  modes.forward = wanted;
+  modes.forward = tangents_wanted;
   Py_RETURN_NONE;
 }
 PyObject* py_exit_level(PyObject*, PyObject*) {
@@ -236,12 +238,12 @@ PyObject* py_set_forward(PyObject*, PyObject* on) {
 }
 PyObject* py_carries(PyObject*, PyObject*) { return PyBool_FromLong(modes.forward); }
 PyObject* py_set_wanted(PyObject*, PyObject* on) {
-  bool before = wanted;
-  wanted = PyObject_IsTrue(on) == 1;
-  modes.forward = level && wanted;
+  bool before = tangents_wanted;
+  tangents_wanted = PyObject_IsTrue(on) == 1;
+  modes.forward = level && tangents_wanted;
   return PyBool_FromLong(before);
 }
-PyObject* py_wanted(PyObject*, PyObject*) { return PyBool_FromLong(wanted); }
+PyObject* py_wanted(PyObject*, PyObject*) { return PyBool_FromLong(tangents_wanted); }
 PyObject* py_set_formulas(PyObject*, PyObject* function) {
   Py_XSETREF(formulas, Py_NewRef(function));
   Py_RETURN_NONE;

@@ -4,6 +4,9 @@
 
 namespace rl {
 
+extern thread_local bool
+    tangents_wanted;  // false inside _set_fwd_grad_enabled(False) and a Function's methods
+
 // The tangent of t in the open level, or empty. A view made before its base became dual finds its part of the
 // base's tangent.
 TensorRef tangent_of(Tensor* t);

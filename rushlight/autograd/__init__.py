@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_no_graph, explain_operands, with_places
+from rushlight._tensor import NO_VOLATILE
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.autograd import _native_names, function, graph
@@ -403,7 +404,7 @@ class Variable(metaclass=VariableMeta):
         from rushlight import tensor
 
         if volatile:
-            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
+            warn(NO_VOLATILE)
         data = tensor([]) if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {class_name(data)}")

@@ -93,29 +93,17 @@ def _explain(node: Any) -> None:
 
 
 def _story(node: Any) -> Iterator[str]:
-    trace = node.metadata.get("traceback_")
-    if trace is None:
-        yield (
-            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
-            "during forward pass for more information."
-        )
-        return
-    yield (
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}"
-    )
-    parent, last = node.metadata.get("parent_"), node
-    while parent is not None:
-        trace = parent.metadata.get("traceback_")
+    """One warning for the failing node and one for each node whose derivative it was computed for."""
+    opening, caused = "Error detected in", "caused the error"
+    while node is not None:
+        trace = node.metadata.get("traceback_")
         if trace is None:
             yield (
-                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information is "
-                "available. Enable detect anomaly during forward pass for more information."
+                f"Error detected in {node.name()}. No forward pass information available. Enable detect "
+                "anomaly during forward pass for more information."
             )
-            return
-        yield (
-            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that "
-            f"induced the previous calculation:\n{''.join(trace)}"
-        )
-        parent, last = parent.metadata.get("parent_"), parent
-        if parent is last:
-            return
+        else:
+            yield f"{opening} {node.name()}. Traceback of forward call that {caused}:\n{''.join(trace)}"
+        opening, caused = "\n\nPrevious calculation was induced by", "induced the previous calculation"
+        parent = node.metadata.get("parent_")
+        node = None if parent is node else parent

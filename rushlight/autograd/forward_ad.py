@@ -91,7 +91,8 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
         return tangent
     memory = tangent.new_zeros(room // tensor.element_size()).as_strided(sizes, strides, offset)
     memory = memory.conj() if tensor.is_conj() and memory.is_complex() else memory
-    return (memory._neg_view() if tensor.is_neg() else memory).copy_(tangent)
+    memory = memory._neg_view() if tensor.is_neg() else memory
+    return memory.detach().copy_(tangent)  # no view: what jvp makes of it is compared with it
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -129,7 +130,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "supported."
         )
     dual = tensor.view_as(tensor)
-    if _C._is_fwd_grad_enabled() and not _C.is_inference_mode_enabled():
+    if not _C.is_inference_mode_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
         key = id(dual)
         _duals[key] = weakref.ref(dual, lambda _: _duals.pop(key, None))
@@ -145,8 +146,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(
             f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {class_name(tensor)}"
         )
-    # In inference mode nobody asks for tangents.
-    tangent = None if _C.is_inference_mode_enabled() else _C.tangent(tensor)
+    asked_for = _C._is_fwd_grad_enabled() and not _C.is_inference_mode_enabled()
+    tangent = _C.tangent(tensor) if asked_for else None
     if level > 0 and tangent is not None:
         raise RuntimeError("Invalid level given to _fw_primal")
     before = _C.set_forward_mode(False)

@@ -1,10 +1,11 @@
 """Anomaly detection: the same results and refusals in both libraries."""
 
 import threading
+import warnings
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, outcome
+from outcomes import collector, err, function_of, outcome
 
 import rushlight
 
@@ -142,6 +143,23 @@ def cases(torch):
             other.start()
             other.join()
         return seen
+
+    @case("a gradient of a gradient whose function nobody watched")
+    def _():
+        def fail(ctx, grad):
+            raise ValueError("no gradient")
+
+        failing = function_of(torch, lambda ctx, x: x * 1, fail, name="Failing")
+        outer = function_of(torch, lambda ctx, x: x * 2, lambda ctx, g: failing.apply(g * 2), name="Outer")
+        x = torch.ones(2, requires_grad=True)
+        y = outer.apply(x * x).sum()
+        told = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.autograd.detect_anomaly(check_nan=False):
+                (grad,) = torch.autograd.grad(y, x, create_graph=True)
+                told.append(err(grad.sum().backward))
+        return told, [str(w.message).split(". ")[:2] for w in caught if "No forward" in str(w.message)]
 
     return found
 

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 import torch as torch_itself
-from outcomes import collector, function_of, outcome
+from outcomes import collector, err, function_of, outcome
 
 import rushlight
 
@@ -279,6 +279,63 @@ def cases(torch):
             issubclass(type((L(1) * 2).grad_fn), torch.autograd.graph.Node),
             isinstance(L(1), torch.autograd.graph.Node),
         )
+
+    @case("tensors saved to be read once")
+    def _():
+        seen = []
+
+        def backward(ctx, grad):
+            seen.extend(
+                [err(lambda: ctx.saved_tensors), err(lambda: ctx.saved_tensors), ctx._raw_saved_tensors]
+            )
+            return grad
+
+        once = function_of(torch, lambda ctx, x: (ctx.save_for_backward(x), x * 2)[1], backward)
+        once.clear_saved_tensors_on_access = True
+        once.apply(L(2)).sum().backward()
+        once.clear_saved_tensors_on_access = None
+        seen.append(err(once.apply, L(2)))
+        once.clear_saved_tensors_on_access, once.boxed_grads_call = False, 1
+        return seen, err(lambda: once.apply(L(2)).sum().backward())
+
+    @case("what an unpack hook returns is not what was saved")
+    def _():
+        seen, x, other = [], L(2), L(2) * 3
+
+        def backward(ctx, grad):
+            (saved,) = ctx.saved_tensors
+            seen.append((saved is x, saved.data_ptr() == x.data_ptr(), saved.requires_grad, saved._is_view()))
+            return grad
+
+        keeping = function_of(torch, lambda ctx, x: (ctx.save_for_backward(x), x * 2)[1], backward)
+        hooks = torch.autograd.graph.saved_tensors_hooks
+        with hooks(lambda t: t, lambda t: t):
+            keeping.apply(x).sum().backward()
+            of_view, product = x[:].sin(), x * torch.ones(2)
+        saved = of_view.grad_fn._saved_self
+        with hooks(lambda t: t, lambda t: other):
+            constant = (L(2) * torch.ones(2)).grad_fn._saved_other
+        return seen, saved._is_view(), product.grad_fn._saved_other.requires_grad, constant
+
+    @case("a Function's methods see no tangents")
+    def _():
+        fwAD, seen = import_module(torch.__name__ + ".autograd.forward_ad"), []
+
+        def look(x):
+            seen.extend([torch._C._is_fwd_grad_enabled(), fwAD.unpack_dual(x).tangent, str(x)])
+            return x * 2
+
+        square = function_of(
+            torch,
+            lambda ctx, x: (ctx.save_for_forward(x), look(x))[1],
+            jvp=lambda ctx, t: look(ctx.saved_tensors[0]) * t,
+        )
+        with fwAD.dual_level():
+            result = square.apply(fwAD.make_dual(torch.ones(2), torch.ones(2)))
+            with fwAD._set_fwd_grad_enabled(False):
+                seen.append(made := fwAD.make_dual(torch.ones(2), torch.ones(2)))
+            part = fwAD.make_dual(torch.ones(4)[1:], torch.ones(3))
+            return seen, result, made, fwAD.unpack_dual(part).tangent._is_view()
 
     return found
 
