@@ -443,6 +443,7 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
 }
 
 // update_running_statistics(running_mean, running_var, mean, var, count, momentum): in place, without history
+// and, as in torch, without being counted: a graph shows them as they are now.
 PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 6)
@@ -463,7 +464,6 @@ PyObject* update_running(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     for (int k = 0; k < 2; k++) {
       Tensor* running = as_tensor(args[k]);
-      note_write(running);
       if (running->is_meta() || !running->numel) continue;
       TensorRef now = contiguous(cast(statistics[k], DType::f64).get());
       TensorRef wide = contiguous(cast(running, DType::f64).get());

@@ -192,6 +192,11 @@ def _maxima(node: Node) -> Any:
     return getattr(_C.ops, f"{name}_with_indices")(_value(node, "x").detach(), *window)[1]
 
 
+def _running(name: str) -> Callable:
+    """The statistics that batch_norm was given; while it trains they are kept to be shown only."""
+    return lambda node: None if node._primitive.__name__ == "batch_norm_train" else _value(node, name)
+
+
 def _normalization(node: Node) -> int:
     dims, scale = _value(node, "dims"), _value(node, "scale")
     shape = _input_shape(node, 0)
@@ -237,6 +242,8 @@ _AVERAGE = {
 
 _ELU = {"alpha": _elu_alpha, "scale": "t", "input_scale": "u"}
 
+_BACKWARD = {"grad_output": "a", "self": "b", "output": "b"}  # of activations
+
 # node: {torch's name: the primitive's name, or a function of the node}
 NAMES: dict[str, dict[str, Any]] = {
     "AddcmulBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
@@ -269,6 +276,20 @@ NAMES: dict[str, dict[str, Any]] = {
         "output_padding": _output_padding,
     },
     "EluBackward0": _ELU,
+    "EluBackwardBackward0": {
+        **_ELU, **_BACKWARD, "self_or_result": "b",
+        "is_result": lambda node: node._primitive.__name__ == "elu_written_backward",
+    },
+    "GeluBackwardBackward0": {
+        **_BACKWARD, "approximate": lambda node: "tanh" if "tanh" in node._primitive.__name__ else "none"
+    },
+    "HardswishBackwardBackward0": _BACKWARD,
+    "HardtanhBackwardBackward0": {**_BACKWARD, "min_val": "s", "max_val": "t"},
+    "LeakyReluBackwardBackward0": {**_BACKWARD, "negative_slope": "s"},
+    "SigmoidBackwardBackward0": _BACKWARD,
+    "SoftplusBackwardBackward0": {**_BACKWARD, "beta": "s", "threshold": "t"},
+    "TanhBackwardBackward0": _BACKWARD,
+    "ThresholdBackwardBackward0": {**_BACKWARD, "threshold": "s"},
     "EluBackward1": _ELU,
     "HardtanhBackward0": {"min_val": "s", "max_val": "t"},
     "LeakyReluBackward1": {"negative_slope": "s"},
@@ -301,6 +322,8 @@ NAMES: dict[str, dict[str, Any]] = {
         "result1": _statistics("mean"),
         "result2": _statistics("rstd"),
         "training": lambda node: node._primitive.__name__ == "batch_norm_train",
+        "running_mean": _running("running_mean"),
+        "running_var": _running("running_var"),
     },
     "NativeGroupNormBackward0": {
         "group": "groups",
@@ -357,6 +380,9 @@ INPUTS = {
     "EmbeddingBagBackward0": "weight per_sample_weights",
     "OrmqrBackward0": "self input2 input3",
     "PreluKernelBackward0": "self weight",
+    "HardtanhBackwardBackward0": "grad_output self",
+    "LeakyReluBackwardBackward0": "grad_output self",
+    "ThresholdBackwardBackward0": "grad_output self",
     "SoftmaxBackwardDataBackward0": "grad_output output",
     "LogSoftmaxBackwardDataBackward0": "grad_output output",
 }  # fmt: skip

@@ -118,6 +118,12 @@ def _in_one_of(name: str, *parameters: str, **defaults: Any) -> Any:
     return choose
 
 
+def _complex(real, imag, **kwargs):
+    """What a part is saved for is its own gradient."""
+    kept = _kept(real=real if real.requires_grad else None, imag=imag if imag.requires_grad else None)
+    return "ComplexBackward0", kept, (real, imag)
+
+
 def _logit_(input, eps=None):
     if eps is None:  # one step here, too
         return "LogitBackward0", {"eps": None}
@@ -300,7 +306,7 @@ COMPOSED: dict[str, Any] = {
     "clamp_min_": _bound("ClampMin", "min"),
     "clip": _clamp,
     "clip_": _clamp,
-    "complex": _saving("ComplexBackward0", "real imag", "real imag", "real imag"),
+    "complex": _complex,
     "copysign": _number_second("CopysignBackward0", "CopysignBackward1"),
     "copysign_": _number_second("CopysignBackward0", "CopysignBackward1"),
     "diag": _diag,
@@ -321,6 +327,7 @@ COMPOSED: dict[str, Any] = {
     "index_fill": _by_value("IndexFill", 3),
     "index_fill_": _by_value("IndexFill", 3),
     "gru_cell": "=AddBackward0",
+    "lstm_cell": "=MulBackward0",
     "kron": "=UnsafeViewBackward0",
     "ldexp": _saving("LdexpBackward0", "self other", "other", "self other"),
     "ldexp_": _saving("LdexpBackward0", "self other", "other", "self other"),

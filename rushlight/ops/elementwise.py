@@ -224,7 +224,9 @@ derivative("angle", x=lambda g, x: _angle_rule(g, x))
 # ---- activations
 derivative("relu", x=lambda g, out: ops.threshold_backward(g, out, 0))
 derivative("threshold", x=lambda g, x, s: ops.threshold_backward(g, x, s))
-derivative("threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, s), b=lambda g: _zeros(g))
+derivative(
+    "threshold_backward", a=lambda g, b, s: ops.threshold_backward(g, b, s), b=lambda g: _zeros(g), shows="s"
+)
 derivative("sigmoid", x=lambda g, out: ops.sigmoid_backward(g, out))
 derivative(
     "sigmoid_backward",
@@ -261,12 +263,18 @@ derivative(
     b=lambda g, a, b: _masked(g * a / 3, ops.logical_and(ops.gt(b, -3), ops.lt(b, 3))),
 )
 derivative("leaky_relu", x=lambda g, x, s: ops.leaky_relu_backward(g, x, s))
-derivative("leaky_relu_backward", a=lambda g, b, s: ops.leaky_relu_backward(g, b, s), b=lambda g: _zeros(g))
+derivative(
+    "leaky_relu_backward",
+    a=lambda g, b, s: ops.leaky_relu_backward(g, b, s),
+    b=lambda g: _zeros(g),
+    shows="s",
+)
 derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))
 derivative(
     "elu_backward",
     a=lambda g, b, s, t, u: ops.elu_backward(g, b, s, t, u),
     b=lambda g, a, b, s, u: _masked(g * a * (s * u * u) * ops.exp(b * u), ops.lt(b, 0)),
+    shows="s t u",
 )
 # In place the result is saved, not a copy of what was there.
 derivative(
@@ -279,10 +287,16 @@ derivative(
     "elu_written_backward",
     a=lambda g, b, s, t, u: ops.elu_written_backward(g, b, s, t, u),
     b=lambda g, a, b, u: _masked(g * a * u, ops.le(b, 0)),
+    shows="s t u",
     node="EluBackwardBackward0",
 )
 derivative("hardtanh", x=lambda g, x, s, t: ops.hardtanh_backward(g, x, s, t))
-derivative("hardtanh_backward", a=lambda g, b, s, t: ops.hardtanh_backward(g, b, s, t), b=lambda g: _zeros(g))
+derivative(
+    "hardtanh_backward",
+    a=lambda g, b, s, t: ops.hardtanh_backward(g, b, s, t),
+    b=lambda g: _zeros(g),
+    shows="s t",
+)
 derivative("softplus", x=lambda g, x, s, t: ops.softplus_backward(g, x, s, t))
 derivative(
     "softplus_backward",

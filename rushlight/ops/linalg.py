@@ -255,7 +255,10 @@ def lu(A, *, pivot=True, out=None):
     _pivoting(pivot)
     since = _C.next_sequence()
     LU, pivots, _ = ops.linalg_lu_factor(A, "linalg.lu", None)
-    result = _C.name_node(unpack_lu(LU, pivots), "LinalgLuBackward0", since)
+    result = unpack_lu(LU, pivots)
+    if _C.next_sequence() != since:
+        kept = dict(zip("PLU", (_C.keep(part.detach()) for part in result)), pivot=True)
+        _C.name_node(result, "LinalgLuBackward0", since, kept)
     return several("linalg_lu", result, out)
 
 

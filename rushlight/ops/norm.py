@@ -417,6 +417,9 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
     out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, eps)
     if running_mean is not None and x.numel():
         _C.update_running_statistics(running_mean, running_var, mean, var, x.numel() / x.shape[1], momentum)
+        if out.requires_grad:
+            kept = {"running_mean": _C.keep(running_mean), "running_var": _C.keep(running_var)}
+            _C.name_node(out, "NativeBatchNormBackward0", 0, kept)
     return out, mean, rstd
 
 
