@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -112,3 +113,37 @@ def test_a_matrix_too_wide_for_the_best_workspace():
     """LAPACK counts what it would like to have in 32 bits, and here it is more."""
     factors, _ = torch.geqrf(torch.ones(()).expand(2, 1 << 26))
     torch.testing.assert_close(factors[:, -1], torch.tensor([-math.sqrt(2), 0]))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("width", [1, 7, 64, 1025])
+def test_rows_that_are_turned_or_moved_on(dtype, width):
+    x = np.arange(3 * width).astype(dtype).reshape(3, width)
+    ours = torch.tensor(x)
+    for shift in (1, 3, -2, width // 2):
+        assert np.array_equal(ours.roll(shift, 1).numpy(), np.roll(x, shift, 1))
+    assert np.array_equal(ours.flip(1).numpy(), x[:, ::-1])
+    assert np.array_equal(ours.flip(0, 1).numpy(), x[::-1, ::-1])
+
+
+@pytest.mark.parametrize("counts", [[], [0], [3], [0, 2, 0, 0, 5, 1, 0], [1000, 0, 1]])
+def test_repeats_by_counts(counts):
+    values = np.arange(len(counts)) * 10
+    repeats = torch.tensor(counts, dtype=torch.int64)
+    assert torch.tensor(values).repeat_interleave(repeats).tolist() == np.repeat(values, counts).tolist()
+    which = torch.repeat_interleave(repeats.int())
+    assert which.dtype == torch.int32 and which.tolist() == np.repeat(range(len(counts)), counts).tolist()
+
+
+@pytest.mark.parametrize("n, r", [(0, 2), (1, 2), (5, 1), (6, 3), (4, 4), (3, 5)])
+def test_combinations_are_those_of_itertools(n, r):
+    for repeated in (False, True):
+        choose = itertools.combinations_with_replacement if repeated else itertools.combinations
+        ours = torch.combinations(torch.arange(n) * 2, r, repeated)
+        assert ours.shape == (len(list(choose(range(n), r))), r)
+        assert ours.tolist() == [list(row) for row in choose(range(0, 2 * n, 2), r)]
+
+
+def test_bytes_that_are_neither_true_nor_false_are_negated_like_true():
+    bools = torch.arange(200, dtype=torch.uint8).view(torch.bool)
+    assert (~bools).tolist() == bools.logical_not().tolist() == [True] + [False] * 199

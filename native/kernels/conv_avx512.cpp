@@ -78,36 +78,59 @@ struct Padded {
 
 RL_AVX512_BEGIN
 
-// How to read 16 pixels that do not all lie side by side: runs of neighbours, or a gather where they are
-// many.
+// How to read 16 pixels that do not all lie side by side: runs of neighbours, or of every second pixel, or a
+// gather where the runs are many.
 struct Lanes {
-  int runs = 0;
+  int runs, step;  // no run: 16 neighbours, an ordinary load; fewer than none: a gather
   __mmask16 mask[4];
-  int32_t shift[4];  // offset of the run minus the lane it begins at
-  int32_t at[16];    // offset of each pixel
+  __mmask16 low[4], high[4];  // of the two vectors that hold every second pixel of a run
+  int32_t shift[4];           // offset of the run minus that of the lane it begins at
+  int32_t at[16];             // offset of each pixel
 
   // Pixels [first, first + count), count <= 16; what is missing repeats the last one.
   Lanes(const int32_t* pixels, int64_t first, int64_t count) {
     for (int64_t lane = 0; lane < 16; lane++)
       at[lane] = pixels[first + std::min(lane, std::max<int64_t>(count, 1) - 1)];
-    for (int lane = 0; lane < int(count);) {
+    if (!find_runs(1, int(count)) && !find_runs(2, int(count))) runs = -1;
+    if (runs == 1 && step == 1 && count == 16) runs = 0;
+  }
+
+ private:
+  bool find_runs(int apart, int count) {
+    runs = 0;
+    step = apart;
+    for (int lane = 0; lane < count;) {
+      if (runs == 4) return false;
       int end = lane + 1;
-      while (end < int(count) && at[end] == at[end - 1] + 1) end++;
-      if (runs == 4) {
-        runs = -1;
-        return;
-      }
+      while (end < count && at[end] == at[end - 1] + step) end++;
       mask[runs] = __mmask16(first_lanes(end) & ~first_lanes(lane));
-      shift[runs++] = at[lane] - lane;
+      uint32_t places = 0;
+      for (int k = lane; k < end; k++) places |= uint32_t(1) << 2 * k;
+      low[runs] = __mmask16(places);
+      high[runs] = __mmask16(places >> 16);
+      shift[runs++] = at[lane] - step * lane;
       lane = end;
     }
-    if (runs == 1 && count == 16) runs = 0;  // one run of 16: an ordinary load
+    return true;
   }
 };
+
+inline __m512 read_every_second(const Lanes& lanes, const float* image) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  __m512 v = _mm512_setzero_ps();
+  for (int run = 0; run < lanes.runs; run++) {
+    const float* from = image + lanes.shift[run];
+    __m512 low = _mm512_maskz_loadu_ps(lanes.low[run], from),
+           high = _mm512_maskz_loadu_ps(lanes.high[run], from + 16);
+    v = _mm512_mask_mov_ps(v, lanes.mask[run], _mm512_permutex2var_ps(low, even, high));
+  }
+  return v;
+}
 
 inline __m512 read(const Lanes& lanes, const float* image) {
   if (lanes.runs == 0) return _mm512_loadu_ps(image + lanes.shift[0]);
   if (lanes.runs < 0) return _mm512_i32gather_ps(_mm512_loadu_si512(lanes.at), image, 4);
+  if (lanes.step == 2) return read_every_second(lanes, image);
   __m512 v = _mm512_maskz_loadu_ps(lanes.mask[0], image + lanes.shift[0]);
   for (int run = 1; run < lanes.runs; run++)
     v = _mm512_mask_loadu_ps(v, lanes.mask[run], image + lanes.shift[run]);

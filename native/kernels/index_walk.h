@@ -102,13 +102,40 @@ inline void move_element(char* to, const char* from) {
   __builtin_memcpy(to, from, N);
 }
 
+// Some processors copy a long row at a tenth of their speed if its target lies a few bytes behind its source,
+// counted within pages; not so in pieces too short for their string instructions.
+inline void copy_row(char* to, const char* from, size_t bytes) {
+  constexpr size_t PIECE = 1024, LONG = 1 << 18, CLOSE = 128;
+  if ((size_t(to - from) & 4095) - 1 < CLOSE && bytes < LONG) {
+    for (; bytes > PIECE; bytes -= PIECE, to += PIECE, from += PIECE) __builtin_memcpy(to, from, PIECE);
+  }
+  __builtin_memcpy(to, from, bytes);
+}
+
+// n elements of N bytes backwards: eight bytes at a time, turned round in a register.
+template <int N>
+inline void move_backwards(char* to, const char* from, int64_t n) {
+  int64_t i = 0;
+  if constexpr (N <= 4) {
+    constexpr int64_t LANES = 8 / N;
+    [[maybe_unused]] constexpr uint64_t ODD = 0xff00ff00ff00ff00;
+    for (; i + LANES <= n; i += LANES) {
+      uint64_t word;
+      __builtin_memcpy(&word, from - (i + LANES - 1) * N, 8);
+      if constexpr (N == 4) word = word >> 32 | word << 32;
+      else word = __builtin_bswap64(word);
+      if constexpr (N == 2) word = (word & ODD) >> 8 | (word & ~ODD) << 8;  // the bytes of each, turned back
+      __builtin_memcpy(to + i * N, &word, 8);
+    }
+  }
+  for (; i < n; i++) move_element<N>(to + i * N, from - i * N);
+}
+
 // n elements of N bytes from one strided row to another (strides in elements).
 template <int N>
 inline void move_row(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
-  if (to_step == 1 && from_step == 1) {
-    __builtin_memcpy(to, from, size_t(n) * N);
-    return;
-  }
+  if (to_step == 1 && from_step == 1) return copy_row(to, from, size_t(n) * N);
+  if (to_step == 1 && from_step == -1) return move_backwards<N>(to, from, n);
   for (int64_t i = 0; i < n; i++) move_element<N>(to + i * to_step * N, from + i * from_step * N);
 }
 

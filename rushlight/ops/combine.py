@@ -6,7 +6,6 @@ Derivatives first: what was put together is taken apart again.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 
 from rushlight import _C
@@ -27,6 +26,7 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative
+from rushlight.ops.rearrange import ranges
 
 ops = _C.ops
 
@@ -385,11 +385,12 @@ def combinations(input, r=2, with_replacement=False):
         return input.new_empty((0,))
     if input.numel() > 1 and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
         raise RuntimeError("numel: integer multiplication overflow")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.numel()), r))
-    index = _C.from_data(rows, _C.int64, None) if rows else _C.empty((0, r), _C.int64, None)
-    index = index.to(input.device)
-    return stack([ops.index(input, (column,)) for column in index.unbind(1)], 1)
+    columns = [_C.arange(0, 1, input.numel(), _C.int64, None)]
+    for _ in range(r - 1):  # behind the last of each row every element that may follow it
+        begins = columns[-1] + (not with_replacement)
+        which, following = ranges(begins, input.numel() - begins)
+        columns = [*(ops.index_select(column, which, 0) for column in columns), following]
+    return stack([ops.index(input, (column.to(input.device),)) for column in columns], 1)
 
 
 # ---- apart

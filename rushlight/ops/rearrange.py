@@ -17,7 +17,6 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative
-from rushlight.ops.create import arange
 
 ops = _C.ops
 
@@ -196,15 +195,23 @@ def _positions(repeats, output_size):
         if output_size is None:
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
         return repeats.new_empty((output_size,))
-    counts = repeats.tolist()
-    if any(n < 0 for n in counts):
+    if (repeats < 0).any():
         raise RuntimeError("repeats can not be negative")
-    total = sum(counts)
+    ends = repeats.cumsum(0)
+    total = int(ends[-1]) if len(ends) else 0
     if output_size is not None and output_size != total:
         raise RuntimeError("allocated size does not match required size")
-    ends = repeats.cumsum(0)
-    every = arange(total, dtype=repeats.dtype, device=repeats.device)
-    return ops.searchsorted(ends, every, None, True).to(repeats.dtype)
+    # The position of an element is the number of counts that end before it.
+    ended = _C.full((total + 1,), 0, _C.int64, None)
+    ended.index_add_(0, ends, _C.full((len(ends),), 1, _C.int64, None))
+    return ended[:total].cumsum(0, dtype=repeats.dtype)
+
+
+def ranges(begins, counts):
+    """All numbers of several ranges behind each other: which range each is of, and the numbers."""
+    which = _positions(counts, None)
+    shifts = begins - counts.cumsum(0) + counts
+    return which, _C.arange(0, 1, len(which), _C.int64, None) + ops.index_select(shifts, which, 0)
 
 
 # ---- triangles
@@ -270,12 +277,9 @@ def _triangle_indices(name, row, col, offset, dtype, device, upper):
     rows = _C.arange(first, 1, last - first, _C.int64, None)
     begins = (rows + offset).clamp(0, col) if upper else ops.mul(rows, 0)
     counts = (col - begins) if upper else (rows + (offset + 1)).clamp(0, col)
-    ends = counts.cumsum(0)
-    columns = _C.arange(0, 1, int(ends[-1]) if len(ends) else 0, _C.int64, None)
-    columns = columns - (ends - counts - begins).repeat_interleave(counts)
+    which, columns = ranges(begins, counts)
     place = device if device is not None else get_default_device()
-    pairs = rows.repeat_interleave(counts), columns
-    return ops.stack(pairs, 0).to(device=place, dtype=dtype)
+    return ops.stack((which + first, columns), 0).to(device=place, dtype=dtype)
 
 
 @function

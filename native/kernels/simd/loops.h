@@ -156,13 +156,25 @@ inline void vector_loop(Arguments<X>& s, char* const* data, int64_t n) {
   }
 }
 
+// A bool is read as its byte: the compiler finds no vectors for !x of bools.
+template <class T>
+inline T number(const T* p) {
+  if constexpr (std::is_same_v<T, bool>) {
+    uint8_t byte;
+    std::memcpy(&byte, p, 1);
+    return byte != 0;
+  } else {
+    return *p;
+  }
+}
+
 // The compiler vectorises this one. It may assume independent iterations: operands are disjoint or identical.
 template <class F, class Out, class T, class X, size_t... I>
 inline void number_loop(Arguments<X>& s, char* const* data, int64_t n, std::index_sequence<I...>) {
   Out* out = reinterpret_cast<Out*>(data[0]);
   const T* in[] = {reinterpret_cast<const T*>(data[1 + I])...};
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) out[i] = Out(apply<F>(s, T(in[I][i])...));
+  for (int64_t i = 0; i < n; i++) out[i] = Out(apply<F>(s, number(in[I] + i)...));
 }
 
 template <class T>

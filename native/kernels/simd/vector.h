@@ -129,18 +129,33 @@ inline void store(Half* p, f32v v) {
 #endif
 }
 
+// In instructions of the processor: the compiler's own conversions take a third more of them.
 typedef uint16_t u16h __attribute__((vector_size(VECTOR_BYTES / 2)));
 inline f32v load(const BFloat16* p) {
+#if defined(__AVX512F__)
+  return (f32v)((u32v)_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))) << 16);
+#elif defined(__AVX2__)
+  return (f32v)((u32v)_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))) << 16);
+#else
   u16h v;
   std::memcpy(&v, p, sizeof v);
   return (f32v)(__builtin_convertvector(v, u32v) << 16);
+#endif
 }
 inline void store(BFloat16* p, f32v v) {
   u32v u = (u32v)v;
   u32v rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
   rounded = v == v ? rounded : u32v{} + 0x7fc0;
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16((__m512i)rounded));
+#elif defined(__AVX2__)
+  __m256i halves = _mm256_packus_epi32((__m256i)rounded, (__m256i)rounded);  // each half of them twice
+  halves = _mm256_permute4x64_epi64(halves, 0b1000);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(halves));
+#else
   u16h h = __builtin_convertvector(rounded, u16h);
   std::memcpy(p, &h, sizeof h);
+#endif
 }
 
 // Comparisons store a bool per lane.
