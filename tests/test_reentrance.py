@@ -4,6 +4,7 @@ crash, and what is thrown away is freed."""
 
 import contextlib
 import gc
+import sys
 import weakref
 
 import pytest
@@ -222,3 +223,44 @@ def test_loops_through_what_a_program_looked_at_are_freed(program):
     del tensor
     gc.collect()
     assert alive() is None
+
+
+class Interrupted(Exception):
+    """What the handler of a signal raises, wherever Python code runs."""
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.logsumexp(0), lambda x: x.sort(), lambda x: torch.cdist(x, x), lambda x: x.std(0),
+    lambda x: torch.nn.functional.interpolate(x[None], scale_factor=2.0), lambda x: x.view(3, 2).norm(),
+    lambda x: x.sum("a"), lambda x: torch.linalg.solve(x @ x.mT, x), lambda x: x.clone().clamp_(x, 2),
+    lambda x: x[[torch.tensor([0]), slice(0, 2)]], lambda x: torch.quantile(x, 0.3), repr,
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_interruption_is_told_wherever_it_comes(call):
+    """Raises at each call of a function of the package in turn, as a handler could."""
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    with contextlib.suppress(TypeError):  # that one is wrong
+        call(x)
+    package, calls, at = torch.__path__[0], 0, 0
+
+    def interrupt(frame, event, _):
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls += 1
+            if calls == at:
+                raise Interrupted
+
+    while at <= calls:
+        calls, at = 0, at + 1
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            call(x)
+            told = None
+        except Exception as error:
+            told = type(error)
+        finally:
+            sys.settrace(before)
+        assert calls < at or told is Interrupted, at
+        torch.set_grad_enabled(True)
+    assert at > 1

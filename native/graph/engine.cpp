@@ -280,9 +280,12 @@ void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool
     expose(node);
     Ref<PyObject> module(PyImport_ImportModule("rushlight.autograd.anomaly_mode"));
     Ref<PyObject> told(module ? PyObject_CallMethod(module.get(), "_explain", "O", node->object()) : nullptr);
-    // A warning turned into an error does not hide the error it explains.
-    if (!told) PyErr_Clear();
-    PyErr_Restore(type, value, trace);
+    // A warning turned into an error does not hide the error it explains. Whoever interrupts does.
+    if (told || PyErr_ExceptionMatches(PyExc_Warning)) {
+      PyErr_Restore(type, value, trace);
+    } else {
+      Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    }
     throw PythonError{};
   }
 }

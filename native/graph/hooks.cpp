@@ -12,10 +12,11 @@ namespace rl {
 namespace {
 
 std::string hook_name(PyObject* hook) {
-  Ref<PyObject> name(PyObject_GetAttrString(hook, "__name__"));
-  const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  PyErr_Clear();
-  return text ? text : "<unknown>";
+  Ref<PyObject> name = attribute_or_null(hook, "__name__");
+  if (!name || !PyUnicode_Check(name.get())) return "<unknown>";
+  const char* text = PyUnicode_AsUTF8(name.get());
+  if (!text) throw PythonError{};
+  return text;
 }
 
 // What a hook returned in the place of `before` (null: there was none).

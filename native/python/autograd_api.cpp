@@ -140,7 +140,7 @@ PyObject* py_detach(PyObject*, PyObject* o) {
 PyObject* py_requires_grad(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "requires_grad_(tensor, on) expected");
-    set_requires_grad(tensor_argument(args[0], "requires_grad_"), PyObject_IsTrue(args[1]) == 1);
+    set_requires_grad(tensor_argument(args[0], "requires_grad_"), is_true(args[1]));
     return Py_NewRef(args[0]);
   });
 }

@@ -40,7 +40,7 @@ Ref<PyObject> as_sequence(PyObject* o) {
   if (is_list_like(o)) return share(o);
   if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o) || is_tensor(o)) return Ref<PyObject>();
   if (PySequence_Size(o) < 0) {
-    PyErr_Clear();
+    forget_error(PyExc_Exception);
     return Ref<PyObject>();
   }
   return checked(PySequence_Tuple(o));
@@ -73,6 +73,7 @@ void infer_shape(PyObject* data, Inferred& found) {
 void infer_dtype(PyObject* data, Inferred& found, int depth) {
   if (PyFloat_CheckExact(data)) return join(found, default_dtype());
   if (PyLong_CheckExact(data)) return join(found, DType::i64);
+  if (PyBool_Check(data)) return join(found, DType::b1);
   if (is_tensor(data)) return join(found, as_tensor(data)->dtype);
   Ref<PyObject> sequence = as_sequence(data);
   if (sequence) {
@@ -84,8 +85,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
     return;
   }
   // NumPy's scalars know their dtype; plain numbers have that of their kind.
-  if (PyObject_HasAttrString(data, "dtype")) {
-    Ref<PyObject> dtype = checked(PyObject_GetAttrString(data, "dtype"));
+  if (Ref<PyObject> dtype = attribute_or_null(data, "dtype"); dtype) {
     Ref<PyObject> name = checked(PyObject_Str(dtype.get()));
     const char* text = PyUnicode_AsUTF8(name.get());
     if (!text) throw PythonError{};

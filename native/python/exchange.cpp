@@ -83,6 +83,10 @@ PyObject* py_from_buffer(PyObject*, PyObject* o) {
     auto* view = new Py_buffer;
     bool writable = PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) == 0;
     if (!writable) {
+      if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        delete view;
+        return nullptr;
+      }
       PyErr_Clear();
       if (PyObject_GetBuffer(o, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
         delete view;

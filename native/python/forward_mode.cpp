@@ -232,16 +232,18 @@ PyObject* py_exit_level(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 PyObject* py_set_forward(PyObject*, PyObject* on) {
-  bool before = modes.forward;
-  modes.forward = level && PyObject_IsTrue(on) == 1;
-  return PyBool_FromLong(before);
+  return guarded([&]() -> PyObject* {
+    bool carries = is_true(on) && level;
+    return PyBool_FromLong(std::exchange(modes.forward, carries));
+  });
 }
 PyObject* py_carries(PyObject*, PyObject*) { return PyBool_FromLong(modes.forward); }
 PyObject* py_set_wanted(PyObject*, PyObject* on) {
-  bool before = tangents_wanted;
-  tangents_wanted = PyObject_IsTrue(on) == 1;
-  modes.forward = level && tangents_wanted;
-  return PyBool_FromLong(before);
+  return guarded([&]() -> PyObject* {
+    bool before = std::exchange(tangents_wanted, is_true(on));
+    modes.forward = level && tangents_wanted;
+    return PyBool_FromLong(before);
+  });
 }
 PyObject* py_wanted(PyObject*, PyObject*) { return PyBool_FromLong(tangents_wanted); }
 PyObject* py_set_formulas(PyObject*, PyObject* function) {

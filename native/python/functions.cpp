@@ -10,6 +10,7 @@
 #include "../graph/modes.h"
 #include "forward_mode.h"
 #include "forwards.h"
+#include "keywords.h"
 #include "primitive.h"
 #include "profiler.h"
 #include "signatures.h"
@@ -32,145 +33,9 @@ struct Function {
 };
 
 PyTypeObject* FunctionType = nullptr;
-PyObject* out_name = nullptr;           // "out"
-PyObject* protocol_name = nullptr;      // "__torch_function__"
-PyObject* disabled_protocol = nullptr;  // what Parameter has there
+PyObject* out_name = nullptr;  // "out"
 
 Function* self_function(PyObject* self) { return reinterpret_cast<Function*>(self); }
-
-// Types that plainly do not override; everything else is looked up.
-bool surely_plain(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  return type == TensorType || type == ParameterType || type == &PyLong_Type || type == &PyFloat_Type ||
-         o == Py_None || type == &PyBool_Type || type == &PyUnicode_Type || is_dtype(o);
-}
-
-bool any_override(PyObject* o) {
-  if (surely_plain(o)) return false;
-  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
-      PyObject* element = PySequence_Fast_GET_ITEM(o, i);
-      if (!surely_plain(element) && overrides_torch_function(element)) return true;
-    }
-    return false;
-  }
-  return overrides_torch_function(o);
-}
-
-// NumPy's names for arguments, which torch takes everywhere: x.sum(axis=0, keepdims=True).
-struct Synonym {
-  const char *theirs, *ours;
-  PyObject *theirs_name = nullptr, *ours_name = nullptr;
-};
-Synonym synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},    {"a", "input"},
-                      {"x1", "input"}, {"x2", "other"},         {"axis0", "dim0"}, {"axis1", "dim1"}};
-
-// Whether the Python function names such a parameter.
-bool has_parameter(PyObject* function, PyObject* name) {
-  if (!PyFunction_Check(function)) return false;
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  Ref<PyObject> names(PyCode_GetVarnames(code));
-  if (!names) {
-    PyErr_Clear();
-    return false;
-  }
-  Py_ssize_t count = code->co_argcount + code->co_kwonlyargcount;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (PyUnicode_Compare(PyTuple_GET_ITEM(names.get(), i), name) == 0) return true;
-  }
-  return false;
-}
-
-// kwnames with NumPy's names replaced where the function knows torch's only; null if there is nothing to do.
-Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
-  Ref<PyObject> result;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
-    for (const Synonym& synonym : synonyms) {
-      // Keywords are interned, as identifiers in source code are; a name built at run time may not be.
-      if (name != synonym.theirs_name &&
-          (PyUnicode_CHECK_INTERNED(name) || PyUnicode_Compare(name, synonym.theirs_name) != 0))
-        continue;
-      if (has_parameter(function, name) || !has_parameter(function, synonym.ours_name)) break;
-      if (!result) {
-        result = Ref<PyObject>(PyTuple_New(PyTuple_GET_SIZE(kwnames)));
-        if (!result) {
-          PyErr_Clear();
-          return result;
-        }
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++)
-          PyTuple_SET_ITEM(result.get(), k, Py_NewRef(PyTuple_GET_ITEM(kwnames, k)));
-      }
-      Py_DECREF(PyTuple_GET_ITEM(result.get(), i));
-      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(synonym.ours_name));
-      break;
-    }
-  }
-  return result;
-}
-
-// A function of `*size` takes the sizes as one keyword, too: x.view(size=(2, 3)). Where the keyword is that
-// name, or -1. A parameter called `dims_` is `dims` to the caller.
-Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kwnames) {
-  if (!PyFunction_Check(function)) return -1;
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  if (!(code->co_flags & CO_VARARGS) || positional > code->co_argcount) return -1;
-  Ref<PyObject> names(PyCode_GetVarnames(code));
-  if (!names) {
-    PyErr_Clear();
-    return -1;
-  }
-  const char* own =
-      PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), code->co_argcount + code->co_kwonlyargcount));
-  if (!own) {
-    PyErr_Clear();
-    return -1;
-  }
-  std::string_view wanted = own;
-  if (wanted.ends_with('_')) wanted.remove_suffix(1);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
-    const char* given = PyUnicode_AsUTF8(name);
-    if (!given) {
-      PyErr_Clear();
-      return -1;
-    }
-    if (wanted == given && !has_parameter(function, name)) return i;
-  }
-  return -1;
-}
-
-// The call with keyword number `at` moved behind the positional arguments, of which some may be keywords,
-// too: reshape(input=x, shape=(2, 3)).
-PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
-                          Py_ssize_t at) {
-  Py_ssize_t keywords = PyTuple_GET_SIZE(kwnames);
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  Ref<PyObject> parameters(PyCode_GetVarnames(code));
-  if (!parameters) return nullptr;
-  std::vector<PyObject*> moved(args, args + positional);
-  std::vector<Py_ssize_t> taken = {at};
-  for (Py_ssize_t p = positional; p < code->co_argcount; p++) {
-    for (Py_ssize_t i = 0; i < keywords; i++) {
-      if (PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, i), PyTuple_GET_ITEM(parameters.get(), p)) != 0)
-        continue;
-      moved.push_back(args[positional + i]);
-      taken.push_back(i);
-    }
-    if (Py_ssize_t(moved.size()) == p)
-      return PyObject_Vectorcall(function, args, size_t(positional), kwnames);
-  }
-  moved.push_back(args[positional + at]);
-  size_t leading = moved.size();
-  Ref<PyObject> names(PyTuple_New(keywords - Py_ssize_t(taken.size())));
-  if (!names) return nullptr;
-  for (Py_ssize_t i = 0, k = 0; i < keywords; i++) {
-    if (std::find(taken.begin(), taken.end(), i) != taken.end()) continue;
-    moved.push_back(args[positional + i]);
-    PyTuple_SET_ITEM(names.get(), k++, Py_NewRef(PyTuple_GET_ITEM(kwnames, i)));
-  }
-  return PyObject_Vectorcall(function, moved.data(), leading, names.get());
-}
 
 // A call that failed because of too many positional arguments may be of a form that torch still takes:
 // x.add_(alpha, other). The function that knows such forms is the attribute `old_form`; see
@@ -185,20 +50,6 @@ PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObj
   PyErr_Clear();
   return PyObject_Vectorcall(old_form, args, nargsf, kwnames);
 }
-
-// The arguments of a call as Python functions are asked about them.
-struct Call {
-  Ref<PyObject> args, kwargs;
-
-  Call(PyObject* const* given, Py_ssize_t positional, PyObject* kwnames)
-      : args(checked(PyTuple_New(positional))), kwargs(checked(PyDict_New())) {
-    for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(args.get(), k, Py_NewRef(given[k]));
-    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
-      if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), given[positional + k]) < 0)
-        throw PythonError{};
-    }
-  }
-};
 
 // Note [signatures]: what torch parses natively refuses arguments of other types before anything is computed:
 // sum(x, 0, 1) is an error, as is flip(x, 1). The signatures (rushlight/_signatures.txt) are attached at the
@@ -272,12 +123,6 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   return result ? result : call_old_form(f, args, nargsf, kwnames);
 }
 
-// The call handed to the protocol as a tuple and a dict.
-PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
-  Call call(args, positional, kwnames);
-  return dispatch_torch_function(function, call.args.get(), call.kwargs.get());
-}
-
 // The call with an `out=` that `__torch_dispatch__` is asked about (rushlight/_dispatching.py).
 PyObject* dispatch_out(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
   Call call(args, positional, kwnames);
@@ -301,15 +146,11 @@ void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t position
     sentence = Ref<PyObject>(
         PyObject_CallMethod(module.get(), "reword", "OOOO", function, list.get(), kwargs.get(), value));
   }
-  PyErr_Clear();
-  if (!sentence || !PyUnicode_Check(sentence.get())) {
-    PyErr_Restore(type, value, traceback);
-    return;
-  }
+  if (sentence && !PyUnicode_Check(sentence.get())) return PyErr_Restore(type, value, traceback);
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
-  PyErr_SetObject(PyExc_TypeError, sentence.get());
+  if (sentence) PyErr_SetObject(PyExc_TypeError, sentence.get());
 }
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
@@ -379,20 +220,25 @@ void note_before_write(const Tensor* of, Tensor* copy) {
 namespace {
 
 // Gives views whose base was written their histories now, which are none of the nodes that the call records.
-// A view that must not be used is refused by the call.
-void refresh_views(PyObject* const* args, Py_ssize_t n) {
-  for (Py_ssize_t i = 0; i < n; i++) {
-    if (!is_tensor(args[i]) || !as_tensor(args[i])->base()) continue;
-    Ref<PyObject> done(guarded([&]() -> PyObject* {
-      refresh_view(as_tensor(args[i]));
-      Py_RETURN_NONE;
-    }));
-    if (!done) PyErr_Clear();
-  }
+// A view that must not be used is refused by the call. False, with a Python error set, if it was interrupted.
+bool refresh_views(PyObject* const* args, Py_ssize_t n) {
+  auto refresh = [](Tensor* t) {
+    try {
+      refresh_view(t);
+    } catch (...) {
+      set_python_error();
+      forget_error(PyExc_RuntimeError);
+    }
+  };
+  return guarded([&]() -> int {
+           for (Py_ssize_t i = 0; i < n; i++)
+             if (is_tensor(args[i]) && as_tensor(args[i])->base()) refresh(as_tensor(args[i]));
+           return 1;
+         }) == 1;
 }
 
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (modes.grad) refresh_views(args, PyVectorcall_NARGS(nargsf));
+  if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf))) return nullptr;
   uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
@@ -413,9 +259,10 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
       nargsf = size_t(positional);
       // Called in a way the namer does not know, the node keeps the name it has.
       name = Ref<PyObject>(PyObject_Vectorcall(name.get(), args, nargsf, kwnames));
-      if (!name && !PyErr_ExceptionMatches(PyExc_Exception)) throw PythonError{};
-      PyErr_Clear();
-      if (!name) return owned.release();
+      if (!name) {
+        forget_error(PyExc_TypeError);
+        return owned.release();
+      }
     }
     // (name or None, what to keep, the tensors that torch differentiates by)
     Ref<PyObject> kept, inputs;
@@ -617,38 +464,6 @@ PyType_Spec spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     slots};
 
-PyObject* disabled_torch_function(PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
-PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
-  bool before = modes.torch_function;
-  modes.torch_function = on == Py_True;
-  return PyBool_FromLong(before);
-}
-PyObject* is_torch_function_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.torch_function); }
-PyObject* is_function_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.function_mode); }
-PyObject* set_function_mode(PyObject*, PyObject* on) {
-  bool before = modes.function_mode;
-  modes.function_mode = on == Py_True;
-  return PyBool_FromLong(before);
-}
-bool asks(PyObject* o) { return modes.function_mode || (modes.torch_function && any_override(o)); }
-PyObject* has_torch_function_unary(PyObject*, PyObject* o) {
-  return guarded([&] { return PyBool_FromLong(asks(o)); });
-}
-PyObject* has_torch_function_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return guarded([&] {
-    for (Py_ssize_t i = 0; i < n; i++) {
-      if (asks(args[i])) return Py_NewRef(Py_True);
-    }
-    return Py_NewRef(Py_False);
-  });
-}
-PyObject* has_torch_function(PyObject*, PyObject* o) {
-  return guarded([&] {
-    Ref<PyObject> list = checked(PySequence_Fast(o, "expected a sequence"));
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
-    return has_torch_function_variadic(nullptr, PySequence_Fast_ITEMS(list.get()), n);
-  });
-}
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType)) {
     PyErr_SetString(PyExc_TypeError, "Parameter must be a subclass of Tensor");
@@ -668,112 +483,17 @@ PyObject* rewrap(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
-    {"rewrap", rewrap, METH_VARARGS, nullptr},
-    {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, nullptr},
-    {"set_torch_function_enabled", set_torch_function_enabled, METH_O, nullptr},
-    {"_is_torch_function_enabled", is_torch_function_enabled, METH_NOARGS, nullptr},
-    {"_is_torch_function_mode_enabled", is_function_mode_enabled, METH_NOARGS, nullptr},
-    {"set_function_mode", set_function_mode, METH_O, nullptr},
-    {"has_torch_function", has_torch_function, METH_O, nullptr},
-    {"_has_torch_function", has_torch_function, METH_O, nullptr},
-    {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
-    {"_has_torch_function_variadic",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_torch_function_variadic)), METH_FASTCALL,
-     nullptr},
-    {"set_parameter_type", set_parameter_type, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"rewrap", rewrap, METH_VARARGS, nullptr},
+                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-bool overrides_torch_function(PyObject* o) {
-  if (is_plain_tensor(o)) return false;
-  PyObject* method = _PyType_Lookup(Py_TYPE(o), protocol_name);
-  return method && method != disabled_protocol;
-}
-
-PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs) {
-  static PyObject* dispatch = nullptr;
-  if (!dispatch) {
-    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.overrides"));
-    dispatch = checked(PyObject_GetAttrString(module.get(), "_dispatch")).release();
-  }
-  PyObject* list[] = {function, args, kwargs ? kwargs : Py_None};
-  return checked(PyObject_Vectorcall(dispatch, list, 3, nullptr)).release();
-}
-
-bool asks_protocol_slowly(PyObject* self) {
-  return modes.function_mode || (modes.torch_function && overrides_torch_function(self));
-}
-
-PyObject* through_protocol(const char* method, PyObject* self, PyObject* const* args, Py_ssize_t n,
-                           PyObject* kwnames) {
-  Ref<PyObject> function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
-  std::vector<PyObject*> all{self};
-  all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-  return dispatch_call(function.get(), all.data(), n + 1, kwnames);
-}
-
-namespace {
-
-struct GuardedAttribute {
-  const char* name;
-  getter get;
-  setter set;
-  void* closure;
-};
-
-PyObject* attribute_through_protocol(const char* name, const char* method, PyObject* self, PyObject* value) {
-  Ref<PyObject> descriptor = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), name));
-  Ref<PyObject> function = checked(PyObject_GetAttrString(descriptor.get(), method));
-  PyObject* args[] = {self, value};
-  return dispatch_call(function.get(), args, value ? 2 : 1, nullptr);
-}
-PyObject* guarded_get(PyObject* self, void* closure) {
-  auto* attribute = static_cast<GuardedAttribute*>(closure);
-  if (asks_protocol(self)) [[unlikely]]
-    return guarded([&] { return attribute_through_protocol(attribute->name, "__get__", self, nullptr); });
-  return attribute->get(self, attribute->closure);
-}
-int guarded_set(PyObject* self, PyObject* value, void* closure) {
-  auto* attribute = static_cast<GuardedAttribute*>(closure);
-  if (asks_protocol(self)) [[unlikely]] {
-    return guarded([&]() -> int {
-      Py_DECREF(attribute_through_protocol(attribute->name, value ? "__set__" : "__delete__", self, value));
-      return 0;
-    });
-  }
-  if (!attribute->set) {
-    PyErr_Format(PyExc_AttributeError, "attribute '%s' of 'torch._C.TensorBase' objects is not writable",
-                 attribute->name);
-    return -1;
-  }
-  return attribute->set(self, value, attribute->closure);
-}
-
-}  // namespace
-
-void guard_attributes(PyGetSetDef* table) {
-  for (PyGetSetDef* entry = table; entry->name; entry++) {
-    if (std::string_view(entry->name).starts_with("__")) continue;
-    auto* attribute = new GuardedAttribute{entry->name, entry->get, entry->set, entry->closure};
-    entry->closure = attribute;
-    entry->get = guarded_get;
-    entry->set = guarded_set;
-  }
-}
 
 void init_functions(PyObject* module) {
-  protocol_name = PyUnicode_InternFromString("__torch_function__");
   out_name = PyUnicode_InternFromString("out");
-  for (Synonym& synonym : synonyms) {
-    synonym.theirs_name = PyUnicode_InternFromString(synonym.theirs);
-    synonym.ours_name = PyUnicode_InternFromString(synonym.ours);
-  }
   FunctionType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(FunctionType));
   PyModule_AddFunctions(module, functions);
-  disabled_protocol = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
 }
 
 }  // namespace rl

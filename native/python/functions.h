@@ -5,10 +5,34 @@
 #pragma once
 #include "../graph/modes.h"
 #include "../tensor/scalar.h"
+#include "types.h"
 
 namespace rl {
 
+// The arguments of a call as Python functions are asked about them.
+struct Call {
+  Ref<PyObject> args, kwargs;
+
+  Call(PyObject* const* given, Py_ssize_t positional, PyObject* kwnames)
+      : args(checked(PyTuple_New(positional))), kwargs(checked(PyDict_New())) {
+    for (Py_ssize_t k = 0; k < positional; k++) PyTuple_SET_ITEM(args.get(), k, Py_NewRef(given[k]));
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+      if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), given[positional + k]) < 0)
+        throw PythonError{};
+    }
+  }
+};
+
 bool overrides_torch_function(PyObject* o);
+// Types that plainly do not override; everything else is looked up.
+inline bool surely_plain(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return type == TensorType || type == ParameterType || type == &PyLong_Type || type == &PyFloat_Type ||
+         o == Py_None || type == &PyBool_Type || type == &PyUnicode_Type || is_dtype(o);
+}
+// Whether o, or an element of it if it is a list, overrides.
+bool any_override_slowly(PyObject* o);
+inline bool any_override(PyObject* o) { return !surely_plain(o) && any_override_slowly(o); }
 // Whether an attribute or a method of one tensor goes through the protocol: it is of an overriding type, or a
 // TorchFunctionMode is on. False at once for the tensors that most are.
 bool asks_protocol_slowly(PyObject* self);
@@ -22,6 +46,7 @@ PyObject* through_protocol(const char* method, PyObject* self, PyObject* const* 
 void guard_attributes(PyGetSetDef* table);
 // Asks the overriding arguments in turn (subclasses before their bases). New reference; throws.
 PyObject* dispatch_torch_function(PyObject* function, PyObject* args, PyObject* kwargs);
+PyObject* dispatch_call(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames);
 
 Scalar number_of(Tensor* t);  // item() with torch's errors
 void warn_of_lost_imaginary(const Tensor* from, DType to);

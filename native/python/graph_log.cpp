@@ -16,14 +16,12 @@ bool LoggedRun::wanted() {
     static PyObject* name = PyUnicode_InternFromString("logging");
     PyObject* logging = PyDict_GetItem(PyImport_GetModuleDict(), name);
     if (!logging) return false;  // nobody can have asked for it
-    PyObject* found = PyObject_CallMethod(logging, "getLogger", "s", "torch.autograd.graph");
-    PyObject* table = found ? PyObject_GetAttrString(found, "_cache") : nullptr;
-    if (!table || !PyDict_Check(table)) {
-      PyErr_Clear();
-      return false;
+    if (Ref<PyObject> get = attribute_or_null(logging, "getLogger"); get) {
+      Ref<PyObject> found = checked(PyObject_CallFunction(get.get(), "s", "torch.autograd.graph"));
+      Ref<PyObject> table = attribute_or_null(found.get(), "_cache");
+      if (table && PyDict_Check(table.get())) logger = found.release(), answers = table.release();
     }
-    logger = found;
-    answers = table;
+    if (!answers) return false;
   }
   if (PyObject* known = PyDict_GetItem(answers, debug)) return known == Py_True;
   Ref<PyObject> enabled = checked(PyObject_CallMethod(logger, "isEnabledFor", "O", debug));

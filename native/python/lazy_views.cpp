@@ -96,8 +96,7 @@ PyObject* py_set_bit(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
     if (n != 2) fail(PyExc_TypeError, "a tensor and a bool expected");
     Tensor* t = input(args[0]);
-    int on = PyObject_IsTrue(args[1]);
-    if (on < 0) throw PythonError{};
+    bool on = is_true(args[1]);
     if (on && bit == Tensor::CONJ && !is_complex(t->dtype))
       fail(PyExc_RuntimeError, "only complex tensors have a conjugate bit");
     set_lazy(t, uint16_t(((t->flags & Tensor::LAZY) & ~bit) | (on ? bit : 0)));

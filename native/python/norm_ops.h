@@ -44,7 +44,7 @@ inline void* data_or_null(const TensorRef& t) { return t ? t->data() : nullptr; 
 inline double eps_argument(const char* function, PyObject* o) {
   double eps = PyFloat_AsDouble(o);
   if (eps == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
+    forget_error(PyExc_TypeError);
     failf(PyExc_TypeError, "%s(): argument 'eps' must be float, not %s", function, Py_TYPE(o)->tp_name);
   }
   return eps;

@@ -37,8 +37,7 @@ PyObject* not_implemented() {
     unanswered = checked(PyObject_GetAttrString(module.get(), "_Unanswered")).release();
     PyErr_Restore(type, value, traceback);
   }
-  if (!PyErr_ExceptionMatches(unanswered)) throw PythonError{};
-  PyErr_Clear();
+  forget_error(unanswered);
   return Py_NewRef(Py_NotImplemented);
 }
 
@@ -333,9 +332,7 @@ int truth(PyObject* self) {
   return guarded([&]() -> int {
     if (asks_protocol(self)) {
       Ref<PyObject> answer(through_protocol("__bool__", self));
-      int result = PyObject_IsTrue(answer.get());
-      if (result < 0) throw PythonError{};
-      return result;
+      return is_true(answer.get());
     }
     Tensor* t = as_tensor(self);
     if (t->numel == 0) fail(PyExc_RuntimeError, "Boolean value of Tensor with no values is ambiguous");

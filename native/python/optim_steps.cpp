@@ -54,12 +54,6 @@ class Numbers {
   }
 };
 
-bool truth(PyObject* o) {
-  int value = PyObject_IsTrue(o);
-  if (value < 0) throw PythonError{};
-  return value;
-}
-
 // The tensors of one parameter: itself, its gradient, then what the optimizer keeps of it.
 struct Row {
   Tensor* tensors[6];
@@ -206,8 +200,8 @@ PyObject* py_sgd_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 10) fail(PyExc_TypeError, "sgd_steps: ten arguments expected");
     Numbers numbers;
     const Descent s = {numbers.read(args[3]), numbers.read(args[4]), numbers.read(args[5]),
-                       numbers.read(args[6]), truth(args[7]),        truth(args[8]),
-                       truth(args[9])};
+                       numbers.read(args[6]), is_true(args[7]),      is_true(args[8]),
+                       is_true(args[9])};
     Rows rows(args, 3, 0b101);
     if (!numbers.usual || !rows.usual() || !rows.announce_writes()) Py_RETURN_FALSE;
     sweep(rows, [&](const Row& row, int64_t begin, int64_t end) {
@@ -229,7 +223,7 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 13) fail(PyExc_TypeError, "adam_steps: thirteen arguments expected");
     Numbers numbers;
     const double lr = numbers.read(args[6]), weight_decay = numbers.read(args[10]);
-    const bool decoupled = truth(args[11]);
+    const bool decoupled = is_true(args[11]);
     Moments s = {numbers.read(args[7]),
                  numbers.read(args[8]),
                  numbers.read(args[9]),
@@ -237,7 +231,7 @@ PyObject* py_adam_steps(PyObject*, PyObject* const* args, Py_ssize_t n) {
                  decoupled ? 0.0 : weight_decay,
                  0,
                  0,
-                 truth(args[12])};
+                 is_true(args[12])};
     Rows rows(args, 6, 0b111101);
     // Other betas divide by zero or take the root of a negative number.
     if (!(s.beta1 >= 0 && s.beta1 < 1 && s.beta2 >= 0 && s.beta2 < 1)) Py_RETURN_FALSE;

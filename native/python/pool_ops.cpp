@@ -47,7 +47,7 @@ struct Window {
     else read_pool(args[1], e, 1, stride, "stride", "must either be omitted, a single int");
     read_pool(args[2], e, 0, padding, "padding", "must either be a single int");
     read_pool(args[3], e, 1, dilation, "dilation", "must be either a single int");
-    ceil_mode = PyObject_IsTrue(args[4]);
+    ceil_mode = is_true(args[4]);
   }
 };
 

@@ -509,8 +509,7 @@ Ref<PyObject> closed(PyObject* o, int depth = 0) {
   if (!PyIndex_Check(o) && is_number(o) && scalar_from_python(o, value)) return checked(value.to_python());
   Ref<PyObject> number(PyIndex_Check(o) ? PyNumber_Index(o) : PyNumber_Float(o));
   if (number) return number;
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
-  PyErr_Clear();  // of NumPy's booleans, which say that they are no index
+  forget_error(PyExc_TypeError);  // of NumPy's booleans, which say that they are no index
   return share(o);
 }
 

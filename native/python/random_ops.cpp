@@ -33,7 +33,7 @@ double number(const Primitive& op, PyObject* const* args, int i) {
   }
   double value = PyFloat_AsDouble(args[i]);
   if (value == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
+    forget_error(PyExc_TypeError);
     failf(PyExc_TypeError, "%s_(): argument '%s' (position %d) must be float, not %s", op.name.c_str(),
           op.args[size_t(i)].c_str(), i, Py_TYPE(args[i])->tp_name);
   }
@@ -503,7 +503,7 @@ PyObject* multinomial_forward(const Primitive& op, PyObject* const* args, Tensor
   Tensor* weights = tensor_of(op, args, 0);
   Generator& g = generator_of(op, args);
   int64_t samples = integer(args[1]);
-  bool replacement = PyObject_IsTrue(args[2]) == 1;
+  bool replacement = is_true(args[2]);
   if (!is_floating(weights->dtype)) {
     failf(PyExc_RuntimeError, "multinomial only supports floating-point dtypes for input, got: %s",
           dtype_class_name(weights->dtype));

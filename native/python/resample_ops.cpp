@@ -179,7 +179,7 @@ Taps taps_of(PyObject* spec, int d, int dims, int64_t in, int64_t out, bool smal
   const char* kind = PyUnicode_AsUTF8(item(spec, 0));
   if (!kind) throw PythonError{};
   std::string_view name = kind;
-  auto flag = [&](int i) { return PyObject_IsTrue(item(spec, i)) == 1; };
+  auto flag = [&](int i) { return is_true(item(spec, i)); };
   auto scale = [&](int i) {
     PyObject* list = item(spec, i);
     return list == Py_None ? 0.0 : number(item(list, d));
@@ -213,7 +213,7 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Tensor* x = tensor_argument(op.name.c_str(), args[0]);
   Shape size, sizes;
   read_sizes(args[1], size, op.name.c_str(), "size");
-  bool adjoint = PyObject_IsTrue(args[3]) == 1;
+  bool adjoint = is_true(args[3]);
   int dims = size.ndim;
   if (dims != e.dims || x->ndim < dims) fail(PyExc_RuntimeError, op.name + "(): wrong number of dimensions");
   sizes.assign(x->sizes());

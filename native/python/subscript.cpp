@@ -114,7 +114,7 @@ bool stands_for_tuple(PyObject* o) {
   if (is_tensor(o) || !PySequence_Check(o) || is_array(o)) return false;
   Py_ssize_t n = PySequence_Size(o);
   if (n < 0) {
-    PyErr_Clear();
+    forget_error(PyExc_Exception);
     return false;
   }
   if (n >= 32 || Py_TYPE(o) == &PyRange_Type) return false;
@@ -122,7 +122,7 @@ bool stands_for_tuple(PyObject* o) {
   for (Py_ssize_t i = 0; i < n && !any; i++) {
     Ref<PyObject> item(PySequence_GetItem(o, i));
     if (!item) {
-      PyErr_Clear();
+      forget_error(PyExc_Exception);
       return false;
     }
     PyObject* p = item.get();
@@ -190,7 +190,7 @@ struct Walker {
       if (!PyIndex_Check(o)) fail_kind(o);
       Ref<PyObject> index(PyNumber_Index(o));
       if (!index) {
-        PyErr_Clear();
+        forget_error(PyExc_TypeError);
         fail_kind(o);
       }
       view = select_at(view.get(), dim, index.get(), named_dim++);

@@ -94,6 +94,26 @@ inline Ref<PyObject> checked(PyObject* owned) {
   return Ref<PyObject>(owned);
 }
 
+// Forgets the error that is set if it is of this kind. Another one goes on: any Python code may have been
+// interrupted by the handler of a signal.
+inline void forget_error(PyObject* kind) {
+  if (!PyErr_ExceptionMatches(kind)) throw PythonError{};
+  PyErr_Clear();
+}
+
+// The attribute, or null if there is none.
+inline Ref<PyObject> attribute_or_null(PyObject* o, const char* name) {
+  Ref<PyObject> found(PyObject_GetAttrString(o, name));
+  if (!found) forget_error(PyExc_AttributeError);
+  return found;
+}
+
+inline bool is_true(PyObject* o) {
+  int truth = PyObject_IsTrue(o);
+  if (truth < 0) throw PythonError{};
+  return truth;
+}
+
 // What a weak reference leads to; none if it is gone.
 inline Ref<PyObject> alive(PyObject* weak) {
 #if PY_VERSION_HEX >= 0x030d0000

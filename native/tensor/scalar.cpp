@@ -169,7 +169,7 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     return scalar_from_python(index.get(), out);
   }
   // numpy.complex64 would lose its imaginary part; numpy.bool_ is a float, as in torch.
-  if (PyObject_HasAttrString(o, "__complex__") && !PyObject_HasAttrString(o, "is_integer")) {
+  if (attribute_or_null(o, "__complex__") && !attribute_or_null(o, "is_integer")) {
     Py_complex value = PyComplex_AsCComplex(o);
     if (value.real == -1.0 && PyErr_Occurred()) throw PythonError{};
     out.kind = Scalar::complex_;
