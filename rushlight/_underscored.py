@@ -7,7 +7,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.ops._facts import told
-from rushlight.ops._public import FUNCTIONS, undifferentiable, wrap_dim
+from rushlight.ops._public import FUNCTIONS, type_name, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 _BYTES = (rushlight.int8, rushlight.uint8)
@@ -206,14 +206,29 @@ def _pad_packed_sequence(
     return rnn.pad_packed_sequence(packed, batch_first, padding_value, total_length or None)
 
 
+def _softmax_gradient(name: str, g: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    dim = wrap_dim(dim, output.dim())
+    # Torch asks for the dtype of the input for this one case, and has a kernel for it on other devices only.
+    halved = g.dtype == _C.float32 and input_dtype == _C.float16
+    if g.shape == output.shape and not g.numel():
+        return g.to(_C.float16) if halved else g.clone()
+    if not g.is_floating_point():
+        kernel = "backward_lastdim_kernel_impl" if dim + 1 >= g.dim() else "backward_kernel_impl"
+        raise NotImplementedError(f"\"{name}_{kernel}\" not implemented for '{type_name(g.dtype)}'")
+    found = _C.float16 if halved else output.dtype
+    if found != g.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(g.dtype)} but found {type_name(found)}")
+    return getattr(_C.ops, f"{name}_backward")(g, output, dim)
+
+
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax, from its result."""
-    return _C.ops.softmax_backward(grad_output, output, wrap_dim(dim, output.dim())).to(input_dtype)
+    return _softmax_gradient("softmax", grad_output, output, dim, input_dtype)
 
 
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of log_softmax, from its result."""
-    return _C.ops.log_softmax_backward(grad_output, output, wrap_dim(dim, output.dim())).to(input_dtype)
+    return _softmax_gradient("log_softmax", grad_output, output, dim, input_dtype)
 
 
 def _batch_norm_with_update(

@@ -58,4 +58,11 @@ inline uint64_t dims_argument(const char* function, PyObject* o, int ndim, bool 
   failf(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", kernel, dtype_class_name(dtype));
 }
 
+// The one element of a tensor of no dimension and where it stands: no order is needed to choose it, and torch
+// chooses it also in dtypes that have none.
+inline PyObject* itself_at_zero(Tensor* x) {
+  TensorRef value = clone(x), place = zeros({}, DType::i64, x->device());
+  return checked(PyTuple_Pack(2, value->object(), place->object())).release();
+}
+
 }  // namespace rl

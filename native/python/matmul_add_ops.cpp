@@ -87,7 +87,7 @@ PyObject* addmv_forward(const Primitive& op, PyObject* const* args, Tensor* out)
     failf(PyExc_RuntimeError, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
           dtype_class_name(input->dtype), dtype_class_name(mat->dtype), dtype_class_name(vec->dtype));
   }
-  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
+  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), true);
   TensorRef result = start(input, {&rows, 1}, factors, out);
   check_not_bool("addmv_impl_cpu", result.get(), mat->size(1));
   if (result->is_meta()) return result.release_object();
@@ -121,7 +121,7 @@ PyObject* addr_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
             i == 3 ? "beta" : "alpha");
     }
   }
-  Coefficients factors(dtype, args[3], args[4], "addr");
+  Coefficients factors(dtype, args[3], args[4], "addr", true);
   int64_t sizes[] = {vec1->size(0), vec2->size(0)};
   TensorRef widened = cast(input, dtype), u = cast(vec1, dtype), v = cast(vec2, dtype);
   bool own = out && out->dtype == dtype;
@@ -251,8 +251,8 @@ PyObject* linalg_cross_forward(const Primitive& op, PyObject* const* args, Tenso
   Shape shape;
   shape.assign(a->sizes());
   broadcast_into(shape, b->sizes());
-  check_scalar_type(a, b);
   if (a->dtype == DType::b1) fail_unsupported("cross", a->dtype);
+  check_scalar_type(a, b);
   TensorRef result = new_tensor(shape, a->dtype, a->device());
   if (a->is_meta() || result->numel == 0) return result.release_object();
   int64_t steps[3][MAX_DIMS];

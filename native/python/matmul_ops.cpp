@@ -56,11 +56,16 @@ Coefficients::Coefficients(DType dtype, double beta_value) : beta_is_zero(beta_v
   });
 }
 
-Coefficients::Coefficients(DType dtype, PyObject* beta_object, PyObject* alpha_object, const char* function) {
+Coefficients::Coefficients(DType dtype, PyObject* beta_object, PyObject* alpha_object, const char* function,
+                           bool of_vectors) {
   DType compute = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
-  store_checked(scalar_argument(alpha_object, function, "alpha"), compute, alpha);
+  auto store = [&](const Scalar& given, char* to) {
+    if (of_vectors) store_checked(given, dtype, to);
+    store_checked(given, compute, to);
+  };
+  store(scalar_argument(alpha_object, function, "alpha"), alpha);
   Scalar given = scalar_argument(beta_object, function, "beta");
-  store_checked(given, compute, beta);
+  store(given, beta);
   beta_is_zero = given.real_value() == 0 && given.imag == 0;
 }
 

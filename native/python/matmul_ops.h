@@ -28,7 +28,8 @@ struct Coefficients {
   bool beta_is_zero;
 
   explicit Coefficients(DType dtype, double beta = 0);
-  Coefficients(DType dtype, PyObject* beta, PyObject* alpha, const char* function);
+  // Products of vectors hold the numbers against the dtype itself; others against what is computed in.
+  Coefficients(DType dtype, PyObject* beta, PyObject* alpha, const char* function, bool of_vectors = false);
 };
 
 // The matrix in the last two dimensions of t, or its conjugate transpose; `hold` keeps a conjugated copy

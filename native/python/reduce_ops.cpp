@@ -192,6 +192,9 @@ PyObject* aminmax_forward(const Primitive&, PyObject* const* args, Tensor*) {
     fail(PyExc_RuntimeError,
          "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
   }
+  if (is_complex(x->dtype) && !x->ndim && args[1] != Py_None) {
+    failf(PyExc_RuntimeError, "aminmax not implemented for %s", dtype_class_name(x->dtype));
+  }
   if (is_complex(x->dtype)) fail_not_implemented("aminmax_cpu", x->dtype);
   Reduction reduction(share(x), dims, keepdim);
   TensorRef low = reduction.result(x->dtype), high = reduction.result(x->dtype);
@@ -206,10 +209,10 @@ PyObject* extreme_dim_forward(const Primitive& op, PyObject* const* args, Tensor
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
-  if (is_complex(x->dtype)) failf(PyExc_RuntimeError, "%s(): does not support complex input", entry.name);
   if (x->ndim && x->size(d) == 0) {
     failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.", entry.name, d);
   }
+  if (is_complex(x->dtype)) failf(PyExc_RuntimeError, "%s(): does not support complex input", entry.name);
   Reduction reduction(share(x), one_dim(d, x->ndim), keepdim);
   TensorRef values = reduction.result(x->dtype), indices = reduction.result(DType::i64);
   reduction.run(entry.op, indices.get(), {}, values.get());
@@ -496,6 +499,7 @@ PyObject* logcumsumexp_forward(const Primitive& op, PyObject* const* args, Tenso
   const LineEntry& entry = line_entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
+  if (!is_floating(x->dtype) && !is_complex(x->dtype)) fail_not_implemented(entry.kernel, x->dtype);
   TensorRef out = new_tensor(x->sizes(), x->dtype, x->device());
   Tensor* operands[] = {out.get(), x};
   run_along(entry, d, operands, 2, bool_argument(entry.name, "reverse", args[2]));
@@ -523,6 +527,7 @@ PyObject* cumulate_extreme_forward(const Primitive& op, PyObject* const* args, T
   const LineEntry& entry = line_entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
+  if (!x->ndim && is_complex(x->dtype)) return itself_at_zero(x);
   TensorRef values = new_tensor(x->sizes(), x->dtype, x->device());
   TensorRef indices = new_tensor(x->sizes(), DType::i64, x->device());
   Tensor* operands[] = {values.get(), indices.get(), x};

@@ -84,6 +84,7 @@ PyObject* kthvalue_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   if (params.k < 1 || params.k > length) {
     failf(PyExc_RuntimeError, "kthvalue(): selected number k out of range for dimension %d", dim);
   }
+  if (!x->ndim && (is_complex(x->dtype) || x->dtype == DType::b1)) return itself_at_zero(x);
   check_real(entry, x);
   if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
   return choose(entry, x, dim, 1, keepdim, params);
@@ -99,6 +100,7 @@ PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     failf(PyExc_IndexError, "%s(): Expected reduction dim %d to have non-zero size.",
           entry.op == SortOp::nanmedian ? "median" : entry.name, dim);
   }
+  if (!x->ndim && is_complex(x->dtype) && entry.op == SortOp::mode) return itself_at_zero(x);
   check_real(entry, x);
   if (x->dtype == DType::b1 && entry.op != SortOp::mode) {
     fail_not_implemented(entry.kernel, x->dtype);
@@ -110,12 +112,10 @@ PyObject* choose_forward(const Primitive& op, PyObject* const* args, Tensor*) {
 PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
-  check_real(entry, x);
-  if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
   if (x->numel == 0) {
     TensorRef result = new_tensor({}, x->dtype, x->device());
     Scalar value;
-    value.kind = is_floating(x->dtype) ? Scalar::floating : Scalar::integer;
+    value.kind = is_integral(x->dtype) ? Scalar::integer : Scalar::floating;
     value.d = NAN;
     value.i = x->dtype == DType::i64 ? INT64_MIN : x->dtype == DType::i32 ? INT32_MIN : 0;
     alignas(16) char element[16];
@@ -123,6 +123,8 @@ PyObject* median_forward(const Primitive& op, PyObject* const* args, Tensor*) {
     if (!result->is_meta()) fill(result.get(), element);
     return result.release_object();
   }
+  check_real(entry, x);
+  if (x->dtype == DType::b1) fail_not_implemented(entry.kernel, x->dtype);
   TensorRef dense = contiguous(x);
   int64_t stride = 1;
   TensorRef flat = new_alias(dense.get(), Sizes(&dense->numel, 1), Sizes(&stride, 1), dense->offset);

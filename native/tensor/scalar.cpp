@@ -194,7 +194,8 @@ Scalar scalar_argument(PyObject* o, const char* function, const char* name) {
   failf(PyExc_TypeError, "%s(): argument '%s' must be Number, not %s", function, name, Py_TYPE(o)->tp_name);
 }
 
-// The bounds of what an integer dtype takes; torch lets uint8 be given the negative of what it holds.
+// The bounds of the integers that an integer dtype takes; torch lets uint8 be given the negative of what it
+// holds.
 IntegerRange integer_range(DType t) {
   switch (t) {
     case DType::u8: return {-255, 255};
@@ -213,7 +214,8 @@ bool fits_integer(const Scalar& s, DType to) {
     return s.is_unsigned ? to == DType::u64 : s.i >= low && s.i <= high;
   }
   if (is_wide_unsigned(to)) return s.d >= 0 && s.d <= (to == DType::u64 ? 0x1p64 : double(high));
-  return s.d > double(low) - 1 && s.d < double(high) + 1;
+  // A fraction is not cut off first: 255.5 is no uint8. 2**63, to which the highest int64 is rounded, fits.
+  return s.d >= (to == DType::u8 ? 0 : double(low)) && s.d <= double(high);
 }
 
 namespace {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from numbers import Number
 
@@ -53,7 +52,7 @@ def _refuse_complex_bounds(name, input, low, high, error):
     other = any(words in str(error) for words in ("must match the size", "can't be cast"))
     if not other and tensors and any(t.is_complex() for t in (input, *tensors)):
         kernel = "clamp" if len(tensors) == 2 else "maximum" if high is None else "minimum"
-        common = functools.reduce(_C.promote_types, (t.dtype for t in (input, *tensors)))
+        common = _C.result_type(input, *tensors)
         raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for '{type_name(common)}'")
 
 

@@ -311,8 +311,6 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None:
             _check_weights(name, given, x.size(1))
-    if not x.is_floating_point() and not x.is_complex():
-        x = x.to(_C.get_default_dtype())
     weights = None
     if fweights is not None:
         weights = fweights
@@ -320,7 +318,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         weights = aweights if weights is None else weights * aweights
     if weights is None:
         total = x.size(1)
-        mean = x.mean(1, keepdim=True)
+        whole = not (x.is_floating_point() or x.is_complex())
+        mean = x.sum(1, keepdim=True) / total if whole else x.mean(1, keepdim=True)
         divisor = total - correction
     else:
         total = weights.sum()

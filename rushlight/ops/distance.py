@@ -93,6 +93,11 @@ def is_product(x1, x2, p, compute_mode):
     return p == 2 and (mode == 1 or (mode == 0 and many))
 
 
+def _check_kernel(x):
+    if x.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x.dtype)}'")
+
+
 @function
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance of every row of x1 to every row of x2, batch by batch.
@@ -113,12 +118,15 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         if not x.is_floating_point():
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
     p = _check_p("cdist", p)
+    by_product = is_product(x1, x2, p, compute_mode)
     if x1.dtype != x2.dtype:
-        if is_product(x1, x2, p, compute_mode):
+        if by_product:
             kinds = f"{C_NAMES[x1.dtype]} != {C_NAMES[x2.dtype]}"
             raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
+        if x1.numel() and x2.numel():
+            _check_kernel(x1)
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
-    if is_product(x1, x2, p, compute_mode):
+    if by_product:
         return _euclid(x1, x2)
     try:
         batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
@@ -129,8 +137,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
         x1, x2 = (once(x, "_cdist_backward", x) for x in (x1, x2))
         return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).sum(-1)
-    if x1.dtype not in (_C.float32, _C.float64):
-        raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
+    _check_kernel(x1)
     x1, x2 = (x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (x1, x2))
     return ops.cdist(x1, x2, float(p)).reshape(*batch, rows, others)
 

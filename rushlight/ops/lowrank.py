@@ -5,15 +5,20 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.ops._public import FUNCTIONS, function
+from rushlight.ops._public import C_NAMES, FUNCTIONS, function
 from rushlight.ops.linalg import records, require_tensor
 
 ops = _C.ops
 
 
+def _dtype_of_directions(A):
+    known = A.is_complex() or A.dtype in (_C.float16, _C.float32, _C.float64)
+    return A.dtype if known else _C.float32
+
+
 def _basis(A, q, niter):
     """Orthonormal columns that nearly span the q largest singular directions (Halko et al. 2009)."""
-    R = FUNCTIONS["randn"](A.shape[-1], q, dtype=A.dtype, device=A.device)
+    R = FUNCTIONS["randn"](A.shape[-1], q, dtype=_dtype_of_directions(A), device=A.device)
     Q = ops.linalg_qr(A @ R, "reduced")[0]
     for _ in range(niter):
         Q = ops.linalg_qr(A.mH @ Q, "reduced")[0]
@@ -33,6 +38,11 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
     if M is not None:
+        dtype = _dtype_of_directions(A)
+        for factor in (A, M):  # both are multiplied with the directions
+            if factor.dtype != dtype:
+                kinds = f"{C_NAMES[factor.dtype]} != {C_NAMES[dtype]}"
+                raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
         A = A - M.expand(A.shape)
     wide = A.shape[-2] < A.shape[-1]
     if wide:

@@ -577,6 +577,8 @@ def logaddexp(input, other, *, out=None):
     check_tensor(input, "logaddexp", "input", 1)
     check_tensor(other, "logaddexp", "other", 2)
     if input.is_complex() or other.is_complex():
+        if _C.result_type(input, other) == _C.complex32:
+            raise NotImplementedError("\"logaddexp_cpu\" not implemented for 'ComplexHalf'")
         larger = ops.ge(input.real, other.real)
         high, low = ops.where(larger, input, other), ops.where(larger, other, input)
         infinite = ops.isinf(high.real)

@@ -433,6 +433,9 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             [ 1.]])
     """
     check_tensor(input, "batch_norm", "input", 1)
+    if not input.numel():  # without a look at the statistics
+        result = input.clone() if weight is None else input * weight.select(0, 0)
+        return result if bias is None else result + bias.select(0, 0)
     _check_features(
         input, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )

@@ -72,16 +72,14 @@ def _ldexp(input, other):
     dtype = _scaled_dtype(input, other)
     if other.dtype == _C.bool and input.dtype.is_floating_point:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
-    if other.is_complex():
-        return input.to(dtype) * 2 ** other.to(dtype)
+    if other.is_floating_point() or other.is_complex():
+        return input * FUNCTIONS["pow"](2 + 0j if input.is_complex() else 2.0, other)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
-    if not other.dtype.is_floating_point:
-        other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
+    other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
     if dtype.is_complex:  # an infinite factor must come once: infinities times a complex number are NaN
         return input.to(dtype) * ops.exp2(exponent)
-    half = ops.trunc(_C.detach(exponent) / 2)
-    half = ops.where(ops.isinf(half), 0, half)
+    half = ops.trunc(exponent / 2)
     # In two steps, so that a power beyond the range may still give a number within it.
     return input.to(dtype) * ops.exp2(half) * ops.exp2(exponent - half)
 

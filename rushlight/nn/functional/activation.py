@@ -92,7 +92,9 @@ def _hardtanh(input, low, high, inplace):
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.is_complex():
         raise NotImplementedError("clamp is not supported for complex types")
-    if input.dtype == rushlight.uint8 and int(low) < 0:
+    if not input.is_floating_point():
+        low, high = (rushlight.full((), limit, dtype=rushlight.int64).item() for limit in (low, high))
+    if input.dtype == rushlight.uint8 and (low < 0 or high < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     require_representable(input, low, high)
     if low != low or high != high:  # NaN is no limit: nothing is within it

@@ -45,6 +45,8 @@ def _check_class_target(input, target, weight):
         raise RuntimeError(
             f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"
         )
+    if input.dim() > 2 and target.dtype == rushlight.uint8 and target.numel():
+        raise RuntimeError("expected scalar type Long but found Byte")
 
 
 def _check_class_weight(input, weight):
@@ -144,6 +146,8 @@ def cross_entropy(
     weighted = log_probability if weight is None else log_probability * _along(weight, dim, input.dim())
     spread = rushlight.where(counted, -weighted.sum(dim), 0.0)
     if reduction == "mean":
+        if weight is not None and target.dtype != rushlight.int64:
+            raise RuntimeError("gather(): Expected dtype int32/int64 for index")
         share = counted.to(input.dtype) if weight is None else rushlight.where(counted, weight[safe], 0.0)
         spread = spread.sum() / share.sum()
     else:
@@ -231,9 +235,9 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    _require_full_precision("multi_margin_loss", "multi_margin_loss_cpu_kernel", input)
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
-    _require_full_precision("multi_margin_loss", "multi_margin_loss_cpu_kernel", input)
     if weight is not None and weight.dtype != input.dtype:
         raise RuntimeError(
             f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}"

@@ -23,7 +23,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {type_name(common)}"
         )
-    x1, x2 = rushlight.broadcast_tensors(x1.to(common), x2.to(common))
+    # Each is brought to length one in its own dtype.
+    x1, x2 = rushlight.broadcast_tensors(*(x if x.is_floating_point() else x.to(common) for x in (x1, x2)))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 
@@ -89,7 +90,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    apart = _C.name_node(-target * (input1 - input2) + float(margin), "AddBackward1")
+    difference = input1 - input2
+    apart = _C.name_node(-target * difference + float(margin), "AddBackward1")
     return reduced(apart.clamp_min(0), reduction)
 
 

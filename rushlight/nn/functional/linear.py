@@ -60,5 +60,7 @@ def _product(input1, weight, input2):
     """(N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too."""
     batch = input1.shape[:-1]
     n, (k, i, j) = math.prod(batch), weight.shape
+    if weight.dtype == rushlight.bool and n and k:
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
     return rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)
