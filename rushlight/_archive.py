@@ -148,16 +148,25 @@ class ArchiveReader:
         """The number of bytes of a record."""
         return self._info(record).size
 
-    def read(self, record: str) -> bytes:
-        """The bytes of a record."""
+    def read(self, record: str, check: bool = True) -> bytes:
+        """The bytes of a record, whose checksum fits unless nobody asked."""
         info = self._info(record)
         if info.size > self._length and not info.method:
             raise self._unreadable(record)
         if info.method:
             return self._inflated(record, info)
         data = bytearray(info.size)
-        self.read_into(record, memoryview(data))
+        self.read_into(record, memoryview(data), check)
         return bytes(data)
+
+    def check(self, record: str, data: bytes | memoryview) -> None:
+        """Refuses bytes of a record that are not those that were written."""
+        if not self.fits(record, data):
+            raise self._unreadable(record)
+
+    def fits(self, record: str, data: bytes | memoryview) -> bool:
+        """Whether the checksum of a record is that of the bytes; it may have been written without one."""
+        return self._info(record).checksum in (0, zlib.crc32(data))
 
     def _inflated(self, record: str, info: Record) -> bytes:
         self.file.seek(self.offset(record))
@@ -185,7 +194,7 @@ class ArchiveReader:
             raise self._unreadable(record, CORRUPT)
         return start
 
-    def read_into(self, record: str, buffer: memoryview) -> None:
+    def read_into(self, record: str, buffer: memoryview, check: bool = True) -> None:
         """Fills a buffer of the record's size with its bytes, and checks them."""
         info = self._info(record)
         if info.method:
@@ -198,8 +207,8 @@ class ArchiveReader:
             if not count:
                 raise self._unreadable(record)
             filled += count
-        if info.checksum and zlib.crc32(buffer) != info.checksum:  # 0: written without checksums
-            raise self._unreadable(record)
+        if check:
+            self.check(record, buffer)
 
     def mapped(self, record: str) -> memoryview | None:
         """The bytes of a record in the mapped file; None where they must be read instead."""

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight import _C
 from rushlight._errors import explain_operands
 from rushlight._type_names import type_name as class_name
+from rushlight._versions import uncounted
 from rushlight._warn import warn_once
 from rushlight.ops._public import Tensor, as_dtype, function, method
 
@@ -28,7 +29,13 @@ def _shared(array: Any) -> tuple[Tensor, bool]:
             "int8, "
             "uint64, uint32, uint16, uint8, and bool."
         )
-    return _C.from_buffer(array)
+    tensor, writable = _C.from_buffer(array)
+    if not array.size and array.ndim:  # of nothing a buffer shows other strides than the array has
+        steps = [step // array.itemsize for step in array.strides]
+        if min(steps) >= 0:
+            with uncounted(tensor):
+                tensor.as_strided_(array.shape, steps)
+    return tensor, writable
 
 
 _READ_ONLY = (

@@ -327,6 +327,9 @@ def _problem(
             late += _wrong_elements(name, p, value)
         elif p.kind in "iyI" and isinstance(value, int) and not -(2**63) <= value < 2**63:
             late.append(ValueError("Overflow when unpacking long long"))
+        elif p.kind in "nN" and isinstance(value, int) and not -(2**63) <= value < 2**64:
+            told = "can't convert negative int to unsigned" if value < 0 else "int too big to convert"
+            late.append(OverflowError(told))
         elif p.kind == "L":
             for i, one in enumerate(value):
                 if not isinstance(one, _C.Tensor):

@@ -19,8 +19,8 @@ class To(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    """A number that passes for a tensor; whole ones are devices."""
-    return isinstance(value, (bool, float, complex)) or (
+    """A number that passes for a tensor; whole ones are devices where that form fits."""
+    return isinstance(value, (int, float, complex)) or (
         type_name(value).startswith("numpy.") and not hasattr(value, "__len__")
     )
 
@@ -86,6 +86,7 @@ def _asked(given: dict[str, Any]) -> To:
         if isinstance(other, Tensor):
             given |= {"device": other.device, "dtype": other.dtype}
         else:
-            kinds = {bool: _C.bool, complex: _C.complex128}
+            whole = _C.uint64 if type(other) is int and other >= 2**63 else _C.int64
+            kinds = {bool: _C.bool, int: whole, complex: _C.complex128}
             given |= {"device": _C.device("cpu"), "dtype": kinds.get(type(other), _C.float64)}
     return To(**given)

@@ -51,6 +51,9 @@ class UntypedStorage:
         if type(count) is int and type(size).__name__ != "ndarray" and getattr(size, "ndim", 0) == 0:
             check_size(count)
             self._bytes = _C.empty((count,), _C.uint8, device)
+        elif type(size).__name__ == "ndarray" and not size.ndim:
+            told = "Could not obtain the length of sequence of type"
+            raise RuntimeError(f"torch.UntypedStorage(): {told} {_kind(size)}")
         elif not _is_sequence(size):
             raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {_kind(size)}")
         else:

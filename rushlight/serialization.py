@@ -248,7 +248,7 @@ def load(
                         "Cannot use ``weights_only=True`` with TorchScript archives passed to "
                         f"``torch.load``. {_UNSAFE}"
                     )
-                return _load_archive(archive, map_location, make)
+                return _load_archive(archive, map_location, make, weights_only)
             if mmap:
                 raise RuntimeError(
                     f"mmap can only be used with files saved with `torch.save({f}, "
@@ -293,8 +293,9 @@ def _seekable(f: Any) -> Any:
         if not hasattr(f, needed):
             from rushlight._type_names import type_name
 
+            kind = f"type object '{f.__name__}'" if isinstance(f, type) else f"'{type_name(f)}' object"
             raise AttributeError(
-                f"'{type_name(f)}' object has no attribute '{needed}'. You can only torch.load from a file "
+                f"{kind} has no attribute '{needed}'. You can only torch.load from a file "
                 "that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load "
                 "from it instead."
             )
@@ -370,7 +371,7 @@ def storage_dtype(kind: Any) -> _C.dtype:
     return dtype
 
 
-def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> Any:
+def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable, restricted: bool) -> Any:
     if archive.has_record("constants.pkl"):
         raise NotImplementedError("the file is a TorchScript archive; Rushlight reads checkpoints only")
     restore = restore_location(map_location)
@@ -395,7 +396,17 @@ def _load_archive(archive: ArchiveReader, map_location: Any, make: Callable) -> 
             loaded[key] = TypedStorage(wrap_storage=restore(storage, location), dtype=dtype, _internal=True)
         return loaded[key]
 
-    return make(io.BytesIO(archive.read("data.pkl")), persistent_load).load()
+    # What is wrong with a damaged pickle is said as torch says it, which does not look at checksums, if
+    # nothing but weights can come of it; it is never returned.
+    data = archive.read("data.pkl", check=not restricted)
+    try:
+        result = make(io.BytesIO(data), persistent_load).load()
+    except Exception as error:
+        if not archive.fits("data.pkl", data):
+            error.add_note("The file is damaged: the checksum of data.pkl does not fit.")
+        raise
+    archive.check("data.pkl", data)
+    return result
 
 
 def _read_storage(archive: ArchiveReader, record: str, nbytes: int, no_data: bool) -> UntypedStorage:

@@ -39,6 +39,22 @@ Ref<PyObject> new_generator(PyTypeObject* type) {
   return self;
 }
 
+// Each kind of device has its own words for a generator that torch has not.
+[[noreturn]] void fail_generator(const std::string& name) {
+  std::string upper = name, told = " device type not an accelerator.";
+  for (char& c : upper) c = char(std::toupper(c));
+  if (name == "cuda" || name == "xpu") told = " generator without ATen_" + name + " library.";
+  if (name == "xla") told = " generator without torch_xla library.";
+  if (name == "mps" || name == "mtia")
+    told = "Cannot execute getNewGenerator() without " + upper + " backend.";
+  else if (name == "hpu" || name == "hip") told = "Backend doesn`t support getNewGenerator()";
+  else if (name == "privateuseone")
+    told = "Please register PrivateUse1HooksInterface by `RegisterPrivateUse1HooksInterface` first.";
+  else told = (told[1] == 'g' ? "Cannot get " : "") + upper + told;
+  fail(PyExc_RuntimeError,
+       told + "\n\nRandom numbers are drawn on the CPU: use Generator() or Generator('cpu').");
+}
+
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Py_ssize_t positional = PyTuple_GET_SIZE(args);
@@ -65,15 +81,7 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
             positional ? " (position 1)" : "", type_label(device).c_str());
     }
     Device wanted = device ? device_from(device) : Device{};
-    if (wanted.type == DeviceType::meta) fail(PyExc_RuntimeError, "META device type not an accelerator.");
-    if (wanted.type != DeviceType::cpu) {
-      std::string name = device_type_name(wanted.type), upper = name;
-      for (char& c : upper) c = char(std::toupper(c));
-      fail(PyExc_RuntimeError,
-           "Cannot get " + upper + " generator without ATen_" + name +
-               " library.\n\n"
-               "Random numbers are drawn on the CPU: use Generator() or Generator('cpu').");
-    }
+    if (wanted.type != DeviceType::cpu) fail_generator(device_type_name(wanted.type));
     return new_generator(type).release();
   });
 }

@@ -100,19 +100,19 @@ PyObject* masked_select_backward_forward(const Primitive& op, PyObject* const* a
 // masked_fill(x, mask, value)
 PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *x = tensor_argument(op, args, 0), *mask = tensor_argument(op, args, 1);
+  Tensor* t = is_tensor(args[2]) ? as_tensor(args[2]) : nullptr;
+  if (t && t->ndim) {
+    failf(PyExc_RuntimeError,
+          "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+          t->ndim);
+  }
   check_same_device(x, mask);
   if (mask->dtype != DType::b1) {
     failf(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
           dtype_cpp_name(mask->dtype));
   }
   alignas(16) char value[16];
-  if (is_tensor(args[2])) {
-    Tensor* t = as_tensor(args[2]);
-    if (t->ndim) {
-      failf(PyExc_RuntimeError,
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
-            t->ndim);
-    }
+  if (t) {
     if (!x->is_meta()) store_checked(item(t), x->dtype, value);
   } else {
     store_checked(scalar_argument(args[2], "masked_fill", "value"), x->dtype, value);

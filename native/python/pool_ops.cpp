@@ -29,6 +29,9 @@ void read_pool(PyObject* o, const Entry& e, int64_t unused, Triple& out, const c
     failf(PyExc_RuntimeError, "%s: %s %s, or a tuple of %s ints", e.name, name, must,
           e.dims == 2 ? "two" : "three");
   }
+  // Lines refuse negative numbers later, and a stride that reaches no second window may be as large as it is.
+  if (e.dims == 1 && out.at[2] < 0) return;
+  if (e.dims == 1 && std::string_view(name) == "stride" && out.at[2] > INT32_MAX) out.at[2] = INT32_MAX;
   check_moderate(out, e.name, name);
 }
 

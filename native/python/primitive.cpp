@@ -180,6 +180,15 @@ std::vector<Plan>& plans() {  // by Primitive::number and needs < 4
   return all;
 }
 
+// Whether one of the inputs that need a gradient has no derivative.
+bool lacks_rule(const Primitive& op, uint16_t needs) {
+  if (op.joint.function || op.no_derivative) return false;
+  for (int i = 0; i < op.input_count; i++) {
+    if ((needs >> i & 1) && !op.rules[i].function) return true;
+  }
+  return false;
+}
+
 Plan make_plan(Primitive& op, uint16_t needs, bool seen = false) {
   Plan plan;
   auto want = [&](const Rule& rule) {
@@ -616,11 +625,14 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   bool logical = op.no_derivative && op.name.starts_with("logical_");
   bool constant = records && op.no_derivative && !logical && is_comparison(op);
   if (logical) records = false;
-  if (records && op.no_derivative && !constant) {
+  bool refused = records && op.no_derivative && !constant;
+  if (refused || (records && lacks_rule(op, needs))) {
     // What else is wrong with the call is said first.
     TensorRef scratch = clone(self);
     Py_XDECREF(op.forward(op, args, scratch.get()));
     if (PyErr_Occurred()) throw PythonError{};
+  }
+  if (refused) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());
   }
   Ref<PyObject> tangent;

@@ -151,7 +151,7 @@ PyObject* normal_forward(const Primitive& op, PyObject* const* args, Tensor* out
   Generator& g = generator_of(op, args);
   double mean = number(op, args, 1), std = number(op, args, 2);
   check_std(std);
-  if (!is_differentiable(t->dtype)) fail_dtype("normal_kernel_cpu", t->dtype);
+  if (t->numel && !is_differentiable(t->dtype)) fail_dtype("normal_kernel_cpu", t->dtype);
   return fill(std::move(t), g,
               [=](Generator& generator, const Span& span) { sample_normal(generator, span, mean, std); });
 }
@@ -161,7 +161,7 @@ PyObject* log_normal_forward(const Primitive& op, PyObject* const* args, Tensor*
   Generator& g = generator_of(op, args);
   double mean = number(op, args, 1), std = number(op, args, 2);
   if (!(std > 0)) failf(PyExc_RuntimeError, "log_normal_ expects std > 0.0, but found std=%g", std);
-  if (!is_floating(t->dtype)) fail_dtype("log_normal_cpu", t->dtype);
+  if (t->numel && !is_floating(t->dtype)) fail_dtype("log_normal_cpu", t->dtype);
   return fill(std::move(t), g,
               [=](Generator& generator, const Span& span) { random_log_normal(generator, span, mean, std); });
 }
@@ -188,7 +188,7 @@ PyObject* exponential_forward(const Primitive& op, PyObject* const* args, Tensor
   double lambd = number(op, args, 1);
   if (!(lambd > 0))
     failf(PyExc_RuntimeError, "exponential_ expects lambda > 0.0, but found lambda=%g", lambd);
-  if (!is_floating(t->dtype)) {
+  if (t->numel && !is_floating(t->dtype)) {
     failf(PyExc_RuntimeError,
           "Exponential distribution is a continuous probability distribution. dtype must be a floating point "
           "but you "
@@ -213,9 +213,9 @@ void check_std(Tensor* std) {
 // scaled and shifted in place, as in torch (which decides how it is rounded).
 PyObject* normal_around(Sizes sizes, DType dtype, Device device, double std, Tensor* factor, PyObject* mean,
                         Generator& g) {
-  if (!is_differentiable(dtype)) fail_dtype("normal_kernel_cpu", dtype);
   TensorRef t = new_tensor(sizes, dtype, device);
-  if (!t->is_meta()) draw(g, t->numel, [&] { sample_normal(g, t->span(), 0, std); });
+  if (t->numel && !is_differentiable(dtype)) fail_dtype("normal_kernel_cpu", dtype);
+  if (!t->is_meta() && t->numel) draw(g, t->numel, [&] { sample_normal(g, t->span(), 0, std); });
   auto in_place = [&](const char* name, PyObject* other) {
     TensorRef plain;  // without the history, which is not this operation's business
     if (is_tensor(other)) plain = new_alias(as_tensor(other));

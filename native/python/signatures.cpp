@@ -21,7 +21,7 @@ bool is_int(PyObject* o) {
 }
 
 bool is_plain_number(PyObject* o) {
-  return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o);
+  return PyFloat_CheckExact(o) || is_int(o) || PyBool_Check(o) || PyComplex_CheckExact(o);
 }
 
 // A tensor that stands for a number.

@@ -200,7 +200,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     Device device = device_from(type);
     bool as_type = kwargs && PyDict_GetItemString(kwargs, "type");
     bool indexed = index && index != Py_None;
-    if ((indexed || as_type) && !is_device(type) && device.index >= 0) {
+    if ((index || as_type) && !is_device(type) && device.index >= 0) {
       fail(PyExc_RuntimeError,
            "type (string) must not include an index because index was passed explicitly: " +
                device_name(device));

@@ -342,8 +342,9 @@ void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int
 TensorRef empty_like(Tensor* t, DType dtype) { return empty_like(t, dtype, t->device()); }
 
 TensorRef empty_like(Tensor* t, DType dtype, Device device) {
-  if (t->is_contiguous()) return new_tensor(t->sizes(), dtype, device);
-  if (is_dense(t->sizes(), t->strides())) return new_strided(t->sizes(), t->strides(), dtype, device);
+  if (t->is_contiguous() && t->numel) return new_tensor(t->sizes(), dtype, device);
+  if (t->numel == 0 || is_dense(t->sizes(), t->strides()))
+    return new_strided(t->sizes(), t->strides(), dtype, device);
   int64_t steps[1][MAX_DIMS], strides[MAX_DIMS];
   std::ranges::copy(t->strides(), steps[0]);
   dense_strides(t->sizes(), steps, 1, strides);

@@ -128,6 +128,9 @@ def write_out(
     to the dtype of `out` unless `exact` gives the sentence that refuses; `unsafe` is that for a cast that
     loses something. `writer` is torch's name of what writes, where it is not that of the function. `out` may
     be one of the inputs `apart`, but not share part of its memory with them."""
+    if isinstance(out, (int, float, complex)):  # where a number is taken for a tensor, also here
+        double = {float: _C.float64, complex: _C.complex128}
+        out = FUNCTIONS["tensor"](out, dtype=double.get(type(out)))
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {class_name(out)}")
     if exact and out.dtype != result.dtype:

@@ -391,9 +391,13 @@ def corrcoef(input):
 
 def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     name = "quantile"  # of both functions, in sentences
+    if not isinstance(q, Tensor) and not 0 <= q <= 1:
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+                           f"nearest, but "
+                           f"got {interpolation}")  # fmt: skip
     if not isinstance(q, Tensor):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
         q = _C.full((), q, input.dtype, input.device)
     if input.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
@@ -405,10 +409,6 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if q.is_cpu and not bool(((q >= 0) & (q <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
-    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
-                           f"nearest, but "
-                           f"got {interpolation}")  # fmt: skip
     n = input.dim()
     kept = [1] * n if dim is None else list(input.shape)
     if dim is None:

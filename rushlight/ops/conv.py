@@ -434,12 +434,14 @@ def _pairs(name, signature, input, *given):
 
 
 def _are_pairs(given):
-    """Whether all are numbers or lists of them; the first in a list must not be a boolean, in torch."""
+    """Whether all are plain numbers or lists of them; `_pairs` looks at others as torch does."""
     return all(
-        value.__class__ is int
-        or (value.__class__ in (tuple, list) and not (value and value[0].__class__ is bool))
-        for value in given
+        _is_size(value) or (value.__class__ in (tuple, list) and all(map(_is_size, value))) for value in given
     )
+
+
+def _is_size(value):
+    return value.__class__ is int and -(2**63) <= value < 2**63
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

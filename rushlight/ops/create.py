@@ -264,18 +264,20 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         from rushlight._exchange import from_dlpack
 
         obj = from_dlpack(obj)
-    made = as_tensor(obj, dtype=dtype, device=device)
     listed = isinstance(obj, (list, tuple, int, float, complex, bool))
+    if copy is False and not (isinstance(obj, Tensor) or type(obj).__module__ == "numpy" or _exports(obj)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    made = as_tensor(obj, dtype=dtype, device=device)
     shares = made is obj or not (listed or made.is_meta)
     if isinstance(obj, Tensor):
         shares = made.data_ptr() == obj.data_ptr()
     elif dtype is not None and shares:
         shares = as_tensor(obj).dtype == dtype
     if copy is False and not shares:
-        before = None if isinstance(obj, (list, tuple, int, float, complex, bool)) else as_tensor(obj)
-        if before is not None and made.device != before.device:
+        before = as_tensor(obj)
+        if made.device != before.device:
             raise ValueError(f"can't alias tensor from device '{before.device}' to '{made.device}'.")
-        if before is not None and made.dtype != before.dtype:
+        if made.dtype != before.dtype:
             kinds = [type_name(t.dtype) for t in (before, made)]
             raise ValueError(f"can't alias tensor with dtype '{kinds[0]}' into dtype '{kinds[1]}'.")
         raise ValueError("can't alias arbitrary sequence into a tensor.")
@@ -284,6 +286,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if made.requires_grad and not requires_grad:
         made = made.detach()
     return _finish(made, True) if requires_grad and not made.requires_grad else made
+
+
+def _exports(obj):
+    """Whether somebody else's object may show us its memory."""
+    return hasattr(obj, "__array__") or hasattr(obj, "__dlpack__") or hasattr(obj, "__array_interface__")
 
 
 @function
@@ -428,13 +435,13 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
         dtype = out.dtype if out is not None else _C.int64 if whole else _C.get_default_dtype()
     if dtype.is_complex or dtype == _C.bool:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
-    if step == 0:
+    if not (step > 0 or step < 0):
         raise RuntimeError("step must be nonzero")
     check_range(start, end)
-    if dtype == _C.int64 and any(not -(2**63) <= x < 2**63 for x in (start, end, step)):
-        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype == _C.int64 and any(not -(2**63) <= x < 2**63 for x in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     if not dtype.is_floating_point and all(isinstance(x, int) for x in (start, end, step)):
         count = -((start - end) // step)
     else:

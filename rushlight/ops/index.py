@@ -16,6 +16,7 @@ from rushlight.ops import create
 from rushlight.ops._public import (
     C_NAMES,
     Tensor,
+    check_apart,
     function,
     method,
     public,
@@ -367,7 +368,12 @@ def index_select(input, dim, index, *, out=None):
     """
     if input.dim() > 1 and not input.numel() and index.numel() and not input.size(dim):
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    result = ops.index_select(input, index, dim)
+    try:
+        result = ops.index_select(input, index, dim)
+    except IndexError:
+        if isinstance(out, Tensor):
+            check_apart(out, input, index)
+        raise
     return (
         result
         if out is None

@@ -405,11 +405,15 @@ def _check_alpha(input, other, alpha):
     if whole and (
         isinstance(alpha, float) or not (isinstance(alpha, complex) or hasattr(alpha, "__index__"))
     ):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if isinstance(alpha, bool) and _C.result_type(input, other) != _C.bool:
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, complex) and not _C.result_type(input, other).is_complex:
-        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+        wrong = "For integral input tensors, argument alpha must not be a floating point number."
+    elif isinstance(alpha, bool) and _C.result_type(input, other) != _C.bool:
+        wrong = "Boolean alpha only supported for Boolean results."
+    elif isinstance(alpha, complex) and not _C.result_type(input, other).is_complex:
+        wrong = "For non-complex input tensors, argument alpha must not be a complex number."
+    else:
+        return
+    ops.eq(input, other)  # shapes that do not fit are told first
+    raise RuntimeError(wrong)
 
 
 @method(aliases=())

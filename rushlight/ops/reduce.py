@@ -489,9 +489,10 @@ def argmin(input, dim=None, keepdim=False, *, out=None):
 # ---- truth
 
 
-def _write_truth(name, out, result):
+def _truth(name, input, dim, keepdim, out):
     if out.dtype not in (_C.bool, _C.uint8):
         raise RuntimeError(f"{name} only supports bool tensor for result, got: {type_name(out.dtype)}")
+    result = getattr(ops, name)(input, dim, keepdim)
     return write_out(out, result.to(out.dtype))  # of bytes the result is bytes, which bool does not take
 
 
@@ -502,8 +503,9 @@ def any(input, dim=None, keepdim=False, *, out=None):
     >>> rushlight.tensor([[0, 0], [1, 0]]).any(1)
     tensor([False,  True])
     """
-    result = ops.any(input, dim, keepdim)
-    return result if out is None else _write_truth("any", out, result)
+    if out is None:
+        return ops.any(input, dim, keepdim)
+    return _truth("any", input, dim, keepdim, out)
 
 
 @public
@@ -513,8 +515,9 @@ def all(input, dim=None, keepdim=False, *, out=None):
     >>> rushlight.tensor([[1, 0], [1, 1]]).all(1)
     tensor([False,  True])
     """
-    result = ops.all(input, dim, keepdim)
-    return result if out is None else _write_truth("all", out, result)
+    if out is None:
+        return ops.all(input, dim, keepdim)
+    return _truth("all", input, dim, keepdim, out)
 
 
 @public
@@ -654,6 +657,10 @@ def dist(input, other, p=2):
     return ops.vector_norm(difference, p, None, False, None)
 
 
+def _names_any(dim):
+    return not isinstance(dim, (tuple, list)) or len(dim) > 0
+
+
 @public
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over the dimensions `dim`, computed so that large elements do not overflow.
@@ -664,6 +671,11 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     if isinstance(out, Tensor) and not (out.is_floating_point() or out.is_complex()):
         raise RuntimeError(
             f"logsumexp(): Expected floating point type for result tensor, but got: {type_name(out.dtype)}"
+        )
+    if dim.__class__ is not int and not keepdim and input.dim() and input.numel() and not _names_any(dim):
+        raise RuntimeError(
+            f"output with shape [] doesn't match the broadcast shape {[1] * input.dim()}\n\n"
+            "An empty list of dimensions is not all of them in torch's logsumexp: name them."
         )
     if isinstance(out, Tensor) and (out.is_complex() or not input.is_complex()):
         input = input.to(out.dtype)  # it is computed in that dtype

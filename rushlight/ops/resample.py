@@ -368,7 +368,7 @@ def pixel_shuffle(input, upscale_factor):
              [2., 3.]]])
     """
     r = operator.index(upscale_factor)
-    if r * r >= 2**63:
+    if r > 0 and r * r >= 2**63:
         raise ValueError(
             f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={upscale_factor}"
         )

@@ -563,12 +563,12 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
         _check_sections(split_size_or_sections)
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if isinstance(split_size_or_sections, _C.Tensor) and split_size_or_sections.numel() != 1:
+        from rushlight._signatures import check_call
+
+        check_call("split_with_sizes", "T input,I split_sizes,i dim=", tensor, split_size_or_sections)
     length = tensor.size(wrap_dim(dim, tensor.dim()))
     if isinstance(split_size_or_sections, _C.Tensor):
-        if split_size_or_sections.numel() != 1:
-            from rushlight._signatures import check_call
-
-            check_call("split_with_sizes", "T input,I split_sizes,i dim=", tensor, split_size_or_sections)
         split_size_or_sections = _C.full((), split_size_or_sections.reshape(()), _C.int64, None).item()
     elif isinstance(split_size_or_sections, bool) or isinstance(dim, bool):
         raise invalid_combination(
@@ -614,6 +614,8 @@ def _check_sections(sections):
         raise TypeError(f"{told} (position 2) must be tuple of ints, not {type_name(sections)}")
     for at, size in enumerate(sections):
         fits = hasattr(type(size), "__index__") and (at > 0 or not isinstance(size, bool))
+        if isinstance(size, _C.Tensor):
+            fits = size.numel() == 1 and not (size.is_floating_point() or size.is_complex())
         if not fits and at == 0:
             found = f"must be tuple of ints, but found element of type {type_name(size)} at pos 0"
             raise TypeError(f"{told} (position 2) {found}")

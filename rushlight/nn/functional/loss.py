@@ -125,7 +125,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta == 0:
         return reduced((input - target).abs(), reduction)
     difference = _difference("smooth_l1_loss", "smooth_l1_cpu", input, target)
-    return reduced(_C.ops.smooth_absolute(difference, beta), reduction)
+    return reduced(_C.ops.smooth_absolute(difference, float(beta)), reduction)
 
 
 @functional
@@ -220,7 +220,9 @@ def binary_cross_entropy_with_logits(
     refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     log_probability = logsigmoid(input)
     if pos_weight is not None:
-        log_probability = log_probability * (1 + (pos_weight - 1) * target)
+        log_weight = 1 + (pos_weight - 1) * target
+        _check_cast(rushlight.result_type(log_probability, log_weight), log_probability.dtype)
+        log_probability = log_probability * log_weight
     if target.dtype == _C.bool:
         target - target  # refused: torch's 1 is a boolean
     others = 1 - target

@@ -77,7 +77,7 @@ def batch_norm(
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    if training.__class__ is not bool:
+    if training.__class__ is not bool or momentum.__class__ is not float:
         given = weight, bias, running_mean, running_var, training
         check_call("batch_norm", "", input, *given, momentum, eps, True)
     return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)

@@ -8,9 +8,10 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def _same_device(param, device):
-    if device is not None and param.device != device:
+    place = param.device if param.device.type == "cuda" else "elsewhere"
+    if device is not None and place != device:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
-    return param.device
+    return place
 
 
 def parameters_to_vector(parameters):

@@ -148,7 +148,9 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
     if first.dim() == 0:
-        raise RuntimeError("pad_sequence: expected sequences of at least one dimension")
+        raise RuntimeError(
+            "ArrayRef: invalid slice, N = 1; size = 0\n\nThe sequences need at least one dimension."
+        )
     longest = max(sequence.size(0) for sequence in sequences)
     rows = []
     for sequence in sequences:
