@@ -123,6 +123,6 @@ def test_a_device_that_is_not_here_has_a_name(name):
             (RuntimeError, AssertionError), match=r"Could not run|is not linked with|not compiled with XPU"
         ):
             make()
-    words = r"Cannot get (XPU|XLA) generator|without MPS backend|doesn`t support getNewGenerator|register Priv"
+    words = r"Cannot get (XPU|XLA) generator|without MPS backend|doesn`t support getNew|register PrivateUse1"
     with pytest.raises(RuntimeError, match=words):
         rushlight.Generator(device)

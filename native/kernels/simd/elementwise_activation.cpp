@@ -103,11 +103,12 @@ constexpr FamilyEntry entries[] = {
     // negative: a (e^(c x) - 1), positive: b x
     UNARY_WITH(3, elu, FLOATING, none, same, x < 0 ? expm1(x * c) * a : x * b),
     UNARY_WITH(3, elu_written, FLOATING, none, same, x < 0 ? expm1(x * c) * a : x * b),
-    // between a and b
+    // between a and b; NaN if one of them is
     UNARY_WITH(2, hardtanh, REAL, none, same,
-               x <= a   ? a
-               : x >= b ? b
-                        : x),
+               x >= a   ? (x <= b ? x : b)
+               : x != x ? x
+               : b != b ? b
+                        : a),
     // a is beta, b the threshold from which on it is the identity
     UNARY_WITH(2, softplus, FLOATING, none, same, x* a > b ? x : softplus(x * a) / a),
     // a is where the square ends

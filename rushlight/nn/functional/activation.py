@@ -4,8 +4,6 @@ Most are fused primitives. In the composed ones branches are selected with ``whe
 is torch's and the branch that is not taken contributes exactly zero.
 """
 
-import math
-
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
@@ -97,8 +95,6 @@ def _hardtanh(input, low, high, inplace):
     if input.dtype == rushlight.uint8 and (low < 0 or high < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     require_representable(input, low, high)
-    if low != low or high != high:  # NaN is no limit: nothing is within it
-        low = high = math.nan
     return _in_place(ops.hardtanh, input, low, high) if inplace else ops.hardtanh(input, low, high)
 
 
