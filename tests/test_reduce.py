@@ -318,3 +318,13 @@ def test_diff():
 
 def test_differences_of_any_order_end():
     assert torch.diff(torch.ones(5), 2**62).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("magnitude", [1e-38, 1e-25, 1.0, 1e25, 1e37])
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+def test_squares_of_deviations_may_be_beyond_the_type(dtype, magnitude, dim):
+    torch.manual_seed(0)
+    x = ((torch.randn(150, 40, dtype=torch.float64) + 1) * magnitude).to(dtype)
+    exact = x.double().std(dim)
+    assert ((x.std(dim).double() - exact) / exact).abs().max() <= torch.finfo(dtype).eps

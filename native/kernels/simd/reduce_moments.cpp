@@ -2,7 +2,7 @@
 //
 // A chunk small enough for the first cache is read twice (first for its mean or maximum, then for the sum of
 // squared deviations or exponentials), and the chunks' results are merged in double. So memory is read once,
-// and the result is as accurate as two passes over everything.
+// and the result is as accurate as two passes over everything. Deviations are doubles throughout.
 #include <cmath>
 #include <limits>
 
@@ -37,8 +37,49 @@ inline Moments moments_about(double center, double sum, double squares, int64_t 
   return {center + sum / double(n), squares - sum * sum / double(n), n};
 }
 
-template <class C, class T>
-inline double sum_across(const T* x, int64_t n) {
+// A pair of vectors of doubles from PAIR elements: squares of large and of small floats are no floats.
+constexpr int HALF = LANES<double>, PAIR = 2 * HALF;
+struct Pair {
+  Vec<double> of[2] = {};
+
+  template <class T>
+  static Pair load(const T* p) {
+    Pair pair;
+    if constexpr (is_reduced_v<T>) {
+      static_assert(LANES<float> == PAIR);
+      Vec<float> wide = rl::load<float>(p);
+      for (int k = 0; k < 2; k++) {
+        typename VectorOf<float, HALF>::type half;
+        std::memcpy(&half, reinterpret_cast<const char*>(&wide) + k * sizeof half, sizeof half);
+        pair.of[k] = __builtin_convertvector(half, Vec<double>);
+      }
+    } else {
+      for (int k = 0; k < 2; k++) pair.of[k] = rl::load<double>(p + k * HALF);
+    }
+    return pair;
+  }
+  void add(const Pair& other) {
+    for (int k = 0; k < 2; k++) of[k] += other.of[k];
+  }
+  double operator[](int lane) const { return of[lane / HALF][lane % HALF]; }
+};
+
+// The sums of deviations and of their squares, lane by lane.
+struct Deviations {
+  Pair sum, squares;
+  void add(const Pair& x, const Pair& center) {
+    for (int k = 0; k < 2; k++) {
+      Vec<double> d = x.of[k] - center.of[k];
+      sum.of[k] += d;
+      squares.of[k] += d * d;
+    }
+  }
+};
+
+// About the mean, in the type of the elements where it holds their sum: the centre of deviations.
+template <class T>
+inline double mean_across(const T* x, int64_t n) {
+  using C = compute_t<T>;
   constexpr int L = LANES<C>;
   Vec<C> a[4] = {};
   int64_t i = 0;
@@ -48,35 +89,33 @@ inline double sum_across(const T* x, int64_t n) {
   Vec<C> all = (a[0] + a[1]) + (a[2] + a[3]);
   double sum = 0;
   for (int l = 0; l < L; l++) sum += double(all[l]);
-  for (; i < n; i++) sum += double(load_one<C>(x + i));
-  return sum;
+  for (; i < n; i++) sum += load_one<double>(x + i);
+  if (std::isfinite(sum)) return sum / double(n);
+  sum = 0;
+  for (i = 0; i < n; i++) sum += load_one<double>(x + i);
+  return sum / double(n);
 }
 
 template <class T>
 inline Moments moments_across(const T* x, int64_t n) {
-  using C = compute_t<T>;
-  constexpr int L = LANES<C>;
-  C center = C(sum_across<C>(x, n) / double(n));
-  Vec<C> s[2] = {}, q[2] = {};
+  double mean = mean_across(x, n), sum = 0, squares = 0;
+  Pair center;
+  for (auto& half : center.of) half += mean;
+  Deviations d[2];
   int64_t i = 0;
-  for (; i + 2 * L <= n; i += 2 * L) {
-    for (int k = 0; k < 2; k++) {
-      Vec<C> d = load<C>(x + i + k * L) - center;
-      s[k] += d;
-      q[k] += d * d;
-    }
+  for (; i + 2 * PAIR <= n; i += 2 * PAIR) {
+    for (int k = 0; k < 2; k++) d[k].add(Pair::load(x + i + k * PAIR), center);
   }
-  double sum = 0, squares = 0;
-  for (int l = 0; l < L; l++) {
-    sum += double(s[0][l]) + double(s[1][l]);
-    squares += double(q[0][l]) + double(q[1][l]);
+  for (int l = 0; l < PAIR; l++) {
+    sum += d[0].sum[l] + d[1].sum[l];
+    squares += d[0].squares[l] + d[1].squares[l];
   }
   for (; i < n; i++) {
-    double d = double(load_one<C>(x + i)) - double(center);
-    sum += d;
-    squares += d * d;
+    double deviation = load_one<double>(x + i) - mean;
+    sum += deviation;
+    squares += deviation * deviation;
   }
-  return moments_about(double(center), sum, squares, n);
+  return moments_about(mean, sum, squares, n);
 }
 
 template <class T>
@@ -90,28 +129,25 @@ void variance_rows(const void* data, int64_t count, int64_t stride, int64_t n, i
   }
 }
 
-// A strip of K vectors, m rows: small enough to be read twice from the first cache.
+// A strip of K pairs of vectors, m rows: small enough to be read twice from the first cache.
 template <int K, class T>
 inline void variance_strip(const T* x, int64_t m, int64_t stride, Moments* acc) {
-  using C = compute_t<T>;
-  constexpr int L = LANES<C>;
-  Vec<C> center[K] = {}, s[K] = {}, q[K] = {};
+  Pair center[K];
   const T* row = x;
   for (int64_t r = 0; r < m; r++, row += stride) {
-    for (int k = 0; k < K; k++) center[k] += load<C>(row + k * L);
+    for (int k = 0; k < K; k++) center[k].add(Pair::load(row + k * PAIR));
   }
-  for (int k = 0; k < K; k++) center[k] /= C(m);
+  for (Pair& pair : center) {
+    for (auto& half : pair.of) half /= double(m);
+  }
+  Deviations d[K];
   row = x;
   for (int64_t r = 0; r < m; r++, row += stride) {
-    for (int k = 0; k < K; k++) {
-      Vec<C> d = load<C>(row + k * L) - center[k];
-      s[k] += d;
-      q[k] += d * d;
-    }
+    for (int k = 0; k < K; k++) d[k].add(Pair::load(row + k * PAIR), center[k]);
   }
   for (int k = 0; k < K; k++) {
-    for (int l = 0; l < L; l++) {
-      acc[k * L + l].merge(moments_about(double(center[k][l]), double(s[k][l]), double(q[k][l]), m));
+    for (int l = 0; l < PAIR; l++) {
+      acc[k * PAIR + l].merge(moments_about(center[k][l], d[k].sum[l], d[k].squares[l], m));
     }
   }
 }
@@ -119,17 +155,15 @@ inline void variance_strip(const T* x, int64_t m, int64_t stride, Moments* acc) 
 template <class T>
 void variance_columns(const void* data, int64_t n, int64_t stride, int64_t width, int64_t, void* accumulators,
                       const ReduceParams&) {
-  using C = compute_t<T>;
-  constexpr int L = LANES<C>;
   constexpr int64_t ROWS = 64;
   Moments* acc = (Moments*)accumulators;
   for (int64_t begin = 0; begin < n; begin += ROWS) {
     const T* x = (const T*)data + begin * stride;
     int64_t m = smaller(ROWS, n - begin), j = 0;
-    for (; j + 2 * L <= width; j += 2 * L) variance_strip<2>(x + j, m, stride, acc + j);
+    for (; j + 2 * PAIR <= width; j += 2 * PAIR) variance_strip<2>(x + j, m, stride, acc + j);
     for (; j < width; j++) {
-      C column[ROWS];
-      for (int64_t r = 0; r < m; r++) column[r] = load_one<C>(x + j + r * stride);
+      double column[ROWS];
+      for (int64_t r = 0; r < m; r++) column[r] = load_one<double>(x + j + r * stride);
       acc[j].merge(moments_across(column, m));
     }
   }
