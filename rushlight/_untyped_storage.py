@@ -15,6 +15,9 @@ from rushlight.ops._public import whole
 
 # One Python object for each storage, as long as somebody holds it.
 _objects: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+# What was set on an object that nobody held any more, for the next one: class and attributes, by the number
+# of the memory.
+_attributes: dict[int, tuple[type, dict[str, Any]]] = {}
 
 
 def _is_sequence(value: Any) -> bool:
@@ -72,10 +75,43 @@ class UntypedStorage:
         known = _objects.get(_C.storage_id(tensor))
         if known is not None:
             return known
+        number = _C.storage_number(tensor)
+        cls, attributes = _attributes.pop(number, (cls, {})) if number else (cls, {})
         storage = cls.__new__(cls)
+        storage.__dict__.update(attributes)
         storage._bytes = _C.storage_bytes(tensor)
         _objects[storage._cdata] = storage
         return storage
+
+    def __del__(self) -> None:
+        held = self.__dict__
+        if "_bytes" not in held or (len(held) == 1 and type(self) is UntypedStorage):
+            return
+        if _C is None or _C.storage_uses(self._bytes) == 1:  # the program ends, or nobody else has the memory
+            return
+        for number in [each for each in _attributes if _C.watched_storage(each) is None]:
+            del _attributes[number]
+        attributes = {name: value for name, value in held.items() if name != "_bytes"}
+        _attributes[_C.watch_storage(self._bytes)] = type(self), attributes
+
+    def _weak_ref(self) -> int:
+        """A number for this memory that keeps nothing: Note [weak references to memory], storage_ops.cpp."""
+        return _C.watch_storage(self._bytes)
+
+    @staticmethod
+    def _expired(number: int) -> bool:
+        """Whether the memory of that number is gone."""
+        return _C.watched_storage(number) is None
+
+    @staticmethod
+    def _free_weak_ref(number: int) -> None:
+        """Nothing: there is nothing to free."""
+
+    @classmethod
+    def _new_with_weak_ptr(cls, number: int) -> UntypedStorage | None:
+        """The storage of that number; None if it is gone."""
+        found = _C.watched_storage(number)
+        return None if found is None else cls._of(found)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()

@@ -45,15 +45,6 @@ std::unique_ptr<SharedMemory> open_memory(PyObject* o) {
   return memory;
 }
 
-TensorRef bytes_on(Storage* storage) {
-  TensorRef t(allocate_tensor());
-  int64_t size = int64_t(storage->nbytes), stride = 1;
-  t->dtype = DType::u8;
-  t->storage = storage;
-  set_geometry(t.get(), Sizes(&size, 1), Sizes(&stride, 1));
-  return t;
-}
-
 // share_storage(tensor, memory): the storage moves into the memory, which must be large enough.
 PyObject* py_share_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {

@@ -142,7 +142,7 @@ PyObject* py_mark_lazily_cloned(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Storage* storage = tensor_argument(o, "_lazy_clone")->storage;
     cloned_at[storage] = writes_to(storage);
-    storage->lazily_cloned = true;
+    storage->marks |= Storage::LAZILY_CLONED;
     Py_RETURN_NONE;
   });
 }
@@ -150,19 +150,78 @@ PyObject* py_mark_lazily_cloned(PyObject*, PyObject* o) {
 PyObject* py_is_cow_tensor(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     const Storage* storage = tensor_argument(o, "_is_cow_tensor")->storage;
-    return PyBool_FromLong(storage->lazily_cloned && cloned_at.at(storage) == writes_to(storage));
+    return PyBool_FromLong(storage->marks & Storage::LAZILY_CLONED &&
+                           cloned_at.at(storage) == writes_to(storage));
   });
+}
+
+// Note [weak references to memory] Who wants to know whether memory is still there, without keeping it, is
+// given a number that no other memory will have, unlike its address.
+std::unordered_map<const Storage*, uint64_t> numbers;
+std::unordered_map<uint64_t, Storage*> watched;
+
+void forget_watched(const Storage* s) {
+  auto found = numbers.find(s);
+  if (found == numbers.end()) return;
+  watched.erase(found->second);
+  numbers.erase(found);
+}
+
+// watch_storage(tensor): the number of its storage.
+PyObject* py_watch_storage(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    static uint64_t last = 0;
+    Storage* storage = tensor_argument(o, "watch_storage")->storage;
+    if (!(storage->marks & Storage::WATCHED)) {
+      watched[++last] = storage;
+      numbers[storage] = last;
+      storage->marks |= Storage::WATCHED;
+    }
+    return PyLong_FromUnsignedLongLong(numbers.at(storage));
+  });
+}
+
+// storage_number(tensor): the number if it has one, else 0.
+PyObject* py_storage_number(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    Storage* storage = tensor_argument(o, "storage_number")->storage;
+    return PyLong_FromUnsignedLongLong(storage->marks & Storage::WATCHED ? numbers.at(storage) : 0);
+  });
+}
+
+// watched_storage(number): the bytes as a tensor, None if they are gone.
+PyObject* py_watched_storage(PyObject*, PyObject* number) {
+  return guarded([&]() -> PyObject* {
+    uint64_t wanted = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) throw PythonError{};
+    auto found = watched.find(wanted);
+    if (found == watched.end()) Py_RETURN_NONE;
+    incref(found->second);
+    return bytes_on(found->second).release_object();
+  });
+}
+
+// storage_uses(tensor): how many tensors and saved values are on its storage.
+PyObject* py_storage_uses(PyObject*, PyObject* o) {
+  return guarded([&] { return PyLong_FromUnsignedLong(tensor_argument(o, "storage_uses")->storage->refs); });
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {{"storage_bytes", py_storage_bytes, METH_O, nullptr},
+                           {"watch_storage", py_watch_storage, METH_O, nullptr},
+                           {"storage_number", py_storage_number, METH_O, nullptr},
+                           {"watched_storage", py_watched_storage, METH_O, nullptr},
+                           {"storage_uses", py_storage_uses, METH_O, nullptr},
                            {"on_storage", FAST(py_on_storage), nullptr},
                            {"set_storage", FAST(py_set_storage), nullptr},
                            {"mark_lazily_cloned", py_mark_lazily_cloned, METH_O, nullptr},
                            {"_is_cow_tensor", py_is_cow_tensor, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
-ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
+ModuleInit init([](PyObject* module) {
+  watched_storage_freed = forget_watched;
+  PyModule_AddFunctions(module, functions);
+});
 
 }  // namespace
 }  // namespace rl

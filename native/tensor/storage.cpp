@@ -178,7 +178,10 @@ Storage* new_external_storage(void* data, size_t nbytes, void* owner, void (*rel
   return s;
 }
 
+void (*watched_storage_freed)(const Storage*) = nullptr;
+
 void free_storage(Storage* s) {
+  if (s->marks & Storage::WATCHED) watched_storage_freed(s);
   if (any_twins) forget_twins(s);
   drop(s->written);
   if (s->kind == Storage::pooled) free_block(s->data, s->nbytes);

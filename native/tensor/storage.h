@@ -25,6 +25,10 @@ std::string device_name(Device device);
 
 struct Storage {
   enum Kind : uint8_t { small, pooled, external };
+  enum Mark : uint8_t {
+    LAZILY_CLONED = 1,  // by `_lazy_clone`; the versions at that time are in python/storage_ops.cpp
+    WATCHED = 2,        // `watched_storage_freed` is told when it is freed
+  };
 
   uint32_t refs;
   uint32_t version;  // writes that autograd must know of
@@ -34,7 +38,7 @@ struct Storage {
   uint32_t silent_version;  // writes through .data, which torch does not count
   Kind kind;
   Device device;
-  bool lazily_cloned;  // by `_lazy_clone`; the versions at that time are in storage_ops.cpp
+  uint8_t marks;
   union alignas(16) {
     char bytes[16];
     struct {
@@ -48,6 +52,7 @@ static_assert(sizeof(Storage) == 64);
 Storage* new_storage(size_t nbytes, Device device);
 Storage* new_external_storage(void* data, size_t nbytes, void* owner, void (*release)(void*));
 void free_storage(Storage* storage);
+extern void (*watched_storage_freed)(const Storage*);  // python/storage_ops.cpp
 // Replaces the storage's block by one of at least `nbytes`, keeping the bytes there are. Only for kind
 // small/pooled.
 void grow_storage(Storage* storage, size_t nbytes);

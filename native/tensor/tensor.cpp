@@ -339,6 +339,15 @@ void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int
   }
 }
 
+TensorRef bytes_on(Storage* storage) {
+  TensorRef t(allocate_tensor());
+  int64_t size = int64_t(storage->nbytes), stride = 1;
+  t->dtype = DType::u8;
+  t->storage = storage;
+  set_geometry(t.get(), Sizes(&size, 1), Sizes(&stride, 1));
+  return t;
+}
+
 TensorRef empty_like(Tensor* t, DType dtype) { return empty_like(t, dtype, t->device()); }
 
 TensorRef empty_like(Tensor* t, DType dtype, Device device) {

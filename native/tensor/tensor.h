@@ -146,6 +146,7 @@ TensorRef new_view(Tensor* t, Sizes sizes, Sizes strides, int64_t offset);
 // Layout like t's if t is dense and non-overlapping, else dense with the dimensions in the order of its
 // strides.
 TensorRef empty_like(Tensor* t, DType dtype);
+TensorRef bytes_on(Storage* storage);  // all of it, as a tensor that takes over the reference
 TensorRef empty_like(Tensor* t, DType dtype, Device device);
 // Strides of a dense tensor whose dimensions are in the order that most of `count` lists of strides agree on.
 void dense_strides(Sizes sizes, const int64_t (*steps)[MAX_DIMS], int count, int64_t* strides);

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
-from weakref import ref
 
 from rushlight import _C
 from rushlight.multiprocessing._memory import SharedMemory, share, ticket
@@ -21,13 +20,18 @@ class StorageWeakRef:
     """A reference to a storage that does not keep it; equal for the same storage."""
 
     def __init__(self, storage: Any) -> None:
-        untyped = storage.untyped()
-        self.cdata = untyped._cdata
-        self._ref = ref(untyped)
+        self.cdata = storage.untyped()._weak_ref()
+
+    @classmethod
+    def from_weakref(cls, cdata: int) -> StorageWeakRef:
+        """The reference to a storage's `_weak_ref()`."""
+        made = cls.__new__(cls)
+        made.cdata = cdata
+        return made
 
     def expired(self) -> bool:
-        """Whether the storage is gone."""
-        return self._ref() is None
+        """Whether the memory is gone."""
+        return UntypedStorage._expired(self.cdata)
 
     def __hash__(self) -> int:
         return self.cdata
