@@ -187,9 +187,13 @@ PyObject* node_outputs(PyObject* self, PyObject*) {
     Node* node = self_node(self);
     Ref<PyObject> result = checked(PyTuple_New(node->output_count));
     for (uint32_t i = 0; i < node->output_count; i++) {
+      // A Function's output that takes no gradient is shown as a number.
+      bool taken = node->kind != Node::custom || as_function(node)->differentiable_outputs[i];
       const OutputInfo& info = node->outputs[i];
-      PyObject* one = Py_BuildValue("(NON)", size_object(info.shape()), dtype_object(info.dtype),
-                                    device_object(info.device));
+      PyObject* one =
+          !taken ? Py_BuildValue("(NON)", size_object({}), dtype_object(DType::f32), device_object({}))
+                 : Py_BuildValue("(NON)", size_object(info.shape()), dtype_object(info.dtype),
+                                 device_object(info.device));
       if (!one) return nullptr;
       PyTuple_SET_ITEM(result.get(), i, one);
     }

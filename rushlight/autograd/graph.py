@@ -385,8 +385,8 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
-            packed = tensor.detach().clone().cpu()
-            return tensor.device, packed.pin_memory() if hasattr(packed, "pin_memory") else packed
+            # Pinned memory is an accelerator's, and there is none.
+            return tensor.device, tensor.detach().clone().cpu()
 
         def unpack(packed):
             device, tensor = packed

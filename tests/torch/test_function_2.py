@@ -337,6 +337,23 @@ def cases(torch):
             part = fwAD.make_dual(torch.ones(4)[1:], torch.ones(3))
             return seen, result, made, fwAD.unpack_dual(part).tangent._is_view()
 
+    @case("what a node says of outputs that take no gradient")
+    def _():
+        def forward(ctx, x):
+            constant = x.clone()
+            ctx.mark_non_differentiable(constant)
+            return x * 2, None, x.int(), 3, x.double(), constant
+
+        node = function_of(torch, forward).apply(L(2))[0].grad_fn
+        return [(info.shape, info.dtype) for info in node._input_metadata]
+
+    @case("saved tensors in memory to be pinned, where there is nothing to pin it for")
+    def _():
+        x = L(2)
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            (x * x).sum().backward()
+        return x.grad
+
     return found
 
 
