@@ -146,6 +146,17 @@ inline void release(Saved& saved) {
 // saved_hooks.cpp. A value that went through a pack hook is kept as a Packed object.
 extern thread_local bool hooks_active __attribute__((tls_model("initial-exec")));
 inline bool saved_hooks_active() { return hooks_active; }
+
+// Puts the thread's hooks back as they were: what a hook enters or leaves while a backward runs ends with it.
+class KeptHooks {
+ public:
+  KeptHooks();
+  ~KeptHooks();
+  KeptHooks(const KeptHooks&) = delete;
+
+ private:
+  std::vector<std::pair<Ref<PyObject>, Ref<PyObject>>> before;
+};
 bool is_packed(PyObject* o);
 Ref<PyObject> pack_with_current_hooks(Tensor* t, bool keep_history, Node* by);
 // `out` >= 0: the value is that output of `node`.

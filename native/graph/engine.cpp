@@ -464,6 +464,7 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
   run.discover(roots);
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
+  KeptHooks hooks;
   Unrecorded unrecorded(!create_graph && !modes.forward);  // tangents need every operation
   struct Frees {
     bool before;

@@ -334,14 +334,15 @@ PyObject* py_push_hooks(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+void pop_hooks() {
+  auto [pack_hook, unpack_hook] = hooks.pairs.back();
+  hooks.pairs.pop_back();
+  refresh_active();
+  Py_DECREF(pack_hook);
+  Py_DECREF(unpack_hook);
+}
 PyObject* py_pop_hooks(PyObject*, PyObject*) {
-  if (!hooks.pairs.empty()) {
-    auto [pack_hook, unpack_hook] = hooks.pairs.back();
-    hooks.pairs.pop_back();
-    refresh_active();
-    Py_DECREF(pack_hook);
-    Py_DECREF(unpack_hook);
-  }
+  if (!hooks.pairs.empty()) pop_hooks();
   Py_RETURN_NONE;
 }
 // top_saved_hooks(): the innermost pair, or None.
@@ -408,6 +409,25 @@ ModuleInit init([](PyObject* module) {
 });
 
 }  // namespace
+
+KeptHooks::KeptHooks() {
+  if (!hooks_active) return;
+  for (auto [pack_hook, unpack_hook] : hooks.pairs) before.emplace_back(share(pack_hook), share(unpack_hook));
+}
+KeptHooks::~KeptHooks() {
+  if (!hooks_active && before.empty()) return;
+  auto kept = [&](size_t i) {
+    return i < before.size() && hooks.pairs[i].first == before[i].first.get() &&
+           hooks.pairs[i].second == before[i].second.get();
+  };
+  size_t same = 0;
+  while (same < hooks.pairs.size() && kept(same)) same++;
+  while (hooks.pairs.size() > same) pop_hooks();
+  for (; same < before.size(); same++) {
+    hooks.pairs.emplace_back(before[same].first.release(), before[same].second.release());
+  }
+  refresh_active();
+}
 
 bool writes_watched() { return write_watcher; }
 

@@ -400,11 +400,20 @@ class Variable(metaclass=VariableMeta):
 
     _execution_engine = _native_names._EngineBase()
 
-    def __new__(cls, data=None, requires_grad=False, volatile=None):
+    def __new__(cls, data=None, requires_grad=False, volatile=None, _grad_fn=None):
         from rushlight import tensor
 
         if volatile:
             warn(NO_VOLATILE)
+            if requires_grad:
+                raise ValueError("Variable can't be volatile and require_grad at the same time!")
+        if isinstance(_grad_fn, Function):
+            raise RuntimeError(
+                "_grad_fn argument to legacy Variable constructor is no longer supported.  "
+                "Instead, please invoke your _grad_fn to produce a variable with it as the _grad_fn."
+            )
+        if _grad_fn is not None:
+            raise TypeError(f"_grad_fn has to be a Function object or None, but got {class_name(_grad_fn)}")
         data = tensor([]) if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {class_name(data)}")

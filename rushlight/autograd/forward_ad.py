@@ -75,6 +75,21 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _current_level -= 1
 
 
+def _may_overlap(sizes: tuple, strides: tuple) -> bool:
+    """Whether two elements may lie in one place: a step does not lead beyond all smaller ones together."""
+    reach = 0
+    for step, n in sorted((step, n) for n, step in zip(sizes, strides, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def _aliased(tensor: Tensor) -> Tensor:
+    """A view of the whole. Who is asked about operations knows it as an alias."""
+    return _C.ops.alias(tensor) if _C.asks_dispatch(tensor) else tensor.view_as(tensor)
+
+
 def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     """The tangent in memory as the tensor is, so that every view of the one is a view of the other."""
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
@@ -87,9 +102,10 @@ def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
         return tangent
     if alike and offset == tangent.storage_offset() and room == tangent.untyped_storage().nbytes():
         return tangent
-    if any(n > 1 and step == 0 for n, step in zip(sizes, strides, strict=True)):
+    if _may_overlap(sizes, strides):
         return tangent
-    memory = tangent.new_zeros(room // tensor.element_size()).as_strided(sizes, strides, offset)
+    memory = tangent.new_zeros(room // tensor.element_size(), dtype=tensor.dtype)
+    memory = memory.as_strided(sizes, strides, offset)
     memory = memory.conj() if tensor.is_conj() and memory.is_complex() else memory
     memory = memory._neg_view() if tensor.is_neg() else memory
     return memory.detach().copy_(tangent)  # no view: what jvp makes of it is compared with it
@@ -129,7 +145,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Setting a forward grad that itself has a forward gradient at the same level{level} is not "
             "supported."
         )
-    dual = tensor.view_as(tensor)
+    dual = _aliased(tensor)
     if not _C.is_inference_mode_enabled():
         _C.set_tangent(dual, _laid_out_as(tensor, tangent))
         key = id(dual)
@@ -152,7 +168,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise RuntimeError("Invalid level given to _fw_primal")
     before = _C.set_forward_mode(False)
     try:
-        primal = tensor.view_as(tensor)
+        primal = _aliased(tensor)
         if _current_level >= 0:
             _C.set_tangent(primal, None)
     finally:

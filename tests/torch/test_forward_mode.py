@@ -453,7 +453,49 @@ def cases(torch):
             )
             return [err(call) for call in calls]
 
+    @case
+    def laid_out_tangents():
+        o = torch.ones
+        with fwAD.dual_level():
+            pairs = (
+                (o(5)[1:], o(4)),
+                (o(5)[1:], o(6)[2:]),
+                (o(3, 2).t(), o(2, 3).double()),
+                (o(5)[1:], o(5)[1:]),
+            )
+            tangents = [fwAD.unpack_dual(fwAD.make_dual(*pair)).tangent for pair in pairs]
+            return [
+                (t._is_view(), t.stride(), t.storage_offset(), len(t.untyped_storage())) for t in tangents
+            ]
+
+    @case
+    def duals_are_aliases():
+        calls = []
+
+        class Seen(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                calls.append(str(func))
+                with torch.utils._mode_utils.no_dispatch():
+                    result = func(*args, **(kwargs or {}))
+                return result.as_subclass(cls) if isinstance(result, torch.Tensor) else result
+
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(torch.ones(2).as_subclass(Seen), torch.ones(2))
+            fwAD.unpack_dual(dual)
+        return [call for call in calls if "alias" in call or "view" in call]
+
     return found
+
+
+def test_the_tangent_of_a_tensor_that_overlaps_itself_is_kept():
+    fwAD = rushlight.autograd.forward_ad
+    windows = rushlight.arange(5.0).unfold(0, 3, 1)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(windows, rushlight.arange(9.0).view(3, 3))
+        assert fwAD.unpack_dual(dual * 2).tangent.flatten().tolist() == list(range(0, 18, 2))
 
 
 @pytest.mark.parametrize("name", cases(rushlight))

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+import weakref
 
 import pytest
 import torch as torch_itself
@@ -390,6 +391,35 @@ def cases(torch):
         x.grad_dtype = torch.float64
         copies = copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.detach(), x.clone().detach()
         return x.grad_dtype, vars(x), [c.grad_dtype for c in copies]
+
+    @case("hooks that are entered or left during backward are as before when it ends")
+    def _():
+        stay = lambda t: t
+        outer, inner = G.saved_tensors_hooks(stay, stay), G.saved_tensors_hooks(stay, lambda t: inner_left(t))
+        top = lambda: torch._C._autograd._top_saved_tensors_default_hooks(False)
+        tops = []
+
+        def inner_left(t):
+            inner.__exit__()
+            return t
+
+        with outer:
+            inner.__enter__()
+            L(2).sin().sum().backward()
+            tops.append(top() == (inner.pack_hook, inner.unpack_hook))
+            inner.__exit__()
+
+        def entered(t):
+            weak().__enter__()
+            return t
+
+        entering = G.saved_tensors_hooks(stay, entered)
+        weak = weakref.ref(entering)
+        with entering:
+            L(2).sin().sum().backward()
+        left = weakref.ref(entering)
+        del entering
+        return tops, top(), left() is None
 
     return found
 
