@@ -14,7 +14,6 @@ import sys
 from typing import Any
 
 from rushlight import _C
-from rushlight._signatures import python_of
 from rushlight._type_names import type_name
 
 _KIND = re.compile(
@@ -64,7 +63,7 @@ class _Call:
 
     def __init__(self, function: Any, args: tuple, kwargs: dict) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.code = code = python_of(function).__code__
+        self.code = code = function.__wrapped__.__code__
         self.name = _full_name(function)
         self.names = code.co_varnames[: code.co_argcount]
         # The parameter that takes any number of arguments.
@@ -172,7 +171,7 @@ class _Call:
 
 def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> str | None:
     """The sentence for a TypeError in place of `error`, or None to leave it."""
-    wrapped = python_of(function)
+    wrapped = function.__wrapped__
     if hasattr(error, "worded") or not hasattr(wrapped, "__code__"):
         return None
     if function.__name__ in ("tensor", "as_tensor", "asarray", "new_tensor"):

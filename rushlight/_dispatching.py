@@ -1,8 +1,8 @@
 """Asking `__torch_dispatch__`: of the modes of a thread, and of the classes of arguments.
 
 The native core hands primitives to `handle` (native/python/dispatch_mode.cpp). What is not made of primitives
-(factories, `item`, `zero_`) is caught in front: while somebody is to be asked at all, those functions are
-wrapped (`intercept`). Below, nothing is recorded: what a handler calls computes only.
+(factories, `item`, `zero_`) is caught in front: while somebody may be asked at all, other functions stand in
+for those (`intercept`). Below, nothing is recorded: what a handler calls computes only.
 """
 
 from __future__ import annotations
@@ -181,8 +181,6 @@ def is_tensor_constructor(func: Any) -> bool:
 
 # ---- functions that are not made of primitives
 
-_originals: dict[Any, Any] = {}
-
 
 def _wanted(args: tuple, kwargs: dict) -> bool:
     return bool(stack.modes) or any(map(_C.dispatches, args)) or any(map(_C.dispatches, kwargs.values()))
@@ -357,29 +355,18 @@ class _C_no_grad:
         _C.set_grad_enabled(self.before)
 
 
-def intercept(on: bool) -> None:
-    """Wraps the functions above, or takes the wrappers off again."""
+@functools.cache
+def intercept() -> None:
+    """Tells the functions above what they are while somebody may be asked."""
     from rushlight._seen._whole import ROWS, catching
     from rushlight.nn import functional
     from rushlight.ops._public import FUNCTIONS
 
-    if not on:
-        while _originals:
-            function, wrapped = _originals.popitem()
-            _C.rewrap(function, wrapped)
-        return
-    if _originals:
-        return
     makers: dict[str, Callable] = {name: lambda o, name=name: _catching(name, o) for name in _SHOWN}
     makers.update(dict.fromkeys(_LIFTED, _lifting))
     makers.update({name: lambda o, name=name: _refusing(name, o) for name in _REFUSED})
     makers.update({name: lambda o, name=name: catching(name, o, _wanted) for name in ROWS})
     for name, maker in makers.items():
-        found = FUNCTIONS.get(name), vars(Tensor).get(name), vars(functional).get(name)
-        for function in {id(f): f for f in found}.values():
-            if not isinstance(function, _C.Function):
-                continue
-            plain = function.__wrapped__
-            _originals[function] = plain
-            inner = plain if name in ROWS else _C.Function(plain)
-            _C.rewrap(function, functools.wraps(plain)(maker(inner)))
+        for function in (FUNCTIONS.get(name), vars(Tensor).get(name), vars(functional).get(name)):
+            if isinstance(function, _C.Function) and function.while_watched is None:
+                function.while_watched = maker(function.__wrapped__)

@@ -26,13 +26,13 @@ def _names(text: str) -> frozenset:
     return frozenset(text.split())
 
 
-# Written element by element, as the elements are read.
-_ITERATED = _names("""
+# Written element by element, as those of all inputs are read.
+_ALONG_ALL = _names("""
     abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
     arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos
     cosh deg2rad digamma div divide eq erf erfc erfinv exp exp2 expm1 fix floor floor_divide fmax
-    fmin fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma igammac lcm ldexp le
+    fmin fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma igammac lcm le
     lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not
     logical_or logical_xor logit lt maximum minimum mul multiply nan_to_num ne neg negative
     nextafter not_equal polygamma pow rad2deg reciprocal remainder round rsqrt sgn sigmoid sign sin
@@ -45,7 +45,7 @@ _ITERATED = _names("""
     special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc
     special_spherical_bessel_j0 special_xlog1py special_xlogy special_zeta sqrt square sub subtract
     tan tanh true_divide trunc where xlogy
-    nn.gelu nn.hardshrink hardshrink nn.normalize nn.softplus nn.softshrink
+    nn.gelu nn.hardshrink hardshrink nn.softplus nn.softshrink
 """) | {
     f"special_{family}_polynomial_{kind}"
     for families, kinds in (
@@ -55,8 +55,16 @@ _ITERATED = _names("""
     for family in families.split()
     for kind in kinds
 }  # fmt: skip
-# Of these the first input alone: torch has computed something of the others.
-_FIRST_ITERATED = _names("ldexp nn.normalize")
+# The inputs whose elements are read as those of `out` are written, for the functions that write element by
+# element. Of some it is the first alone, as torch has computed something of the others; of some none, as they
+# read anywhere.
+_ALONG = {
+    **dict.fromkeys(_ALONG_ALL, slice(None)),
+    **dict.fromkeys(_names("ldexp nn.normalize"), slice(1)),
+    **dict.fromkeys(
+        _names("ger index_select masked_select scatter scatter_add scatter_reduce take"), slice(0)
+    ),
+}
 # Who complains of a gradient that is wanted, where it is not the function itself.
 _COMPLAINS = {
     "absolute": "abs", "negative": "neg", "square": "pow", "arcsin": "asin",
@@ -120,26 +128,22 @@ _LACKS = {
 }  # fmt: skip
 # Whose results never have a tangent: only that of `out` is in the way.
 _CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
-# Written element by element, but read anywhere.
-_SCATTERED = _names("ger index_select masked_select scatter scatter_add scatter_reduce take")
-_ALL = 1000  # inputs
-_entries: dict[Any, tuple[str, int | None, str]] = {}
+_entries: dict[Any, tuple[str, slice | None, str]] = {}
 
 
-def _entry(function: Any) -> tuple[str, int | None, str]:
-    """Who complains of a gradient (nobody: ""), how many inputs the function reads as it writes, element by
+def _entry(function: Any) -> tuple[str, slice | None, str]:
+    """Who complains of a gradient (nobody: ""), which inputs the function reads as it writes, element by
     element (None: it writes as a whole), and who complains of a tangent."""
     from rushlight import _signatures
 
     key, name = _signatures._name_of(function)
-    code = getattr(_signatures.python_of(function), "__code__", None)
+    code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return "", None, ""
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
-    iterated = 1 if key in _FIRST_ITERATED else _ALL if key in _ITERATED else 0 if key in _SCATTERED else None
-    return complains, iterated, _lacks_tangents(key, name, complains)
+    return complains, _ALONG.get(key), _lacks_tangents(key, name, complains)
 
 
 def _lacks_tangents(key: str, name: str, complains: str) -> str:
@@ -189,9 +193,9 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     entry = _entries.get(function)
     if entry is None:
         entry = _entries[function] = _entry(function)
-    complains, iterated, lacks = entry
+    complains, along, lacks = entry
     forward = _C.carries_tangents()
-    if out is None or not (complains or iterated is not None or forward):
+    if out is None or not (complains or along is not None or forward):
         return
     inputs = [value for name, value in kwargs.items() if name != "out"]
     inputs = [each for value in (*args, *inputs) for each in _elements(value) if isinstance(each, _C.Tensor)]
@@ -205,14 +209,11 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
         )
     if forward:
         _refuse_tangents(lacks, function, inputs, tensors)
-    if iterated is None or not isinstance(out, _C.Tensor) or out.is_meta:
-        return
-    if not iterated:
-        check_apart_elements(out, ())
+    if along is None or not isinstance(out, _C.Tensor) or out.is_meta:
         return
     if function.__name__ in ("clamp", "clip") and len(args) + len(kwargs) == 2:
         return  # without bounds, which is told first
-    inputs = [t for t in inputs[:iterated] if not t.is_meta]
+    inputs = [t for t in inputs[along] if not t.is_meta]
     check_apart_elements(out, inputs)
     if any(t is out for t in inputs):
         shape, broadcast = tuple(out.shape), _broadcast([tuple(t.shape) for t in inputs])

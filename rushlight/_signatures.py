@@ -107,21 +107,15 @@ def _name_of(function: Any) -> tuple[str, str]:
         return "." + name, name
     for space in ("linalg", "fft", "special"):
         # Our own calls may come before a program has imported linalg; what is found here is kept.
-        if python_of(function).__module__.startswith(f"rushlight.ops.{space}"):
+        if function.__wrapped__.__module__.startswith(f"rushlight.ops.{space}"):
             importlib.import_module(f"rushlight.{space}")
         if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
             return f"{space}_{name}", f"{space}_{name}"
     if vars(sys.modules.get("rushlight.nn.functional", os)).get(name) is function:
         return f"nn.{name}", name
-    if python_of(function).__module__ in ("rushlight._functional_names", "rushlight._private"):
+    if function.__wrapped__.__module__ in ("rushlight._functional_names", "rushlight._private"):
         return name, name
     return "", name
-
-
-def python_of(function: Any) -> Any:
-    """The Python function behind a public one, also while it is wrapped for who looks on."""
-    found = function.__wrapped__
-    return getattr(found, "__wrapped__", found)
 
 
 def signatures_of(function: Any) -> Any:

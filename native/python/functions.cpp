@@ -26,6 +26,7 @@ struct Function {
   PyObject* node_name;  // Note [names of composed operations]: a str, a callable that returns one, or null
   PyObject* no_complex_gradient;  // rushlight/ops/_lacking.py: the name by which torch refuses it, or null
   PyObject* no_forward_mode;      // the same, or a callable that returns one
+  PyObject* while_watched;        // rushlight/_dispatching.py: called instead while somebody may be asked
   const Signatures* signatures;   // Note [signatures]: null if it has none or was not called yet
   bool looked_up;                 // whether they have been asked for
   bool takes_self;                // a method: the first argument is not in its signatures
@@ -107,19 +108,22 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
   return true;
 }
 
-// The Python function itself.
+// The Python function itself, or what stands in for it.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Ref<PyObject> watched;
+  if (f->while_watched && dispatching_forwards()) watched = share(f->while_watched);
+  PyObject* callee = watched ? watched.get() : f->wrapped;
   if (!f->looked_up || f->signatures) {
     if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
   }
   if (kwnames) {
     if (!takes_out(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
     Ref<PyObject> names = translated(f->wrapped, kwnames);
-    if (names) return PyObject_Vectorcall(f->wrapped, args, nargsf, names.get());
+    if (names) return PyObject_Vectorcall(callee, args, nargsf, names.get());
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf), at = whole_keyword(f->wrapped, positional, kwnames);
-    if (at >= 0) return call_with_whole(f->wrapped, args, positional, kwnames, at);
+    if (at >= 0) return call_with_whole(f->wrapped, callee, args, positional, kwnames, at);
   }
-  PyObject* result = PyObject_Vectorcall(f->wrapped, args, nargsf, kwnames);
+  PyObject* result = PyObject_Vectorcall(callee, args, nargsf, kwnames);
   return result ? result : call_old_form(f, args, nargsf, kwnames);
 }
 
@@ -392,6 +396,7 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(self_function(self)->node_name);
   Py_VISIT(self_function(self)->no_complex_gradient);
   Py_VISIT(self_function(self)->no_forward_mode);
+  Py_VISIT(self_function(self)->while_watched);
   return 0;
 }
 int function_clear(PyObject* self) {
@@ -400,6 +405,7 @@ int function_clear(PyObject* self) {
   Py_CLEAR(self_function(self)->node_name);
   Py_CLEAR(self_function(self)->no_complex_gradient);
   Py_CLEAR(self_function(self)->no_forward_mode);
+  Py_CLEAR(self_function(self)->while_watched);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -444,6 +450,8 @@ PyGetSetDef getset[] = {fact_at("node_name", offsetof(Function, node_name),
                                 "The name by which torch refuses gradients of complex results."),
                         fact_at("no_forward_mode", offsetof(Function, no_forward_mode),
                                 "The name by which torch refuses forward mode, or what returns it."),
+                        fact_at("while_watched", offsetof(Function, while_watched),
+                                "What is called in its place while somebody may be asked."),
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
@@ -474,17 +482,7 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-// rewrap(function, callable): what a public function calls from now on.
-PyObject* rewrap(PyObject*, PyObject* args) {
-  PyObject *function, *wrapped;
-  if (!PyArg_ParseTuple(args, "O!O", FunctionType, &function, &wrapped)) return nullptr;
-  PyObject*& slot = self_function(function)->wrapped;
-  Py_XSETREF(slot, Py_NewRef(wrapped));
-  Py_RETURN_NONE;
-}
-
-PyMethodDef functions[] = {{"rewrap", rewrap, METH_VARARGS, nullptr},
-                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+PyMethodDef functions[] = {{"set_parameter_type", set_parameter_type, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -92,8 +92,8 @@ Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kw
   return -1;
 }
 
-PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
-                          Py_ssize_t at) {
+PyObject* call_with_whole(PyObject* function, PyObject* callee, PyObject* const* args, Py_ssize_t positional,
+                          PyObject* kwnames, Py_ssize_t at) {
   Py_ssize_t keywords = PyTuple_GET_SIZE(kwnames);
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   Ref<PyObject> parameters(PyCode_GetVarnames(code));
@@ -107,8 +107,7 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
       moved.push_back(args[positional + i]);
       taken.push_back(i);
     }
-    if (Py_ssize_t(moved.size()) == p)
-      return PyObject_Vectorcall(function, args, size_t(positional), kwnames);
+    if (Py_ssize_t(moved.size()) == p) return PyObject_Vectorcall(callee, args, size_t(positional), kwnames);
   }
   moved.push_back(args[positional + at]);
   size_t leading = moved.size();
@@ -119,7 +118,7 @@ PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t 
     moved.push_back(args[positional + i]);
     PyTuple_SET_ITEM(names.get(), k++, Py_NewRef(PyTuple_GET_ITEM(kwnames, i)));
   }
-  return PyObject_Vectorcall(function, moved.data(), leading, names.get());
+  return PyObject_Vectorcall(callee, moved.data(), leading, names.get());
 }
 
 namespace {

@@ -10,9 +10,9 @@ Ref<PyObject> translated(PyObject* function, PyObject* kwnames);
 // A function of `*size` takes the sizes as one keyword, too: x.view(size=(2, 3)). Where the keyword is that
 // name, or -1. A parameter called `dims_` is `dims` to the caller.
 Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kwnames);
-// The call with keyword number `at` moved behind the positional arguments, of which some may be keywords,
-// too: reshape(input=x, shape=(2, 3)).
-PyObject* call_with_whole(PyObject* function, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
-                          Py_ssize_t at);
+// Calls `callee`, which has the parameters of `function`, with keyword number `at` moved behind the
+// positional arguments, of which some may be keywords, too: reshape(input=x, shape=(2, 3)).
+PyObject* call_with_whole(PyObject* function, PyObject* callee, PyObject* const* args, Py_ssize_t positional,
+                          PyObject* kwnames, Py_ssize_t at);
 
 }  // namespace rl

@@ -1,8 +1,8 @@
 """Functions that are one operation in torch and several here: for who looks on, in one step.
 
-While somebody is to be asked, such a function is wrapped (`intercept` in rushlight/_dispatching.py): he is
-asked about torch's operation, and the node that is recorded has torch's gradient. Its own gradient, if the
-gradient is recorded, is that of the function as it is made here.
+While somebody is to be asked, another stands in for such a function (`intercept`, rushlight/_dispatching.py):
+he is asked about torch's operation, and the node that is recorded has torch's gradient. Its own gradient, if
+the gradient is recorded, is that of the function as it is made here.
 """
 
 from __future__ import annotations

@@ -38,17 +38,10 @@ _KEEPS = {
 }
 
 
-def finish(result, out, name=None, writer=None, exact="", solves=None, onto=False):
-    """`result`, or `out` filled with it, as the function of this name (the one that calls) has it. `solves`
-    is the right side, for which an `out` of another size must not be too close; `onto`: torch copies it to
-    one of the same size."""
+def finish(result, out, name=None, writer=None, exact=""):
+    """`result`, or `out` filled with it, as the function of this name (the one that calls) has it."""
     if out is None:
         return result
-    if solves is not None and isinstance(out, Tensor) and out.dtype == result.dtype:
-        if out.shape != result.shape:
-            check_resized(out, result, [solves])
-        elif onto:
-            check_apart_elements(out, [solves])
     name = name or sys._getframe(1).f_code.co_name
     writer = writer or f"linalg_{name}"
     if name not in _CASTS:
@@ -62,6 +55,17 @@ def finish(result, out, name=None, writer=None, exact="", solves=None, onto=Fals
     if isinstance(out, Tensor) and out.numel() and out.shape != result.shape:
         result = result.contiguous()  # as a resized tensor is; what was empty takes the layout of the result
     return write_out(out, result, exact=exact, writer=writer)
+
+
+def solution(result, out, right, *, over_right=False):
+    """`finish` for the solution of a system with this right side, which torch overwrites: an `out` that it
+    has to resize must be apart from it, and with `over_right` one that it copies the right side to."""
+    if isinstance(out, Tensor) and out.dtype == result.dtype:
+        if out.shape != result.shape:
+            check_resized(out, result, [right])
+        elif over_right:
+            check_apart_elements(out, [right])
+    return finish(result, out, sys._getframe(1).f_code.co_name)
 
 
 def several(kind, result, out=None):
@@ -162,7 +166,7 @@ def solve(A, B, *, left=True, out=None):
     >>> rushlight.linalg.solve(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]), rushlight.ones(2))
     tensor([0.5000, 0.2500])
     """
-    return finish(ops.linalg_solve(A, B, left, "linalg.solve", "torch.linalg.solve")[0], out, solves=B)
+    return solution(ops.linalg_solve(A, B, left, "linalg.solve", "torch.linalg.solve")[0], out, B)
 
 
 @_linalg
@@ -190,7 +194,9 @@ def solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=Non
     check_square("linalg.solve_triangular", input)
     if B.dtype != input.dtype:
         B = B.to(input.dtype)
-    return finish(ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out, solves=B, onto=True)
+    return solution(
+        ops.linalg_solve_triangular(input, B, upper, left, unitriangular), out, B, over_right=True
+    )
 
 
 # ---- LU and LDL
@@ -271,7 +277,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     tensor([[0.5000],
             [0.2500]])
     """
-    return finish(ops.linalg_lu_solve(LU, pivots, B, left, adjoint), out, solves=B)
+    return solution(ops.linalg_lu_solve(LU, pivots, B, left, adjoint), out, B)
 
 
 @_linalg
@@ -306,7 +312,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     tensor([[1.],
             [1.]])
     """
-    return finish(ops.linalg_ldl_solve(LD, pivots, B, hermitian), out, solves=B)
+    return solution(ops.linalg_ldl_solve(LD, pivots, B, hermitian), out, B)
 
 
 # ---- QR

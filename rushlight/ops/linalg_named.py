@@ -7,7 +7,15 @@ import warnings
 from rushlight import _C
 from rushlight.ops import linalg
 from rushlight.ops._public import function, method, public, type_name, write_out
-from rushlight.ops.linalg import check_square, eye_like, finish, require_tensor, several, unpack_lu
+from rushlight.ops.linalg import (
+    check_square,
+    eye_like,
+    finish,
+    require_tensor,
+    several,
+    solution,
+    unpack_lu,
+)
 from rushlight.ops.linalg_rules import _hn, _mh, _nh
 from rushlight.ops.linalg_spectral import pseudoinverse
 
@@ -263,7 +271,7 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
         "X = torch.linalg.lu_solve(LU, pivots, B)"
     )
     result = ops.linalg_lu_solve(LU_data, LU_pivots, input, True, False)
-    return finish(result, out, solves=input)
+    return solution(result, out, input)
 
 
 @function

@@ -30,7 +30,7 @@ _C.set_dispatch_handler(_dispatching.handle, _dispatching.detach, _dispatching.i
 
 def _start() -> None:
     """From now on there are tensors whose class is asked; called by the native code."""
-    _dispatching.intercept(True)
+    _dispatching.intercept()
     _C.set_dispatching(True)
 
 
@@ -91,7 +91,7 @@ def _push_mode(mode: TorchDispatchMode) -> None:
     with _lock:
         _active += 1
         if _active == 1:
-            _dispatching.intercept(True)
+            _dispatching.intercept()
             _C.set_dispatching(True)
     _stack.modes.append(mode)
     _show_modes()
@@ -103,8 +103,8 @@ def _pop_mode() -> TorchDispatchMode:
     _show_modes()
     with _lock:
         _active -= 1
-        if not _active and not _C.set_dispatching(False):
-            _dispatching.intercept(False)
+        if not _active:
+            _C.set_dispatching(False)
     return mode
 
 
