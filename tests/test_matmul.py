@@ -427,3 +427,31 @@ def test_products_packed_by_ourselves(rows, columns, terms, threads):
                     assert error.abs().max() < 1e-5 * terms**0.5
     finally:
         rushlight.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("left", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("right", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "terms"), [(33, 32, 33), (15, 1100, 31), (100, 65, 1025), (3, 129, 513)]
+)
+def test_pairs_of_bfloat16(rows, columns, terms, left, right, threads):
+    """An odd last term, parts of tiles and panels, and several blocks of terms and columns."""
+    before = rushlight.get_num_threads()
+    rushlight.set_num_threads(threads)
+    try:
+        a = (
+            rushlight.randn(terms, rows).t() if left else rushlight.randn(rows, 2 * terms)[:, ::2]
+        ).bfloat16()
+        b = (rushlight.randn(columns, terms).t() if right else rushlight.randn(terms, columns)).bfloat16()
+        start = rushlight.randn(rows, columns).bfloat16()
+        for ours, sign in (
+            (a @ b, 0),
+            (rushlight.addmm(start, a, b), 1),
+            (rushlight.addmm(start, a, b, beta=-1), -1),
+        ):
+            exact = a.double() @ b.double() + sign * start.double()
+            error = (ours.double() - exact).abs() / (exact.abs() + 0.01 * terms**0.5)
+            assert float(error.max()) < 0.005
+    finally:
+        rushlight.set_num_threads(before)

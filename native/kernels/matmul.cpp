@@ -1,8 +1,9 @@
 // Which loop computes a product, and on how many threads. Start at `gemm`.
 //
 // float, double and complex products go to OpenBLAS, except tiny ones, where the call costs more than the
-// work. Half and BFloat16 are widened to float, multiplied there, and rounded once; integers use our own
-// loops. BLAS takes a matrix whose rows or whose columns lie together (`Operand`); any other is copied first.
+// work. Half and BFloat16 are widened to float, multiplied there, and rounded once (but see gemm_bf16.h);
+// integers use our own loops. BLAS takes a matrix whose rows or whose columns lie together (`Operand`); any
+// other is copied first.
 // OpenBLAS runs on the calling thread; large results are cut into blocks, one for each of our threads.
 #include "matmul.h"
 
@@ -18,6 +19,7 @@
 #include "blas.h"
 #include "few_terms.h"
 #include "gemm_avx512.h"
+#include "gemm_bf16.h"
 #include "simd/families.h"
 
 namespace rl {
@@ -328,7 +330,7 @@ void blas_gemm(const Blas* blas, Matrix c, Matrix a, Matrix b, T alpha, T beta) 
   copy_matrix<T>(c, dense);
 }
 
-// f16 and bf16: widen, multiply as floats, round once.
+// f16 and bf16: widen, multiply as floats, round once. Some processors multiply bf16 themselves.
 void reduced_gemm(const Blas* blas, DType dtype, const Matrix& c, const Matrix& a, const Matrix& b,
                   float alpha, float beta) {
   auto widen = [&](const Matrix& m, float* to) {
@@ -340,7 +342,12 @@ void reduced_gemm(const Blas* blas, DType dtype, const Matrix& c, const Matrix& 
     loops().widen(dtype, m, to);
     return row_major(to, m.rows, m.cols);
   };
-  Scratch<float> left(a.rows * a.cols), right(b.rows * b.cols), result(c.rows * c.cols);
+  Scratch<float> result(c.rows * c.cols);
+  if (dtype == DType::bf16 && alpha == 1 && bf16_pairs_chosen()) {
+    gemm_bf16(result.data, a, b);
+    return loops().narrow(dtype, c, result.data, beta);
+  }
+  Scratch<float> left(a.rows * a.cols), right(b.rows * b.cols);
   blas_gemm<float>(blas, row_major(result.data, c.rows, c.cols), widen(a, left.data), widen(b, right.data),
                    alpha, 0);
   loops().narrow(dtype, c, result.data, beta);
