@@ -56,7 +56,8 @@ PyObject* addmm_forward(const Primitive& op, PyObject* const* args, Tensor* out)
   check_same_device(mat1, mat2);
   int64_t sizes[] = {mat1->size(0), mat2->size(1)}, k = mat1->size(1);
   if (k != mat2->size(0)) fail_product_shapes(sizes[0], k, mat2->size(0), sizes[1]);
-  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
+  Summed summed = summed_terms(sizes[0] && sizes[1], k);
+  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), summed);
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("addmm_impl_cpu_", result.get(), k);
   if (result->is_meta()) return result.release_object();
@@ -87,7 +88,7 @@ PyObject* addmv_forward(const Primitive& op, PyObject* const* args, Tensor* out)
     failf(PyExc_RuntimeError, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
           dtype_class_name(input->dtype), dtype_class_name(mat->dtype), dtype_class_name(vec->dtype));
   }
-  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), true);
+  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), Summed::vectors);
   TensorRef result = start(input, {&rows, 1}, factors, out);
   check_not_bool("addmv_impl_cpu", result.get(), mat->size(1));
   if (result->is_meta()) return result.release_object();
@@ -121,7 +122,11 @@ PyObject* addr_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
             i == 3 ? "beta" : "alpha");
     }
   }
-  Coefficients factors(dtype, args[3], args[4], "addr", true);
+  if (out && !can_cast(dtype, out->dtype)) {
+    failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+          dtype_class_name(dtype), dtype_class_name(out->dtype));
+  }
+  Coefficients factors(dtype, args[3], args[4], "addr", Summed::vectors);
   int64_t sizes[] = {vec1->size(0), vec2->size(0)};
   TensorRef widened = cast(input, dtype), u = cast(vec1, dtype), v = cast(vec2, dtype);
   bool own = out && out->dtype == dtype;
@@ -184,8 +189,15 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
     failf(PyExc_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
           dtype_cpp_name(input->dtype), dtype_cpp_name(batch1->dtype), dtype_cpp_name(batch2->dtype));
   }
+  if (out && out->dtype != batch2->dtype) {
+    failf(PyExc_RuntimeError,
+          "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+          dtype_cpp_name(out->dtype), dtype_cpp_name(batch2->dtype));
+  }
+  if (batch1->dtype != batch2->dtype && batch1->dtype == DType::b1) fail_unsupported("baddbmm", DType::b1);
   check_scalar_type(batch1, batch2);
-  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str());
+  Summed summed = summed_terms(sizes[0] && sizes[1] && sizes[2], k);
+  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), summed);
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("baddbmm", result.get(), k);
   if (result->is_meta()) return result.release_object();
@@ -216,7 +228,8 @@ PyObject* addbmm_forward(const Primitive& op, PyObject* const* args, Tensor* out
           (long long)batch1->size(1), (long long)k, (long long)batch2->size(1), (long long)batch2->size(2));
   }
   check_add_dtypes(input, batch1, batch2);
-  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str()), more(input->dtype, 1);
+  Summed summed = summed_terms(sizes[0] && sizes[1], batch && k);
+  Coefficients factors(input->dtype, args[3], args[4], op.name.c_str(), summed), more(input->dtype, 1);
   TensorRef result = start(input, sizes, factors, out);
   check_not_bool("addmm_impl_cpu_", result.get(), batch * k);
   if (result->is_meta()) return result.release_object();

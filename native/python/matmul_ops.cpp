@@ -57,16 +57,26 @@ Coefficients::Coefficients(DType dtype, double beta_value) : beta_is_zero(beta_v
 }
 
 Coefficients::Coefficients(DType dtype, PyObject* beta_object, PyObject* alpha_object, const char* function,
-                           bool of_vectors) {
+                           Summed summed) {
   DType compute = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
   auto store = [&](const Scalar& given, char* to) {
-    if (of_vectors) store_checked(given, dtype, to);
+    if (summed == Summed::no_terms || summed == Summed::nothing) return given.store(compute, to);
+    if (summed == Summed::vectors) store_checked(given, dtype, to);
     store_checked(given, compute, to);
   };
   store(scalar_argument(alpha_object, function, "alpha"), alpha);
   Scalar given = scalar_argument(beta_object, function, "beta");
   store(given, beta);
   beta_is_zero = given.real_value() == 0 && given.imag == 0;
+  if (summed != Summed::no_terms || beta_is_zero) return;
+  Promotion promotion;
+  promotion.dims = int(dtype);
+  promotion.add(given);
+  DType product = promotion.result();
+  if (!can_cast(product, dtype)) {
+    failf(PyExc_RuntimeError, "result type %s can't be cast to the desired output type %s",
+          dtype_class_name(product), dtype_class_name(dtype));
+  }
 }
 
 namespace {

@@ -23,13 +23,20 @@ void check_not_bool(const char* kernel, const Tensor* result, int64_t terms);
 void check_scalar_type(const Tensor* a, const Tensor* b);
 
 // alpha and beta in the compute type of a dtype.
+// What the products sum, which decides what their numbers alpha and beta are held against: the dtype that is
+// computed in, for vectors the dtype itself. Without terms the result is input * beta, and torch multiplies;
+// of a result without elements nothing is asked.
+enum class Summed { matrices, vectors, no_terms, nothing };
+inline Summed summed_terms(bool results, bool terms) {
+  return !results ? Summed::nothing : !terms ? Summed::no_terms : Summed::matrices;
+}
+
 struct Coefficients {
   alignas(16) char alpha[16], beta[16];
   bool beta_is_zero;
 
   explicit Coefficients(DType dtype, double beta = 0);
-  // Products of vectors hold the numbers against the dtype itself; others against what is computed in.
-  Coefficients(DType dtype, PyObject* beta, PyObject* alpha, const char* function, bool of_vectors = false);
+  Coefficients(DType dtype, PyObject* beta, PyObject* alpha, const char* function, Summed summed);
 };
 
 // The matrix in the last two dimensions of t, or its conjugate transpose; `hold` keeps a conjugated copy

@@ -118,13 +118,14 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         if not x.is_floating_point():
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
     p = _check_p("cdist", p)
+    if not (x1.numel() and x2.numel()):
+        x2 = x2.to(x1.dtype)
     by_product = is_product(x1, x2, p, compute_mode)
     if x1.dtype != x2.dtype:
         if by_product:
             kinds = f"{C_NAMES[x1.dtype]} != {C_NAMES[x2.dtype]}"
             raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
-        if x1.numel() and x2.numel():
-            _check_kernel(x1)
+        _check_kernel(x1)
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if by_product:
         return _euclid(x1, x2)

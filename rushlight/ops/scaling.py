@@ -73,7 +73,7 @@ def _ldexp(input, other):
     if other.dtype == _C.bool and input.dtype.is_floating_point:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     if other.is_floating_point() or other.is_complex():
-        return input * FUNCTIONS["pow"](2 + 0j if input.is_complex() else 2.0, other)
+        return input * FUNCTIONS["pow"](input.new_full((), 2) if input.is_complex() else 2.0, other)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
     other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
@@ -93,13 +93,22 @@ def ldexp(input, other, *, out=None):
     """
     if out is None:
         return _ldexp(input, other)
-    return write_out(out, _ldexp(input, other), unsafe="ldexp can't be cast to the desired output type {out}")
+    if isinstance(out, Tensor):
+        _check_scaled(input, other, out.dtype)
+    return write_out(out, _ldexp(input, other))
+
+
+def _check_scaled(input, other, dtype):
+    """Refuses to write the result as `dtype` where it does not fit."""
+    _check_factors(input, other)
+    own = _scaled_dtype(input, other)
+    if not _C.can_cast(own, dtype):
+        what = f"result type {type_name(own)}" if dtype.is_floating_point else "ldexp"
+        raise RuntimeError(f"{what} can't be cast to the desired output type {type_name(dtype)}")
 
 
 def _ldexp_onto(self, other):
-    _check_factors(self, other)
-    if not _C.can_cast(_scaled_dtype(self, other), self.dtype):
-        raise RuntimeError(f"ldexp can't be cast to the desired output type {type_name(self.dtype)}")
+    _check_scaled(self, other, self.dtype)
     return _ldexp(self, other)
 
 

@@ -167,7 +167,23 @@ def mvlgamma(input, p, *, out=None):
     x = input if input.is_floating_point() else input.to(_C.get_default_dtype())
     shifts = _C.arange(0, -0.5, p, x.dtype, x.device)
     result = ops.lgamma(x.unsqueeze(-1) + shifts).sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)
-    return result if out is None else write_out(out, result)
+    if out is None:
+        return result
+    return write_out(
+        out, result, unsafe=_MVLGAMMA_CAST.format(input=type_name(input.dtype), result="{result}")
+    )
 
 
-in_place_of(mvlgamma, "mvlgamma")
+# Of the input and the result, as torch says it, though it is the output that does not fit.
+_MVLGAMMA_CAST = "mvlgamma: result type {input} can't be cast to the desired output type {result}"
+
+
+def _mvlgamma_onto(self, p):
+    result = mvlgamma(self, p)
+    if not _C.can_cast(result.dtype, self.dtype):
+        own, made = type_name(self.dtype), type_name(result.dtype)
+        raise RuntimeError(_MVLGAMMA_CAST.format(input=own, result=made))
+    return result
+
+
+in_place_of(_mvlgamma_onto, "mvlgamma")
