@@ -13,7 +13,7 @@ import functools
 import threading
 import types as _types
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rushlight import _C
@@ -187,6 +187,13 @@ class _EnableTorchFunction:
         _C.set_torch_function_enabled(self._before)
 
 
+@contextlib.contextmanager
+def _enable_torch_function() -> Iterator[None]:
+    """A context in which subclasses are asked again."""
+    with _EnableTorchFunction():
+        yield
+
+
 # ---- asking
 
 
@@ -314,12 +321,13 @@ _IN_PYTHON = (_types.FunctionType, functools.partial)
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch():
-    """Inside `__torch_function__`: subclasses are asked again, although the caller has switched that off.
-    Inside `__torch_dispatch__`: operations are recorded again as where the question came from."""
+    """Inside `__torch_dispatch__`: operations are recorded again as where the question came from."""
     from rushlight._ops import _dispatching
 
+    if not _dispatching.calls:
+        raise RuntimeError("Accessing torch dispatch state outside of '__torch_dispatch__' is not allowed.")
     calls, _dispatching.calls = _dispatching.calls, ()
-    grad = _C.set_grad_enabled(_C.dispatch_outer_grad() if calls else _C.is_grad_enabled())
+    grad = _C.set_grad_enabled(_C.dispatch_outer_grad())
     try:
         with _EnableTorchFunction():
             yield

@@ -75,7 +75,7 @@ def _node_name(function: Any, name: str, args: tuple, kwargs: dict) -> str:
     except TypeError:  # called in a way that the namer does not know
         found = None
     found = found[0] if isinstance(found, tuple) else found
-    camel = "".join(part.capitalize() for part in name.split("_"))
+    camel = "".join(part.capitalize() for part in name.removesuffix("_forward").split("_"))
     return found.removeprefix("=") if found else f"{camel}Backward0"
 
 
@@ -143,6 +143,7 @@ def catching(name: str, original: Any, wanted: Callable) -> Callable:
             given = None
         if given is None or rule_of() is not None or not _taken(row, given):
             return original(*args, **kwargs)
-        return _named(_node_name(original, name, args, kwargs)).apply(row, original, *given)
+        node = _node_name(original, row.overload.partition(".")[0], args, kwargs)
+        return _named(node).apply(row, original, *given)
 
     return caught

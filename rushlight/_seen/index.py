@@ -29,12 +29,15 @@ def _filled(g, index, value, dim):
     return ops.index_select(g, places, dim).sum()
 
 
-def _put(g, x, indices, values, accumulate, needs):
+def _put(g, indices, values, accumulate, needs):
     of_x = of_values = None
     if needs[0]:
         of_x = g
         if not accumulate:
-            of_x = ops.index_put(g, indices, zeros(values), False)
+            nothing = (
+                zeros(values) if isinstance(values, rushlight.Tensor) else zeros(g, ())
+            )  # a number may be put
+            of_x = ops.index_put(g, indices, nothing, False)
     if needs[2]:
         of_values = ops.index(g, indices)
     return of_x, None, of_values

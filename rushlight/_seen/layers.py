@@ -6,6 +6,8 @@ from rushlight import _C
 from rushlight._aten_layers import RESAMPLED, each, group_norm_sizes, reduction_number, resampled
 from rushlight._ops import handle_named
 from rushlight._seen._table import ops, seen, show
+from rushlight._seen._whole import whole
+from rushlight.ops.norm import _check_features
 
 # ---- pools, paddings, interpolations
 
@@ -71,6 +73,28 @@ def _outer(g, vec):
     return g.view([g.shape[0], 1]) * vec
 
 
+# torch looks how a factor lies in memory: of one whose columns are contiguous the gradient is, too.
+
+
+def _is_turned(x):
+    return x.stride() == (1, x.shape[0])
+
+
+def _to_first(g, first, second, alpha=1):
+    product = second.mm(g.t()).t() if _is_turned(first) else g.mm(second.t())
+    return product if alpha == 1 else product * alpha
+
+
+def _to_second(g, first, second, alpha=1):
+    product = g.t().mm(first).t() if _is_turned(second) else first.t().mm(g)
+    return product if alpha == 1 else product * alpha
+
+
+seen("mm", mat2=lambda g, input, mat2: _to_second(g, input, mat2),
+     input=lambda g, input, mat2: _to_first(g, input, mat2))  # fmt: skip
+seen("addmm", mat1=lambda g, mat1, mat2, alpha: _to_first(g, mat1, mat2, alpha),
+     mat2=lambda g, mat1, mat2, alpha: _to_second(g, mat1, mat2, alpha),
+     input=lambda g, beta: g if beta == 1 else g * beta)  # fmt: skip
 seen("mv", input=_outer, vec=lambda g, input: input.t().mv(g))
 
 # ---- convolutions
@@ -114,6 +138,38 @@ def _group_norm(g_out, g_mean, g_rstd, x, weight, groups, mean, rstd, needs):
                       list(needs)))  # fmt: skip
 
 
+def _batch_norm_arguments(*args):
+    if len(args) != 9:  # that of nn.functional, which calls the other
+        return None
+    input, weight, bias, mean, var, training, momentum, eps = args[:8]
+    if input.dim() < 2 or not input.numel() or (mean is None) != (var is None):
+        return None
+    _check_features(input, training, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    reserve = {"dtype": _C.uint8, "layout": input.layout, "device": input.device}
+    show("empty.memory_format", [0], **reserve)
+    return input, weight, bias, mean, var, training, momentum, eps
+
+
+def _batch_norm(g, needs, input, weight, bias, mean, var, training, momentum, eps, *saved):
+    given = g, input, weight, mean, var, *saved, training, eps, list(needs[:3])
+    return tuple(show("native_batch_norm_backward.default", *given))
+
+
+def _batch_norm_again(function, args):
+    """Without the running statistics, which have been brought up to date."""
+    input, weight, bias, mean, var, training, *rest = args
+    running = (None, None) if training else (mean, var)
+    return function(input, weight, bias, *running, training, *rest)
+
+
+whole(
+    "batch_norm",
+    "native_batch_norm.default",
+    _batch_norm_arguments,
+    _batch_norm,
+    run=_batch_norm_again,
+    inputs=3,
+)
 seen("native_layer_norm", _layer_norm, undetached="mean rstd")
 seen("native_group_norm", _group_norm, undefined=True)
 

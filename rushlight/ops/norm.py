@@ -506,11 +506,11 @@ def instance_norm(
                 "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'"
             )
         means, variances = means.to(wanted), variances.to(wanted)
+    weights = repeated(weight), repeated(bias)
     means, variances = repeated(means), repeated(variances)
     out = batch_norm(
         input.contiguous().view(1, n * channels, *input.shape[2:]),
-        repeated(weight),
-        repeated(bias),
+        *weights,
         means,
         variances,
         use_input_stats,
@@ -521,9 +521,9 @@ def instance_norm(
     if use_input_stats:
         with _no_grad():
             if running_mean is not None:
-                running_mean.copy_(means.view(n, channels).mean(0))
+                ops.alias(running_mean).copy_(means.view(n, channels).mean(0))
             if running_var is not None:
-                running_var.copy_(variances.view(n, channels).mean(0))
+                ops.alias(running_var).copy_(variances.view(n, channels).mean(0))
     return out.view(input.shape)
 
 

@@ -11,6 +11,8 @@ is asked and when is in rushlight/_dispatching.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -184,3 +186,54 @@ def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> 
     if name.endswith("_") and not name.endswith("__") and isinstance(args[0], _C.Tensor):
         return args[0]
     return out
+
+
+@dataclasses.dataclass
+class AliasInfo:
+    """What an argument or a result of an operation shares."""
+
+    alias_set: set[str]
+    is_write: bool
+    name: str | None
+
+
+@dataclasses.dataclass
+class SchemaInfo:
+    """What an operation's schema says of memory that is shared or written."""
+
+    args: list[AliasInfo]
+    outs: list[AliasInfo]
+    is_inplace_view_op: bool
+    outs_write_aliases: list[str] | None
+    read_only_alias_match_indexes: list[tuple[int, int]]
+
+
+def get_alias_info(func: Any) -> SchemaInfo:
+    """Which arguments an operation writes, and which results share memory with arguments.
+
+    >>> from rushlight.utils._python_dispatch import get_alias_info
+    >>> get_alias_info(rushlight.ops.aten.add_.Tensor).args[0]
+    AliasInfo(alias_set={'a'}, is_write=True, name='self')
+    """
+
+    def told(one: Any) -> AliasInfo:
+        letter = re.search(r"\((\w+)", one.declared)  # also of a list, whose elements are shared
+        writes = one.alias_info is not None and one.alias_info.is_write
+        return AliasInfo({letter[1]} if letter else set(), writes, one.name or None)
+
+    schema = func._schema
+    args, outs = [told(one) for one in schema.arguments], [told(one) for one in schema.returns]
+    written = (
+        [next(iter(out.alias_set)) for out in outs if out.is_write] if outs and outs[0].is_write else None
+    )
+    read = [
+        (at, k)
+        for k, out in enumerate(outs)
+        for at, argument in enumerate(args)
+        if not out.is_write and not argument.is_write and argument.alias_set & out.alias_set
+    ]
+    return SchemaInfo(args, outs, _is_view_in_place(func), written, read)
+
+
+def _is_view_in_place(func: Any) -> bool:
+    return any(getattr(tag, "name", str(tag)) == "inplace_view" for tag in func.tags)

@@ -3,6 +3,7 @@
 import math
 
 import rushlight
+from rushlight import _C
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional
 from rushlight.ops._public import type_name
@@ -18,9 +19,24 @@ def _mask(input, p, by_channel):
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if by_channel:
         shape = (*input.shape[:2], *[1] * (input.dim() - 2))
-        return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
-    # In the layout of the input, as the numbers are drawn in the order of memory.
-    return rushlight.empty_like(input.detach()).bernoulli_(1 - p)
+        mask = _asked("new_empty.default", input, shape) if _C.watched(input) else input.new_empty(shape)
+    else:  # in the layout of the input, as the numbers are drawn in the order of memory
+        mask = _asked("empty_like.default", input) if _C.watched(input) else rushlight.empty_like(input)
+    return mask.bernoulli_(1 - p)
+
+
+def _asked(overload, *args):
+    """An operation as torch's own code calls it, shown to who looks on."""
+    from rushlight._aten_calls import named
+
+    return named(overload, *args)
+
+
+def _by_number(name, tensor, number):
+    """An operation with a number, which torch's own code calls by that overload."""
+    if _C.watched(tensor):
+        return _asked(f"{name}.Scalar", tensor, number)
+    return getattr(tensor, name)(number)
 
 
 def _dropout(input, p, training, inplace, by_channel=False):
@@ -35,7 +51,7 @@ def _dropout(input, p, training, inplace, by_channel=False):
     if p == 1:
         noise = rushlight.zeros((), dtype=input.dtype, device=input.device)
     else:
-        noise = _mask(input, p, by_channel).div_(1 - p)
+        noise = _by_number("div_", _mask(input, p, by_channel), 1 - p)
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -50,9 +66,10 @@ def _alpha_dropout(input, p, training, inplace, by_channel=False):
     alpha = 1.7580993408473766  # minus SELU's limit at minus infinity
     scale = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
     noise = _mask(input, p, by_channel)
-    shift = (noise - 1).mul_(alpha * scale).add_(alpha * scale * p)
-    noise.mul_(scale)
-    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+    shift = _by_number("mul_", _by_number("add", noise, -1), alpha * scale)
+    shift = _by_number("add_", shift, alpha * scale * p)
+    noise = _by_number("mul_", noise, scale)
+    return (input.mul_(noise) if inplace else input * noise).add_(shift)
 
 
 @functional
