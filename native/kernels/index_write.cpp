@@ -249,8 +249,10 @@ void index_write(void* self, const int64_t* self_strides, Span src, const Indexe
   auto part = [&](const IndexWalk& part, char* at, const char* source, int64_t low, int64_t high) {
     if (op == IndexOp::assign) {
       visit_size(src.dtype, [&](auto size) {
-        write_all<size.value>(part, at, source, indexed, low, high, move_row<size.value>,
-                              move_element<size.value>);
+        constexpr int N = size.value;
+        write_all<N>(  // lambdas: pointers to these functions would be called once per element
+            part, at, source, indexed, low, high, [](auto... row) { move_row<N>(row...); },
+            [](char* to, const char* from) { move_element<N>(to, from); });
       });
     } else {
       combine(op, src.dtype, part, at, source, indexed, low, high);
