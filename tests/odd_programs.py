@@ -67,11 +67,13 @@ def _filling(rng, hole):
     return rng.choice(parts[:4] if rng.random() < 0.45 else parts)
 
 
-def run_program(library, text):
-    """How a program ends: "taken" with its value as text, or the type of the exception and its first line."""
+def run_program(library, text, given=""):
+    """How a program ends: "taken" with its value as text, or the type of the exception and its first line.
+    `given` is what it finds besides SETUP."""
     namespace = {"torch": library}
     exec(SETUP, namespace)
     library.manual_seed(0)
+    exec(given, namespace)
     *statements, last = text.split("; ")
     try:
         exec("\n".join(statements), namespace)

@@ -107,6 +107,7 @@ PyObject* masked_fill_forward(const Primitive& op, PyObject* const* args, Tensor
           t->ndim);
   }
   check_same_device(x, mask);
+  if (!out) broadcast_shape(mask, x);  // the copy is as large as both, before the mask is looked at
   if (mask->dtype != DType::b1) {
     failf(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
           dtype_cpp_name(mask->dtype));

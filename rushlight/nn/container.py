@@ -307,6 +307,8 @@ def _checked_each(owner, values):
             raise TypeError(
                 f"{owner} update sequence element #{i} should be Iterable; is{type(pair).__name__}"
             )
+        if isinstance(pair, Tensor) and not pair.dim():
+            raise TypeError("len() of a 0-d tensor")
         pair = tuple(pair)
         if len(pair) != 2:
             raise ValueError(f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required")

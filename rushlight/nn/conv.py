@@ -192,7 +192,7 @@ def _conv_class(dims):
         def forward(self, input):
             return self._conv_forward(input, self.weight, self.bias)
 
-        forward.__qualname__ = f"Conv{dims}d.forward"
+        __init__.__qualname__, forward.__qualname__ = f"Conv{dims}d.__init__", f"Conv{dims}d.forward"
 
     return Conv
 

@@ -157,6 +157,12 @@ def _(call, theirs, ours):
     return theirs.taken and ours.taken and name_of(call) in ("sort", "argsort", "topk", "kthvalue", "mode")
 
 
+@rule("medians of elements that share their place")
+def _(call, theirs, ours):
+    names = ("median", "nanmedian", "masked.median")
+    return theirs.taken and ours.taken and name_of(call) in names and overlaps_itself(call)
+
+
 @rule("statistics of infinities")
 def _(call, theirs, ours):
     names = ("std", "var", "std_mean", "var_mean", "cov", "corrcoef")

@@ -125,7 +125,7 @@ def cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     reduction = check_reduction(reduction)
     require_tensor("cross_entropy_loss", input)
-    if label_smoothing > 1.0:
+    if label_smoothing > 1.0 and (input.shape != target.shape or target.is_floating_point()):
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     # Torch takes what is not above zero for none.
     label_smoothing = float(label_smoothing) if label_smoothing > 0 else 0.0
