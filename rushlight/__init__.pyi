@@ -132,6 +132,7 @@ from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_i
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from rushlight._private import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from rushlight._compile import cond as cond
+from rushlight._private import dsmm as dsmm
 from rushlight._checks import eig as eig
 from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype

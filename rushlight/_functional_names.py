@@ -17,13 +17,11 @@ cosine_similarity = F.cosine_similarity
 pairwise_distance = F.pairwise_distance
 threshold_ = F.threshold_
 
-_REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
+_REDUCTIONS = {1: "mean", 2: "sum"}  # any other number is none
 
 
 def _reduction(reduction: int) -> str:
-    if reduction not in _REDUCTIONS:
-        raise RuntimeError(f"{reduction} is not a valid reduction: 0 is none, 1 mean, 2 sum")
-    return _REDUCTIONS[reduction]
+    return _REDUCTIONS.get(reduction, "none")
 
 
 def _function(function):

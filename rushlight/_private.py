@@ -6,6 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._facts import told
+from rushlight.ops._public import public
 from rushlight.ops.compose import _without_derivative
 
 
@@ -71,18 +72,23 @@ def compiled_with_cxx11_abi():
     return True
 
 
-def nuclear_norm(input, dim=(0, 1), keepdim=False):
+@public(method=False, namespace=False)
+def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """The sum of the singular values."""
+    if isinstance(dim, bool):  # a matrix, and `keepdim`
+        dim, keepdim = None, dim
+    dim = (0, 1) if dim is None else dim
     warn_once(
         "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
         "future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead"
     )
-    return rushlight.linalg.matrix_norm(input, "nuc", dim, keepdim)
+    return rushlight.linalg.matrix_norm(input, "nuc", dim, keepdim, out=out)
 
 
-def to_dlpack(input):
+@public(method=False, namespace=False)
+def to_dlpack(data):
     """A DLPack capsule of the tensor's memory."""
-    return rushlight.utils.dlpack.to_dlpack(input)
+    return rushlight.utils.dlpack.to_dlpack(data)
 
 
 def set_anomaly_enabled(mode, check_nan=True):
@@ -90,12 +96,10 @@ def set_anomaly_enabled(mode, check_nan=True):
     rushlight.autograd.set_detect_anomaly(mode, check_nan)
 
 
-def spmm(input, mat2):
-    """mm: every matrix here is dense."""
-    return rushlight.mm(input, mat2)
+spmm = dsmm = rushlight.mm  # every matrix here is dense
 
 
-def is_vulkan_available():
+def is_vulkan_available(*ignored, **options):
     """Whether Vulkan can be used; it cannot."""
     return False
 

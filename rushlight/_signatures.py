@@ -44,8 +44,10 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
                 }  # fmt: skip
 # Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
 _DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
-_NATIVE = {"nn.logsigmoid"}  # handed on as it is
+_NATIVE = {"nn.logsigmoid", "to_dlpack"}  # handed on as it is
 _CHOSEN = {"lu", "unique", "unique_consecutive"}  # whose switches choose a function first
+# Losses that look at the sizes before their reduction.
+_SIZES_FIRST = {"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"}
 _table: dict[str, str] = {}
 
 
@@ -145,21 +147,26 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
     texts, takes_self = signatures_of(function)
     key, name = _name_of(function)
     said, handed_on, _ = _read().get(key, "").partition("@")
-    if handed_on and key.startswith("nn.") and key not in _NATIVE:
-        outer, indexed = _dispatched(name, args, kwargs)
-        _check_call(outer, _parse(texts), args, kwargs)
+    if handed_on and key not in _NATIVE:
+        from rushlight import _preludes
+
+        parameters = [*[_SELF] * takes_self, *_parse(texts)]
+        outer, indexed = _dispatched(key, args, kwargs)
+        given = dict(zip([p.name for p in parameters], args)) | kwargs
+        if name in _CHOSEN and not takes_self:
+            _preludes.look(name, given)
+            outer = _chosen(name, given)
+        _check_call(outer, parameters, args, kwargs)
+        if name not in _SIZES_FIRST:
+            _check_reduction(name, parameters, given)
+        _preludes.look(name, given)
+        if name in _SIZES_FIRST:
+            _check_reduction(name, parameters, given)
         said = outer if indexed and said.startswith("max_pool") else said
-        if "reduction" in kwargs:
-            _check_reduction(name, kwargs)
-    elif handed_on and takes_self:
-        _check_call(f"Tensor.{name}", [_SELF, *_parse(texts)], args, kwargs)
-        if not isinstance(args[0], _C.Tensor):
+        if given.get("inplace"):
+            said = f"{said or name}_"
+        if takes_self and not isinstance(args[0], _C.Tensor):
             return
-    elif handed_on and name not in _CHOSEN:
-        _check_call(name, _parse(texts), args, kwargs)
-    if name in _CHOSEN and name != "lu":
-        for switch in ("return_counts", "return_inverse"):
-            bool(kwargs.get(switch))
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -219,9 +226,12 @@ def check_call(name: str, texts: str, *args: Any) -> None:
     _check(name, texts or _read()[name], args, {}, True)
 
 
-def _dispatched(name: str, args: tuple, kwargs: dict) -> tuple[str, bool]:
-    """The Python function of torch's behind a name of nn.functional, and whether it is one of two, the one
-    that gives the indices."""
+def _dispatched(key: str, args: tuple, kwargs: dict) -> tuple[str, bool]:
+    """The Python function of torch's behind a name of the table, and whether it is one of two, the one that
+    gives the indices."""
+    space, _, name = key.rpartition(".")
+    if space != "nn":
+        return (f"Tensor.{name}" if key.startswith(".") else name), False
     at = _DISPATCHED.get(name.rstrip("123d"))
     if at is None or name == "fractional_max_pool1d":
         return ("_threshold" if name == "threshold" else name), False
@@ -229,10 +239,24 @@ def _dispatched(name: str, args: tuple, kwargs: dict) -> tuple[str, bool]:
     return (f"{name}_with_indices", True) if indices else (f"_{name}", False)
 
 
-def _check_reduction(name: str, kwargs: dict) -> None:
-    """What a loss does with `reduction` before it hands anything on."""
-    way, older = kwargs["reduction"], ("size_average", "reduce")
-    adds = name == "poisson_nll_loss"  # the sentence to what it was given
+def _chosen(name: str, given: dict) -> str:
+    """The function that the switches of `lu`, `unique` and `unique_consecutive` choose."""
+    if name == "lu":
+        return "_lu_with_infos" if given.get("get_infos") else "_lu_no_infos"
+    switches = [one for one in ("inverse", "counts") if given.get(f"return_{one}")]
+    return f"{'_consecutive' * (name != 'unique')}_return_{'_and_'.join(switches) or 'output'}"
+
+
+def _check_reduction(name: str, parameters: list[_Parameter], given: dict) -> None:
+    """What a loss does with `reduction` and the switches of older versions before it hands anything on."""
+    older = [given.get(switch) for switch in ("size_average", "reduce")]
+    if any(switch is not None for switch in older) and any(p.name == "size_average" for p in parameters):
+        for switch in older:
+            bool(True if switch is None else switch)
+        return
+    if "reduction" not in given or not any(p.name == "reduction" for p in parameters):
+        return
+    way, adds = given["reduction"], name == "poisson_nll_loss"  # the sentence to what it was given
     known = (
         "mean",
         "sum",
@@ -240,7 +264,7 @@ def _check_reduction(name: str, kwargs: dict) -> None:
         *([] if adds else ["elementwise_mean"]),
         *["batchmean"] * (name == "kl_div"),
     )
-    if not any(way == one for one in known) and all(kwargs.get(switch) is None for switch in older):
+    if not any(way == one for one in known):
         raise ValueError((way if adds else str(way)) + " is not a valid value for reduction")
 
 
@@ -268,8 +292,13 @@ def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: di
 def _too_many(name: str, parameters: list[_Parameter], positional: list[_Parameter], given: int) -> str:
     least, most = _required(parameters), len(positional)
     range = f"from {least} to {most}" if least != most else f"{most}"
-    plural, were = "" if range == "1" else "s", "was" if given == 1 else "were"
+    plural, were = "" if range == "1" else "s", "was" if given == 1 and least == most else "were"
     return f"{name}() takes {range} positional argument{plural} but {given} {were} given"
+
+
+def shown(text: str) -> str:
+    """A signature as torch shows it."""
+    return _shown(_parse(text))
 
 
 def _shown(parameters: list[_Parameter], defaults: bool = False) -> str:
@@ -294,7 +323,10 @@ def _problem(
         return _too_many(name, parameters, positional, len(args))
     taken = set()
     late: list[Exception] = []  # what is wrong with elements and the size of numbers is told after all types
-    for at, p in enumerate(parameters):
+    order = list(enumerate(parameters))
+    if handed_on:  # as they stand there
+        order.sort(key=lambda item: int(item[1].place or item[0] + 1) or 100)
+    for at, p in order:
         if at < len(args):
             value, place = args[at], f" (position {at + 1})"
         else:
@@ -302,7 +334,7 @@ def _problem(
             if given is None:
                 if p.optional:
                     continue
-                missing = [q.name for q in parameters[at:] if not q.optional and q.name not in kwargs]
+                missing = [q.name for q in parameters[at:] if not q.optional]
                 listed = ", ".join(f'"{one}"' for one in missing)
                 plural = "s" if len(missing) == 1 else ""
                 return f"{name}() missing {len(missing)} required positional argument{plural}: {listed}"
@@ -330,15 +362,13 @@ def _problem(
                     raise _refusal(
                         f"expected Tensor as element {i} in argument {at}, but got {type_name(one)}"
                     )
-    for known in kwargs:
-        if known not in taken:
-            if any(known == p.name for p in parameters):
+    if len(taken) < len(kwargs):
+        names = [p.name for p in parameters]
+        for known in kwargs:
+            if known not in names:
+                return f"{name}() got an unexpected keyword argument '{known}'"
+            if known not in taken:
                 return f"{name}() got multiple values for argument '{known}'"
-            if name in ("_unique2", "unique_consecutive"):  # whose switches choose a function first
-                switches = [one for one in ("inverse", "counts") if kwargs.get(f"return_{one}")]
-                prefix = "" if name == "_unique2" else "_consecutive"
-                name = f"{prefix}_return_{'_and_'.join(switches) or 'output'}"
-            return f"{name}() got an unexpected keyword argument '{known}'"
     if late:
         raise late[-1]  # as the arguments of a call are computed, from the last to the first
     return None

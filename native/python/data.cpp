@@ -517,7 +517,12 @@ PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n) {
 Tensor* self_of(PyObject* o) { return as_tensor(o); }
 // A method without arguments: asks the protocol first.
 template <const char* name, auto value>
-PyObject* fact(PyObject* self, PyObject*) {
+PyObject* fact(PyObject* self, PyObject* const*, Py_ssize_t n, PyObject* kwnames) {
+  if (n || kwnames) [[unlikely]] {
+    if (kwnames) PyErr_Format(PyExc_TypeError, "TensorBase.%s() takes no keyword arguments", name);
+    else PyErr_Format(PyExc_TypeError, "TensorBase.%s() takes no arguments (%zd given)", name, n);
+    return nullptr;
+  }
   if (asks_protocol(self)) [[unlikely]]
     return guarded([&] { return through_protocol(name, self); });
   return value(self_of(self));
@@ -526,7 +531,9 @@ PyObject* fact(PyObject* self, PyObject*) {
   constexpr char name##_name[] = #name; \
   constexpr auto m_##name = fact<name##_name, [](Tensor* t) -> PyObject* { return expression; }>
 FACT(numel, PyLong_FromLongLong(t->numel));
+FACT(nelement, PyLong_FromLongLong(t->numel));
 FACT(dim, PyLong_FromLong(t->ndim));
+FACT(ndimension, PyLong_FromLong(t->ndim));
 FACT(storage_offset, PyLong_FromLongLong(t->offset));
 FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->address()));
 FACT(element_size, PyLong_FromLong(t->itemsize()));
@@ -538,12 +545,30 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
   return guarded([&]() -> PyObject* {
     if (asks_protocol(self)) return through_protocol(strides ? "stride" : "size", self, args, n, kwnames);
     Tensor* t = self_of(self);
-    Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    if (total > 1 ||
-        (total > n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)) {
-      fail(PyExc_TypeError, strides ? "stride() takes one argument, dim" : "size() takes one argument, dim");
+    const char* name = strides ? "stride" : "size";
+    Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), at = n ? 0 : total;  // where dim is
+    if (n > 1) {
+      failf(PyExc_TypeError, "%s() takes from 0 to 1 positional arguments but %zd were given", name, n);
     }
-    if (total == 0 || args[0] == Py_None) {
+    for (Py_ssize_t i = n; i < total && at == total; i++) {
+      if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i - n), "dim")) at = i;
+    }
+    bool given = at < total && args[at] != Py_None;
+    bool number = given && (is_tensor(args[at])
+                                ? as_tensor(args[at])->ndim == 0 && is_integral(as_tensor(args[at])->dtype)
+                                : PyIndex_Check(args[at]) && !PyBool_Check(args[at]));
+    if (given && !number) {
+      failf(PyExc_TypeError, "%s(): argument 'dim'%s must be int, not %s", name, n ? " (position 1)" : "",
+            is_tensor(args[at]) ? "Tensor" : Py_TYPE(args[at])->tp_name);
+    }
+    for (Py_ssize_t i = n; i < total; i++) {
+      const char* known = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, i - n));
+      if (i == at) continue;
+      bool twice = known && !strcmp(known, "dim");
+      failf(PyExc_TypeError, "%s() got %s argument '%s'", name,
+            twice ? "multiple values for" : "an unexpected keyword", known ? known : "?");
+    }
+    if (!given) {
       if (!strides) return size_object(t->sizes());
       Shape steps;
       steps.assign(t->strides());
@@ -552,13 +577,7 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
         PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(steps.sizes[d]));
       return tuple.release();
     }
-    bool number = is_tensor(args[0]) ? as_tensor(args[0])->ndim == 0 && is_integral(as_tensor(args[0])->dtype)
-                                     : PyIndex_Check(args[0]) && !PyBool_Check(args[0]);
-    if (!number) {
-      failf(PyExc_TypeError, "%s(): argument 'dim'%s must be int, not %s", strides ? "stride" : "size",
-            n ? " (position 1)" : "", is_tensor(args[0]) ? "Tensor" : Py_TYPE(args[0])->tp_name);
-    }
-    int64_t dim = read_int(args[0]);
+    int64_t dim = read_int(args[at]);
     if (t->ndim == 0) {
       failf(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     }
@@ -579,21 +598,20 @@ PyObject* m_is_contiguous(PyObject* self, PyObject*) {
 }
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
+#define NAMED(f) FAST(f) | METH_KEYWORDS
 PyMethodDef tensor_methods[] = {
-    {"numel", m_numel, METH_NOARGS, "The number of elements."},
-    {"nelement", m_numel, METH_NOARGS, "The number of elements."},
-    {"dim", m_dim, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", m_dim, METH_NOARGS, "The number of dimensions."},
-    {"storage_offset", m_storage_offset, METH_NOARGS, "Where in its storage the tensor begins, in elements."},
-    {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first element."},
-    {"element_size", m_element_size, METH_NOARGS, "The size of one element in bytes."},
-    {"size", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_size)), METH_FASTCALL | METH_KEYWORDS,
-     "size(dim=None): the sizes, or one of them."},
-    {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_stride)),
-     METH_FASTCALL | METH_KEYWORDS, "stride(dim=None): the steps between neighbours, in elements."},
+    {"numel", NAMED(m_numel), "The number of elements."},
+    {"nelement", NAMED(m_nelement), "The number of elements."},
+    {"dim", NAMED(m_dim), "The number of dimensions."},
+    {"ndimension", NAMED(m_ndimension), "The number of dimensions."},
+    {"storage_offset", NAMED(m_storage_offset), "Where in its storage the tensor begins, in elements."},
+    {"data_ptr", NAMED(m_data_ptr), "The address of the first element."},
+    {"element_size", NAMED(m_element_size), "The size of one element in bytes."},
+    {"size", NAMED(m_size), "size(dim=None): the sizes, or one of them."},
+    {"stride", NAMED(m_stride), "stride(dim=None): the steps between neighbours, in elements."},
     {"_is_contiguous", m_is_contiguous, METH_NOARGS, nullptr},
-    {"is_floating_point", m_is_floating_point, METH_NOARGS, "Whether the dtype is one of real fractions."},
-    {"is_complex", m_is_complex, METH_NOARGS, "Whether the dtype is complex."},
+    {"is_floating_point", NAMED(m_is_floating_point), "Whether the dtype is one of real fractions."},
+    {"is_complex", NAMED(m_is_complex), "Whether the dtype is complex."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},

@@ -15,8 +15,9 @@ struct Synonym {
   const char *theirs, *ours;
   PyObject *theirs_name = nullptr, *ours_name = nullptr;
 };
-Synonym synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},    {"a", "input"},
-                      {"x1", "input"}, {"x2", "other"},         {"axis0", "dim0"}, {"axis1", "dim1"}};
+Synonym synonyms[] = {{"axis", "dim"},   {"keepdims", "keepdim"}, {"x", "input"},    {"a", "input"},
+                      {"x1", "input"},   {"x2", "other"},         {"axis0", "dim0"}, {"axis1", "dim1"},
+                      {"input", "self"}, {"x", "self"},           {"a", "self"},     {"x1", "self"}};
 
 // Whether the Python function names such a parameter.
 bool has_parameter(PyObject* function, PyObject* name) {
@@ -45,7 +46,8 @@ Ref<PyObject> translated(PyObject* function, PyObject* kwnames) {
       if (name != synonym.theirs_name &&
           (PyUnicode_CHECK_INTERNED(name) || PyUnicode_Compare(name, synonym.theirs_name) != 0))
         continue;
-      if (has_parameter(function, name) || !has_parameter(function, synonym.ours_name)) break;
+      if (has_parameter(function, name)) break;
+      if (!has_parameter(function, synonym.ours_name)) continue;
       if (!result) {
         result = Ref<PyObject>(PyTuple_New(PyTuple_GET_SIZE(kwnames)));
         if (!result) {

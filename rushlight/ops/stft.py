@@ -43,7 +43,7 @@ def _check_arguments(*given):
     try:
         _signatures.check_call("stft", _NATIVE, *given)
     except TypeError:
-        raise invalid_combination("stft", given, _signatures._shown(_signatures._parse(_NATIVE))) from None
+        raise invalid_combination("stft", given, _signatures.shown(_NATIVE)) from None
 
 
 def _window_text(window):
