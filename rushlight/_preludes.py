@@ -11,6 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rushlight import _C
+from rushlight._signatures import check_call
+
 Given = dict[str, Any]
 
 
@@ -18,6 +21,27 @@ def look(name: str, given: Given) -> None:
     """Raises what torch's function of this name raises by itself."""
     if name in _LOOKS:
         _LOOKS[name](given)
+
+
+def _split(given: Given) -> None:
+    tensor, size = (
+        given.get(name, given.get(other))
+        for name, other in (("tensor", "self"), ("split_size_or_sections", "split_size"))
+    )
+    if isinstance(size, _C.Tensor) and size.numel() == 1:
+        size = 1
+    if isinstance(size, int):
+        forms = "T input,y split_size,i dim=|T input,I split_size,i dim="
+        check_call("split", forms, tensor, size, given.get("dim", 0))
+    else:
+        check_call("split_with_sizes", "T input,I split_sizes,i dim=", tensor, size, given.get("dim", 0))
+
+
+def _unique(given: Given) -> None:
+    _switches("return_counts", "return_inverse")(given)
+    dim = given.get("dim")
+    if dim is not None:
+        check_call("unique_dim", "T input,i dim", given.get("input", given.get("self")), dim)
 
 
 def _probability(given: Given) -> None:
@@ -131,6 +155,8 @@ _LOOKS: dict[str, Callable[[Given], None]] = {
     **dict.fromkeys(("smooth_l1_loss", "mse_loss", "l1_loss"), _sizes("target", "input")),
     "huber_loss": _sizes("weight", "target", "input"),
     "lu": _switches("get_infos"),
-    **dict.fromkeys(("unique", "unique_consecutive"), _switches("return_counts", "return_inverse")),
+    "unique": _unique,
+    "unique_consecutive": _switches("return_counts", "return_inverse"),
+    "split": _split,
     "cdist": _distance,
 }

@@ -45,6 +45,7 @@ _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", 
 # Functions of nn.functional that are two in torch, with and without indices, and where they ask which.
 _DISPATCHED = {"max_pool": 6, "adaptive_max_pool": 2, "fractional_max_pool": 4}
 _NATIVE = {"nn.logsigmoid", "to_dlpack"}  # handed on as it is
+_ELSEWHERE = {f"rushlight.{module}" for module in ("_functional_names", "_private", "_underscored")}
 _CHOSEN = {"lu", "unique", "unique_consecutive"}  # whose switches choose a function first
 # Losses that look at the sizes before their reduction.
 _SIZES_FIRST = {"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"}
@@ -115,7 +116,7 @@ def _name_of(function: Any) -> tuple[str, str]:
             return f"{space}_{name}", f"{space}_{name}"
     if vars(sys.modules.get("rushlight.nn.functional", os)).get(name) is function:
         return f"nn.{name}", name
-    if function.__wrapped__.__module__ in ("rushlight._functional_names", "rushlight._private"):
+    if function.__wrapped__.__module__ in _ELSEWHERE:
         return name, name
     return "", name
 
@@ -165,8 +166,8 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         said = outer if indexed and said.startswith("max_pool") else said
         if given.get("inplace"):
             said = f"{said or name}_"
-        if takes_self and not isinstance(args[0], _C.Tensor):
-            return
+        if name == "split" or (takes_self and not isinstance(args[0], _C.Tensor)):
+            return  # all was said
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -218,6 +219,11 @@ def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) ->
 
 def _required(parameters: list[_Parameter]) -> int:
     return sum(not p.optional for p in parameters)
+
+
+def check(name: str, texts: str, args: tuple, kwargs: dict) -> None:
+    """Raises torch's TypeError if none of the signatures takes the arguments of a call."""
+    _check(name, texts, args, kwargs, False)
 
 
 def check_call(name: str, texts: str, *args: Any) -> None:

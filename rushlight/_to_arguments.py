@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from rushlight import _C
+from rushlight import _C, _signatures
 from rushlight._type_names import type_name
 from rushlight.ops._public import Tensor, as_dtype
 from rushlight.ops.layout import memory_format
@@ -43,7 +43,7 @@ _FITS = {
     "copy": lambda value: isinstance(value, bool),
     "memory_format": lambda value: value is None or isinstance(value, memory_format),
 }
-_OPTIONS = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
+_FIRST = ("v? device=,d? dtype=", "d dtype", "n tensor")
 _FORMS = (
     ("device", "dtype", "non_blocking", "copy"),
     ("dtype", "non_blocking", "copy"),
@@ -68,14 +68,13 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
         allowed = {*names, "memory_format"}
         if all(name in allowed and _FITS[name](value) for name, value in given.items()):
             return _asked(given)
-    words = [*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in kwargs.items())]
-    got = ", ".join(words) + ("" if args else ", ")
-    raise TypeError(
-        f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-        f" * (torch.device device = None, torch.dtype dtype = None, {_OPTIONS})\n"
-        f" * (torch.dtype dtype, {_OPTIONS})\n"
-        f" * (Tensor tensor, {_OPTIONS})\n"
+    _signatures.check(
+        "to",
+        "|".join(f"{first},b non_blocking=,b copy=,*,m? memory_format=" for first in _FIRST),
+        args,
+        kwargs,
     )
+    raise AssertionError("taken by torch's signatures")
 
 
 def _asked(given: dict[str, Any]) -> To:

@@ -7,7 +7,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.ops._facts import told
-from rushlight.ops._public import FUNCTIONS, type_name, undifferentiable, wrap_dim
+from rushlight.ops._public import FUNCTIONS, public, type_name, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 _BYTES = (rushlight.int8, rushlight.uint8)
@@ -161,6 +161,7 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return rushlight.mm(self.int(), mat2.int())
 
 
+@public(method=False, namespace=False)
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any, out: Any = None) -> tuple:
     """native_batch_norm; the running statistics can be left out.
 

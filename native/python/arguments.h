@@ -28,6 +28,11 @@ inline int64_t int_argument(const char* function, const char* name, PyObject* o,
   return read_int(o);
 }
 
+// An int of a list, where torch lets booleans pass.
+inline int64_t int_element(const char* function, const char* name, PyObject* o) {
+  return PyBool_Check(o) ? o == Py_True : int_argument(function, name, o);
+}
+
 inline int dim_argument(const char* function, PyObject* o, const Tensor* x) {
   return wrap_dim(int_argument(function, "dim", o), x->ndim);
 }
@@ -47,7 +52,7 @@ inline uint64_t dims_argument(const char* function, PyObject* o, int ndim, bool 
   if (n == 0 && empty_means_all) return all_dims(ndim);
   uint64_t dims = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
-    int d = wrap_dim(int_argument(function, "dim", item_of(o, i).get()), ndim);
+    int d = wrap_dim(int_element(function, "dim", item_of(o, i).get()), ndim);
     if (dims >> d & 1) failf(PyExc_RuntimeError, "dim %d appears multiple times in the list of dims", d);
     dims |= uint64_t(1) << d;
   }

@@ -133,7 +133,7 @@ std::optional<long long> empty_dim(const char* function, PyObject* dims, const T
     return size(d) ? std::nullopt : std::optional<long long>(d);
   }
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(dims); i++) {
-    int64_t d = int_argument(function, "dim", item_of(dims, i).get());
+    int64_t d = int_element(function, "dim", item_of(dims, i).get());
     if (size(d) == 0) return d;
   }
   return std::nullopt;

@@ -394,8 +394,9 @@ def refuse_complex(value: Any, *tensors: Tensor, kind: str = "") -> None:
     """Refuses a complex number as a factor in an operation on real tensors, which would drop half of it.
     `kind` is what torch would have converted it to: the dtype, or float for halves."""
     if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in tensors):
-        half = tensors[0].dtype in (_C.float16, _C.bfloat16)
-        kind = kind or ("float" if half else C_NAMES[tensors[0].dtype])
+        if not kind:
+            half = tensors[0].dtype in (_C.float16, _C.bfloat16)
+            kind = "float" if half else C_NAMES[tensors[0].dtype]
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
@@ -472,6 +473,6 @@ def wrap_dim(dim: int, ndim: int) -> int:
     n = ndim or 1
     if not -n <= dim < n:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim + 0})"
         )
     return dim % n

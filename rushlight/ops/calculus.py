@@ -146,19 +146,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     >>> rushlight.gradient(rushlight.tensor([1., 2., 4., 8.]))[0]
     tensor([1.0000, 1.5000, 3.0000, 4.0000])
     """
-    if dim is None:
-        dims = list(range(input.dim()))
-    else:
-        dims = [wrap_dim(d, input.dim()) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
-    for place, d in enumerate(dims):
-        if d in dims[:place]:
-            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-    if input.dtype == _C.uint8:
-        raise RuntimeError("torch.gradient does not support uint8 input.")
-    if edge_order not in (1, 2):
-        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    if spacing is None:
-        spacing = 1
+    dims = list(range(input.dim()) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,))
     if isinstance(spacing, (tuple, list)):
         if len(spacing) != len(dims) and dim is None:
             raise RuntimeError(
@@ -172,6 +160,17 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
                 f"arguments to have the same length, but got a spacing argument of length {len(spacing)} and "
                 f"a dim argument of length {len(dims)}."
             )
+    dims = [wrap_dim(d, input.dim()) for d in dims]
+    for place, d in enumerate(dims):
+        if d in dims[:place]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    if input.dtype == _C.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if spacing is None:
+        spacing = 1
+    if isinstance(spacing, (tuple, list)):
         spacings = list(spacing)
     else:
         if isinstance(spacing, Tensor) and spacing.dim():

@@ -385,6 +385,8 @@ def combinations(input, r=2, with_replacement=False):
         return input.new_empty((0,))
     if input.numel() > 1 and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
         raise RuntimeError("numel: integer multiplication overflow")
+    if r >= 2**32:
+        raise RuntimeError("cannot create std::vector larger than max_size()")
     columns = [_C.arange(0, 1, input.numel(), _C.int64, None)]
     for _ in range(r - 1):  # behind the last of each row every element that may follow it
         begins = columns[-1] + (not with_replacement)
@@ -472,8 +474,7 @@ def _split_along(name, input, indices_or_sections, dim, least):
     indices_or_sections = whole(indices_or_sections)
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
-        if sections < 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        # As C++ divides: the sign does not matter.
         if sections == 0 or input.size(dim) % sections:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "

@@ -53,10 +53,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     check_tensor(other, "isclose", "other", 2)
     if input.dtype != other.dtype:
         raise RuntimeError(f"{_name(input)} did not match {_name(other)}")
-    if rtol < 0:
-        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
-    if atol < 0:
-        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {float(value):g}")
     close = ops.eq(input, other)
     if equal_nan and (input.is_floating_point() or input.is_complex()):
         close = close | (ops.isnan(input) & ops.isnan(other))
@@ -486,6 +485,13 @@ def _check_sortable(input, dim):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
+def _wrap_some(dim, ndim):
+    """wrap_dim of tensors that have dimensions."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 @public
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The elements (or slices along dim) without those that equal their predecessor.
@@ -507,7 +513,7 @@ def _without_derivative(name, node, input, found):
 
 def _unique_consecutive(input, return_inverse, return_counts, dim):
     x = input.reshape(-1) if dim is None else input
-    d = 0 if dim is None else wrap_dim(dim, input.dim())
+    d = 0 if dim is None else _wrap_some(dim, input.dim())
     n = x.size(d) if x.dim() else 1
     rows = x.reshape(1) if x.dim() == 0 else x.movedim(d, 0)
     flat = rows.reshape(n, -1) if n else rows
@@ -546,7 +552,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         flat = input.reshape(-1)
         ordered, order = flat.sort(stable=True)
     else:
-        d = wrap_dim(dim, input.dim())
+        d = _wrap_some(dim, input.dim())
         rows = input.movedim(d, 0)
         if list(rows.shape).count(0) > 1:
             raise RuntimeError(

@@ -6,7 +6,7 @@ All are composed of mm, bmm, mul and views, except the cross product, whose deri
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._type_names import type_name as class_name
+from rushlight._signatures import check_call
 from rushlight._warn import warn_once
 
 from ._public import (
@@ -134,12 +134,8 @@ def tensordot(a, b, dims=2, out=None):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
         dims_a, dims_b = dims
-        for number, (given, which) in enumerate(((dims_a, "dims_self"), (dims_b, "dims_other"))):
-            if not isinstance(given, (tuple, list)):
-                raise TypeError(
-                    f"tensordot(): argument '{which}' (position {number + 3}) must be tuple of ints, "
-                    f"not {class_name(given)}"
-                )
+        if not all(isinstance(given, (tuple, list)) and set(map(type, given)) <= {int} for given in dims):
+            check_call("tensordot", "T input,T other,I dims_self,I dims_other", a, b, dims_a, dims_b)
     elif isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -682,15 +682,16 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     tensor([1., 2.])
     """
     _checked(layout, pin_memory)
+    dtype, device = dtype or self.dtype, self.device if device is None else device
     if isinstance(data, Tensor):
         warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
             "tensor.new_tensor(sourceTensor)."
         )
-        made = data.detach().to(dtype=dtype or self.dtype, device=device or self.device, copy=True)
+        made = data.detach().to(dtype=dtype, device=device, copy=True)
         return _finish(made, requires_grad)
-    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @method
@@ -703,14 +704,14 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     _checked(layout, pin_memory)
 
     def unwritten(sizes):
-        t = _C.empty(sizes, dtype or self.dtype, device or self.device)
+        t = _C.empty(sizes, dtype or self.dtype, self.device if device is None else device)
         return mark_unwritten(t) if deterministic else t
 
     return _made(unwritten, _size(size, "new_empty"), requires_grad)
 
 
 def _filled_like(self, sizes, value, dtype, device, requires_grad):
-    dtype, device = dtype or self.dtype, device or self.device
+    dtype, device = dtype or self.dtype, self.device if device is None else device
     return _made(lambda s: _C.full(s, value, dtype, device), sizes, requires_grad)
 
 

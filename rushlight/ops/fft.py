@@ -149,7 +149,7 @@ def half_spectrum(x, dims, norm, forward):
 def from_half(x, dims, norm, forward, length):
     """The real signal of `length` that half a spectrum belongs to."""
     size = math.prod(x.shape[d] for d in dims[:-1]) * length
-    return ops.fft_c2r(x, dims, scale_of(norm, size, forward), forward, length)
+    return ops.fft_c2r(x, dims, scale_of(norm, size, forward), forward, int(length))
 
 
 def many(name, x, s, dim):

@@ -12,6 +12,7 @@ from rushlight.ops._public import (
     function,
     needs_values,
     public,
+    refuse_complex,
     type_name,
     undifferentiable,
     whole,
@@ -64,6 +65,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if x.is_meta:
         result = x.new_empty(bins)
         return result if out is None else write_out(out, result)
+    for limit in (min, max):
+        refuse_complex(limit, kind="double")
     low, high = float(min), float(max)
     if low == high and x.numel():
         low, high = x.min().item(), x.max().item()

@@ -207,10 +207,10 @@ def _drawn_like(
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
     _checked(layout, pin_memory)
     if memory_format not in (None, preserve_format):
-        made = _C.empty(input.shape, dtype or input.dtype, device or input.device)
+        made = _C.empty(input.shape, dtype or input.dtype, input.device if device is None else device)
         made = made.contiguous(memory_format=memory_format)
     else:
-        made = _C.empty_like(input, dtype or input.dtype, device or input.device)
+        made = _C.empty_like(input, dtype or input.dtype, input.device if device is None else device)
     _into(sampler, made, *attributes)
     return _finish(made, requires_grad)
 

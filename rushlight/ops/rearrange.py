@@ -88,6 +88,8 @@ def roll(input, shifts, dims=None):
     if not shifts:
         raise RuntimeError("`shifts` required")
     dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if not input.numel():
+        return input.clone()
     if dims and not input.dim():
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     if not dims and len(shifts) == 1:

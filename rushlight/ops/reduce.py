@@ -700,7 +700,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     """
     if not input.dim():
         raise RuntimeError("diff expects input to be at least one-dimensional")
-    dim = wrap_dim(dim, input.dim())
+    if n:
+        dim = wrap_dim(dim, input.dim())
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:

@@ -16,7 +16,6 @@ from rushlight.ops._public import (
     check_apart,
     dims,
     function,
-    invalid_combination,
     method,
     public,
     whole,
@@ -383,7 +382,7 @@ def movedim(input, source, destination):
     destinations = [wrap_dim(d, n) for d in destinations]
     for name, wrapped in (("source", sources), ("destination", destinations)):
         if len(set(wrapped)) != len(wrapped):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given[name])})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(map(int, given[name]))})")
     if n == 0:
         return ops.alias(input)
     order = [None] * n
@@ -559,24 +558,11 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
     """
     if split_size_or_sections is None:
         split_size_or_sections = split_size
-    if not isinstance(split_size_or_sections, (int, _C.Tensor)):
-        _check_sections(split_size_or_sections)
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    if isinstance(split_size_or_sections, _C.Tensor) and split_size_or_sections.numel() != 1:
-        from rushlight._signatures import check_call
-
-        check_call("split_with_sizes", "T input,I split_sizes,i dim=", tensor, split_size_or_sections)
     length = tensor.size(wrap_dim(dim, tensor.dim()))
     if isinstance(split_size_or_sections, _C.Tensor):
         split_size_or_sections = _C.full((), split_size_or_sections.reshape(()), _C.int64, None).item()
-    elif isinstance(split_size_or_sections, bool) or isinstance(dim, bool):
-        raise invalid_combination(
-            "split",
-            (tensor, split_size_or_sections, dim),
-            "Tensor input, int split_size, int dim",
-            "Tensor input, tuple of ints split_size, int dim",
-        )
     if isinstance(split_size_or_sections, int):
         size = split_size_or_sections
         if size < 0:
@@ -604,25 +590,6 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
             f"{dim}), but got split_sizes={list(sizes)}"
         )
     return ops.split_with_sizes(tensor, sizes, dim)
-
-
-def _check_sections(sections):
-    from rushlight._type_names import type_name  # only needed to complain
-
-    told = "split_with_sizes(): argument 'split_sizes'"
-    if not isinstance(sections, (tuple, list)):
-        raise TypeError(f"{told} (position 2) must be tuple of ints, not {type_name(sections)}")
-    for at, size in enumerate(sections):
-        fits = hasattr(type(size), "__index__") and (at > 0 or not isinstance(size, bool))
-        if isinstance(size, _C.Tensor):
-            fits = size.numel() == 1 and not (size.is_floating_point() or size.is_complex())
-        if not fits and at == 0:
-            found = f"must be tuple of ints, but found element of type {type_name(size)} at pos 0"
-            raise TypeError(f"{told} (position 2) {found}")
-        if not fits or not -(2**63) <= int(size) < 2**63:
-            why = "Overflow when unpacking long long\n" if fits else ""
-            why = why or f"type must be tuple of ints,but got {type_name(size)}"
-            raise TypeError(f'{told} failed to unpack the object at pos {at + 1} with error "{why}"')
 
 
 @public

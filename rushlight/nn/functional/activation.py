@@ -4,6 +4,8 @@ Most are fused primitives. In the composed ones branches are selected with ``whe
 is torch's and the branch that is not taken contributes exactly zero.
 """
 
+import math
+
 import rushlight
 from rushlight import _C
 from rushlight._warn import warn
@@ -246,6 +248,10 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 def randomly_leaky(input, lower, upper, training, generator, inplace=False):
     require_tensor("rrelu", input)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        refuse_complex(bound, kind="double")
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound:g}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
@@ -405,6 +411,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     tensor([-1.5000,  0.0000,  0.5000])
     """
     require_floating("softshrink", "softshrink_check", input)
+    refuse_complex(lambd, kind="double")
     largest = float(rushlight.finfo(input.dtype).max)
     if not 0 <= lambd <= largest:
         raise RuntimeError(
