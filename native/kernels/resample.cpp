@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "elementwise.h"
+#include "transpose.h"
 #include "workspace.h"
 
 namespace rl {
@@ -40,15 +41,42 @@ Taps Taps::transposed() const {
   return t;
 }
 
+ByteTaps::ByteTaps(const Taps& t) : in(t.in), out(t.out) {
+  std::vector<double> sums;
+  for (int64_t o = 0; o < t.out; o++) {
+    for (int64_t tap = t.first[size_t(o)]; tap < t.first[size_t(o) + 1]; tap++) {
+      bool again = int64_t(index.size()) > first.back() && index.back() == t.index[size_t(tap)];
+      if (again) sums.back() += t.weight[size_t(tap)];
+      else index.push_back(t.index[size_t(tap)]), sums.push_back(t.weight[size_t(tap)]);
+    }
+    first.push_back(int64_t(index.size()));
+  }
+  double largest = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+  while (precision < 22 && 0.5 + largest * double(1 << (precision + 1)) < double(1 << 15)) precision++;
+  precision = std::max(precision, 1);
+  for (double w : sums) {
+    double scaled = w * double(1 << precision);
+    weight.push_back(int16_t(std::clamp(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -32768.0, 32767.0)));
+  }
+}
+
 namespace {
 
-const ResamplePasses& passes() {
+constexpr int64_t BYTE_ROWS = 32;  // turned upright at a time
+
 #if defined(RL_HAVE_AVX2)
-  static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
-  if (has_avx2) return avx2::resample_passes;
-#endif
-  return baseline::resample_passes;
+bool has_avx2() {
+  static const bool has = !std::strcmp(cpu_capability(), "AVX2");
+  return has;
 }
+const ResamplePasses& passes() { return has_avx2() ? avx2::resample_passes : baseline::resample_passes; }
+const TransposeBlocks& transposes() {
+  return has_avx2() ? avx2::transpose_blocks : baseline::transpose_blocks;
+}
+#else
+const ResamplePasses& passes() { return baseline::resample_passes; }
+const TransposeBlocks& transposes() { return baseline::transpose_blocks; }
+#endif
 
 void run_pass(float* y, const float* x, int64_t outer, const Taps& t, int64_t inner) {
   passes().f32(y, x, outer, t, inner);
@@ -107,69 +135,30 @@ void copy_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
   });
 }
 
-// Weights as torch has them for bytes: whole numbers of 16 bits, as many times larger than the weights as the
-// largest of them allows. Inputs that a row names several times (at the edges) are one tap.
-struct ByteTaps {
-  int64_t in, out;
-  int precision = 0;
-  std::vector<int64_t> first{0}, index;
-  std::vector<int32_t> weight;
-
-  explicit ByteTaps(const Taps& t) : in(t.in), out(t.out) {
-    std::vector<double> sums;
-    for (int64_t o = 0; o < t.out; o++) {
-      for (int64_t tap = t.first[size_t(o)]; tap < t.first[size_t(o) + 1]; tap++) {
-        bool again = int64_t(index.size()) > first.back() && index.back() == t.index[size_t(tap)];
-        if (again) sums.back() += t.weight[size_t(tap)];
-        else index.push_back(t.index[size_t(tap)]), sums.push_back(t.weight[size_t(tap)]);
-      }
-      first.push_back(int64_t(index.size()));
-    }
-    double largest = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
-    while (precision < 22 && 0.5 + largest * double(1 << (precision + 1)) < double(1 << 15)) precision++;
-    precision = std::max(precision, 1);
-    for (double w : sums) {
-      double scaled = w * double(1 << precision);
-      weight.push_back(int32_t(std::clamp(scaled < 0 ? scaled - 0.5 : scaled + 0.5, -32768.0, 32767.0)));
-    }
+// Along the rows of an image: they are turned upright, a few at a time, so that all run in vectors.
+void bytes_along(uint8_t* y, const uint8_t* x, int64_t rows, const ByteTaps& taps, uint8_t* room) {
+  TransposeBlock transpose = transposes().of_size[1];
+  uint8_t *upright = room, *made = room + taps.in * BYTE_ROWS;
+  for (int64_t row = 0; row < rows; row += BYTE_ROWS) {
+    int64_t count = std::min(BYTE_ROWS, rows - row);
+    transpose(reinterpret_cast<const char*>(x + row * taps.in), taps.in, count, taps.in,
+              reinterpret_cast<char*>(upright));
+    passes().bytes(made, upright, 1, taps, count);
+    transpose(reinterpret_cast<const char*>(made), count, taps.out, count,
+              reinterpret_cast<char*>(y + row * taps.out));
   }
-
-  // y (outer, out, inner) from x (outer, in, inner). Sums of numbers beyond all reason wrap.
-  void run(uint8_t* y, const uint8_t* x, int64_t outer, int64_t inner, uint32_t* sums) const {
-    for (int64_t n = 0; n < outer; n++, x += in * inner) {
-      for (int64_t o = 0; o < out; o++, y += inner) {
-        if (inner == 1) {
-          uint32_t sum = uint32_t(1) << (precision - 1);
-          for (int64_t tap = first[size_t(o)]; tap < first[size_t(o) + 1]; tap++)
-            sum += uint32_t(weight[size_t(tap)]) * x[index[size_t(tap)]];
-          *y = uint8_t(std::clamp<int32_t>(int32_t(sum) >> precision, 0, 255));
-          continue;
-        }
-        std::fill_n(sums, inner, uint32_t(1) << (precision - 1));
-        for (int64_t tap = first[size_t(o)]; tap < first[size_t(o) + 1]; tap++) {
-          const uint8_t* row = x + index[size_t(tap)] * inner;
-          uint32_t w = uint32_t(weight[size_t(tap)]);
-          for (int64_t i = 0; i < inner; i++) sums[i] += w * row[i];
-        }
-        for (int64_t i = 0; i < inner; i++)
-          y[i] = uint8_t(std::clamp<int32_t>(int32_t(sums[i]) >> precision, 0, 255));
-      }
-    }
-  }
-};
+}
 
 // Bytes are rounded after each dimension, the last one first; one that keeps its size stays as it is.
 void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t* x) {
   const ByteTaps taps[3] = {ByteTaps(t[0]), ByteTaps(t[1]), ByteTaps(t[2])};
   int64_t largest =
       std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out, out_size(t)});
-  int64_t row = std::max(t[2].out, t[1].out * t[2].out);
-  Workspaces spaces(num_threads(), 2 * largest + row * int64_t(sizeof(uint32_t)) + 8);
+  int64_t upright = (t[2].in + t[2].out) * BYTE_ROWS;
+  Workspaces spaces(num_threads(), 2 * largest + upright);
   divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
-    uint32_t* sums = lease.as<uint32_t>();
-    uint8_t* room[2] = {reinterpret_cast<uint8_t*>(sums + row),
-                        reinterpret_cast<uint8_t*>(sums + row) + largest};
+    uint8_t* room[] = {lease.as<uint8_t>() + upright, lease.as<uint8_t>() + upright + largest};
     for (int64_t plane = begin; plane < end; plane++) {
       const uint8_t* from = x + plane * in_size(t);
       int64_t now[3] = {t[0].in, t[1].in, t[2].in};
@@ -179,7 +168,8 @@ void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t
         for (int e = 0; e < d; e++) outer *= now[e];
         for (int e = d + 1; e < 3; e++) inner *= now[e];
         uint8_t* to = room[pass++ % 2];
-        taps[d].run(to, from, outer, inner, sums);
+        if (d == 2) bytes_along(to, from, outer, taps[d], lease.as<uint8_t>());
+        else passes().bytes(to, from, outer, taps[d], inner);
         now[d] = t[d].out;
         from = to;
       }

@@ -29,6 +29,17 @@ struct Taps {
   Taps transposed() const;
 };
 
+// Weights as torch has them for bytes: whole numbers of 16 bits, as many times larger than the weights as the
+// largest of them allows. Inputs that a row names several times (at the edges) are one tap.
+struct ByteTaps {
+  int64_t in, out;
+  int precision = 0;  // the weights' factor is 2 to this power
+  std::vector<int64_t> first{0}, index;
+  std::vector<int16_t> weight;
+
+  explicit ByteTaps(const Taps& t);
+};
+
 // y = the map applied to every plane of x; taps[d] belong to depth, height, width. Integers and bool only
 // where all taps copy; u8 also elsewhere: rounded as torch rounds, and clamped.
 void resample(DType dtype, const Taps (&taps)[3], int64_t planes, void* y, const void* x);
@@ -41,6 +52,8 @@ struct ResamplePasses {
               int64_t inner);
   void (*c128)(std::complex<double>* y, const std::complex<double>* x, int64_t outer, const Taps& taps,
                int64_t inner);
+  // Rounded and clamped; sums of numbers beyond all reason wrap.
+  void (*bytes)(uint8_t* y, const uint8_t* x, int64_t outer, const ByteTaps& taps, int64_t inner);
 };
 namespace baseline {
 extern const ResamplePasses resample_passes;

@@ -39,6 +39,14 @@ def test_bytes(mode, antialias, corners):
             same(image, scale_factor=(draw.choice((0.5, 1.02, 2.3)) if height > 1 else 1.5, 1.02), **given)
 
 
+@pytest.mark.parametrize("mode, antialias", WAYS)
+@pytest.mark.parametrize("size", [(40, 33), (121, 150), (70, 17), (31, 96)])
+def test_large_images_of_bytes(mode, antialias, size):
+    """Rows are taken 32 at a time, bytes 16."""
+    image = torch.randint(0, 256, (2, 3, 70, 96), generator=torch.Generator().manual_seed(0))
+    same(image.tolist(), size=size, mode=mode, antialias=antialias)
+
+
 @pytest.mark.parametrize("mode", ("bilinear", "bicubic", "lanczos"))
 @pytest.mark.parametrize("factors", ((1.02, 1.02), (1.02, 0.5), (0.5, 1.02)))
 def test_a_size_that_stays_is_not_resampled(mode, factors):

@@ -62,16 +62,33 @@ inline void square(const char* from, int64_t stride, uint16_t* to, int64_t rows)
   }
   for (int i = 0; i < 8; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * rows), r[i]);
 }
-constexpr int SQUARE_2 = 8;
+// Sixteen by sixteen bytes: four rounds.
+inline void square(const char* from, int64_t stride, uint8_t* to, int64_t rows) {
+  __m128i r[16], s[16];
+  for (int i = 0; i < 16; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * stride));
+  for (int round = 0; round < 4; round++) {
+    for (int i = 0; i < 8; i++) {
+      s[2 * i] = _mm_unpacklo_epi8(r[i], r[i + 8]);
+      s[2 * i + 1] = _mm_unpackhi_epi8(r[i], r[i + 8]);
+    }
+    for (int i = 0; i < 16; i++) r[i] = s[i];
+  }
+  for (int i = 0; i < 16; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * rows), r[i]);
+}
+constexpr int SQUARE_1 = 16, SQUARE_2 = 8;
 #else
-constexpr int SQUARE_2 = 0;
+constexpr int SQUARE_1 = 0, SQUARE_2 = 0;
 #endif
 
 template <class Word>
 void transpose(const char* from, int64_t stride, int64_t rows, int64_t cols, char* out) {
   Word* to = reinterpret_cast<Word*>(out);
   constexpr int64_t size = sizeof(Word);
-  constexpr int SIDE = size == 2 ? SQUARE_2 : size == 4 ? SQUARE_4 : size == 8 ? SQUARE_8 : 0;
+  constexpr int SIDE = size == 1   ? SQUARE_1
+                       : size == 2 ? SQUARE_2
+                       : size == 4 ? SQUARE_4
+                       : size == 8 ? SQUARE_8
+                                   : 0;
   int64_t whole_rows = 0, whole_cols = 0;
   if constexpr (SIDE > 0) {
     whole_rows = rows / SIDE * SIDE, whole_cols = cols / SIDE * SIDE;
