@@ -305,7 +305,7 @@ FUNCTIONS = {
     "_reshape_alias": lambda self, size, stride: self.as_strided(size, stride),
     "slice_inverse": _slice_inverse,
     "copy": _copy,
-    "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
+    "index": lambda self, indices: _C.ops.index(self, tuple(indices)),
     "_softmax": lambda self, dim, half_to_float: self.softmax(dim),
     "_log_softmax": lambda self, dim, half_to_float: self.log_softmax(dim),
     "sigmoid_backward": lambda grad_output, output: _C.ops.sigmoid_backward(grad_output, output),

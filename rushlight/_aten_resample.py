@@ -7,7 +7,6 @@ align_corners. `NAME_backward` is the same linear map the other way round.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rushlight import _C
@@ -66,18 +65,29 @@ def _of(name: str) -> Any:
     def upsample(input: Any, output_size: Any = None, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         args, kwargs, factors = _scales(args, kwargs, before)
         values = _given(before + axes, args, kwargs)
-        factors = values[len(before) :] if factors is None else factors
-        if input.dim() != dims + 2:
-            raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {input.dim()}")
+        listed = factors is not None
+        factors = factors if listed else values[len(before) :]
         spatial = input.shape[2:]
         if output_size is None:
             if any(factor is None for factor in factors):
                 raise RuntimeError("Must specify exactly one of output_size and scale_factors")
-            output_size = [math.floor(n * factor) for n, factor in zip(spatial, factors)]
-        elif len(output_size) != dims:
+            if len(factors) != len(spatial):
+                raise RuntimeError(
+                    "Expected static_cast<int64_t>(scale_factors->size()) == spatial_dimensions to be true, "
+                    "but got false."
+                )
+            scaled = [float(n) * factor for n, factor in zip(spatial, factors)]
+            if not all(-(2.0**63) <= n < 2.0**63 for n in scaled):
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            output_size = [int(n) for n in scaled]
+        elif listed:
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        if len(output_size) != dims:
             raise RuntimeError(
                 f"It is expected output_size equals to {dims}, but got size {len(output_size)}"
             )
+        if input.dim() != dims + 2:
+            raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {input.dim()}")
         size = tuple(n.__index__() for n in output_size)
         _check_sizes(input, size, dims)
         result = primitive(input, size, spec(values[0], factors, spatial, size), False)

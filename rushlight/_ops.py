@@ -134,7 +134,8 @@ class OpOverload:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _dispatching.calls:
             return _below(self, args, kwargs)
-        refusal = self._declared and self._declared.refusal(args, kwargs)
+        schema = self._declared
+        refusal = schema and (schema.refusal(args, kwargs) or schema.undefined(args, kwargs))
         if refusal:
             raise RuntimeError(refusal)
         if "self" in kwargs and self._declared:  # "input" to the public functions
@@ -220,17 +221,12 @@ class OpOverloadPacket:
         return overload
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        refusals = self._refusals(args, kwargs)
-        if refusals:
-            text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
-            raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
-        if "self" in kwargs:
-            declared = (getattr(self, name)._declared for name in self._overload_names)
-            fitting = next(
-                (schema for schema in declared if schema and not schema.refusal(args, kwargs)), None
-            )
-            if fitting:
-                args, kwargs = fitting.bind(args, kwargs)
+        fitting = self._fitting(args, kwargs)
+        undefined = fitting and fitting.undefined(args, kwargs)
+        if undefined:
+            raise RuntimeError(undefined)
+        if fitting and "self" in kwargs:
+            args, kwargs = fitting.bind(args, kwargs)
         return self.run(args, kwargs)
 
     def run(self, args: Sequence, kwargs: dict) -> Any:
@@ -242,16 +238,20 @@ class OpOverloadPacket:
             return list(result) if self.__name__ in _LISTS else tuple(result)
         return result
 
-    def _refusals(self, args: tuple, kwargs: dict) -> list[str]:
-        """What each overload says of these arguments if none takes them."""
+    def _fitting(self, args: tuple, kwargs: dict) -> Any:
+        """The schema of the first overload that takes these arguments, None if none has one; if all refuse
+        them, the error says why each does."""
         refusals = []
         for name in self._overload_names:
             if schema := getattr(self, name)._declared:  # those of numbers and lists only have none here
                 refusal = schema.refusal(args, kwargs)
                 if refusal is None:
-                    return []
+                    return schema
                 refusals.append(refusal)
-        return refusals
+        if refusals:
+            text = "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            raise RuntimeError(("" if len(self._overload_names) == 1 else text) + "\n\n".join(refusals))
+        return None
 
     def __dir__(self) -> list[str]:
         return [*self._overload_names, *super().__dir__()]

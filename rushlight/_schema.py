@@ -313,6 +313,19 @@ class FunctionSchema:
         """What is wrong with the number, the names or the types of these arguments, if something is."""
         return self._miscounted(args, kwargs) or self._mistyped(args, kwargs)
 
+    def undefined(self, args: tuple, kwargs: dict) -> str | None:
+        """That a tensor is None, which a schema takes and an operation does not."""
+        if not any(value is None for value in (*args, *kwargs.values())):
+            return None
+        for position, argument in enumerate(self.arguments):
+            value = args[position] if position < len(args) else kwargs.get(argument.name, argument)
+            if value is None and str(argument.type) == "Tensor" and not argument.kwarg_only:
+                return (
+                    "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument "
+                    f"#{position} '{argument.name}'"
+                )
+        return None
+
     def _mistyped(self, args: tuple, kwargs: dict) -> str | None:
         for position, argument in enumerate(self.arguments):
             if position < len(args):

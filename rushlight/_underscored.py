@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import rushlight
@@ -21,8 +22,8 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -
     >>> rushlight._unsafe_masked_index(x, rushlight.tensor([True, False]), [at], 0.0)
     tensor([2., 0.])
     """
-    safe = [None if index is None else index.where(mask, 0) for index in indices]
-    found = input[tuple(slice(None) if index is None else index for index in safe)]
+    held = input.new_full([size or 1 for size in input.shape], fill) if input.numel() == 0 else input
+    found = _C.ops.index(held, _within(held, indices))
     return found.masked_fill(mask.logical_not(), fill)
 
 
@@ -34,8 +35,20 @@ def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: An
     >>> rushlight._unsafe_masked_index_put_accumulate(x, at < 2, [at], rushlight.ones(2))
     tensor([1., 3.])
     """
-    safe = [None if index is None else index.where(mask, 0) for index in indices]
-    return input.index_put(safe, values.masked_fill(mask.logical_not(), 0), accumulate=True)
+    if input.numel() == 0:
+        return input.clone()
+    kept = values.masked_fill(mask.logical_not(), 0)
+    return _C.ops.index_put(input, _within(input, indices), kept, True)
+
+
+def _within(input: Tensor, indices: Any) -> tuple:
+    """The indices, those out of range moved to the nearest end of their dimension."""
+    found = []
+    for index, size in zip_longest(indices, input.shape[: len(indices)]):
+        if isinstance(index, Tensor) and index.dtype not in (rushlight.int64, rushlight.int32):
+            raise RuntimeError(f"_unsafe_masked_index found unexpected index type {type_name(index.dtype)}")
+        found.append(index if index is None or size is None else index.clamp(-size, size - 1))
+    return tuple(found)
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:

@@ -37,9 +37,7 @@ void check_mask(const Tensor* x, const Tensor* mask, int first) {
   warn_byte_mask(mask);
   for (int d = 0; d < mask->ndim; d++) {
     if (first + d < x->ndim && mask->size(d) == x->size(first + d)) continue;
-    if (first + d >= x->ndim) {
-      failf(PyExc_IndexError, "too many indices for tensor of dimension %d", x->ndim);
-    }
+    if (first + d >= x->ndim) wrap_dim(first + d, x->ndim);
     failf(
         PyExc_IndexError,
         "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
@@ -64,6 +62,8 @@ struct Addressing {
 
   Addressing(Tensor* x, PyObject* list) {
     int at = 0;
+    if (PySequence_Fast_GET_SIZE(list) == 0) fail(PyExc_IndexError, "at least one index must be provided");
+    check_count(x, PySequence_Fast_GET_SIZE(list));
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
       PyObject* o = PySequence_Fast_GET_ITEM(list, k);
       if (!is_tensor(o)) {
@@ -86,18 +86,21 @@ struct Addressing {
         fail(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
       }
     }
-    if (at > x->ndim) {
-      failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %d)", x->ndim, at);
-    }
     broadcast(x);
     place(x);
   }
   Addressing(const Addressing&) = delete;
 
  private:
+  static void check_count(const Tensor* x, int64_t count) {
+    if (count > x->ndim) {
+      failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %lld)", x->ndim,
+            static_cast<long long>(count));
+    }
+  }
+
   void hold(Tensor* x, int d, TensorRef index) {
-    if (d >= x->ndim)
-      failf(PyExc_IndexError, "too many indices for tensor of dimension %d (got %d)", x->ndim, d + 1);
+    check_count(x, d + 1);  // a mask stands for several
     held[d] = std::move(index);
   }
 

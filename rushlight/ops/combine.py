@@ -383,7 +383,12 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input.new_empty((0,))
-    if input.numel() > 1 and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
+    if r >= 2**60:
+        raise RuntimeError("cannot create std::vector larger than max_size()")
+    if input.numel() < 2 and r > 1:  # one row, or none
+        rows = input if with_replacement else input[:0]
+        return rows.unsqueeze(1).expand(-1, r).clone()
+    if input.numel() and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
         raise RuntimeError("numel: integer multiplication overflow")
     if r >= 2**32:
         raise RuntimeError("cannot create std::vector larger than max_size()")

@@ -240,9 +240,7 @@ def native_dropout_backward(grad_output, mask, scale):
     >>> rushlight.native_dropout_backward(rushlight.ones(2), mask, 2.0)
     tensor([2., 0.])
     """
-    if mask.dtype != _C.bool:
-        raise RuntimeError(f"Mask should be Bool Scalar Type{mask.dtype}")
-    return grad_output * (mask.to(grad_output.dtype) * float(scale))
+    return grad_output * mask * float(scale)
 
 
 @function

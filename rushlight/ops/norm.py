@@ -455,6 +455,8 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
             f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}"
         )
     features = {"running_mean": running_mean, "running_var": running_var}
+    if input.dim() == 1 and input.numel():
+        input.size(1)  # torch's IndexError
     if (running_mean is None) == (running_var is None):
         _check_features(input, training, **features)
     if input.dim() > 1:

@@ -197,7 +197,7 @@ def ours(function: Any, name: str = "") -> Any:
     """Rushlight's counterpart of a callable of torch."""
     if isinstance(function, types.FunctionType) and function.__module__.startswith("torch.testing"):
         return rebind(function)
-    if isinstance(function, torch._ops.OpOverload):
+    if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return named(f"ops.{function}")
     plain = getattr(function, "__name__", "")
     if getattr(torch.Tensor, plain, None) is function:
