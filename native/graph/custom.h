@@ -44,6 +44,7 @@ struct FunctionNode : Node {
   Bits tensor_arguments, tensor_outputs, differentiable_outputs;
   bool keep_undefined;            // set_materialize_grads(False)
   bool keep_undefined_constants;  // the same for outputs marked as not differentiable
+  bool pure_view;                 // _is_pure_view: in-place writes see a view as any other
   bool clears;                    // clear_saved_tensors_on_access: they can be read once
   bool accessed;                  // ... and were
 };

@@ -17,6 +17,7 @@
 #include "custom_tangents.h"
 #include "forward_mode.h"
 #include "primitive.h"
+#include "profiler.h"
 #include "tensor_type.h"
 
 namespace rl {
@@ -194,12 +195,23 @@ void save_values(FunctionNode* node, PyObject* values) {
   }
 }
 
+void check_pure_view(const Call& call, Py_ssize_t outputs) {
+  Py_ssize_t tensors = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.inputs); i++)
+    tensors += is_tensor(PyTuple_GET_ITEM(call.inputs, i));
+  if (tensors == 1 && outputs == 1) return;
+  fail(PyExc_RuntimeError,
+       "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you "
+       "need to support more.");
+}
+
 // Turns what forward returned into what apply returns.
 Ref<PyObject> finish(Call& call, PyObject* raw) {
   FunctionNode* node = call.node;
   bool several = PyTuple_Check(raw);
   Ref<PyObject> outputs = several ? share(raw) : checked(PyTuple_Pack(1, raw));
   Py_ssize_t n = PyTuple_GET_SIZE(outputs.get());
+  if (node->pure_view) check_pure_view(call, n);
   check_dirty_returned(node, outputs.get());
   set_outputs(node, uint32_t(n));
   node->tensor_outputs.resize(size_t(n));
@@ -223,7 +235,8 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     PyObject* o = PyTuple_GET_ITEM(results.get(), i);
     if (!is_tensor(o) || !is_view(as_tensor(o)) || contains(node->dirty, o)) continue;
     Extra* extra = as_tensor(o)->extra;
-    extra->origin = differentiable > 1 ? ViewOrigin::multi_output : ViewOrigin::custom;
+    ViewOrigin single = node->pure_view ? ViewOrigin::ordinary : ViewOrigin::custom;
+    extra->origin = differentiable > 1 ? ViewOrigin::multi_output : single;
     extra->view_version = counter_of(as_tensor(o))->version;
   }
   // Held: a pack hook or jvp may ask for other values to be saved, which is too late.
@@ -348,6 +361,7 @@ PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t n, PyO
         if (is_tensor(o)) *edge++ = gradient_edge(as_tensor(o));
       }
     }
+    PartTiming timing(reinterpret_cast<PyTypeObject*>(cls), int64_t(node->sequence), inputs.get());
     GradMode off(false);
     WithoutTangents no_tangents;
     Ref<PyObject> raw = call_forward(forward.get(), separate_context ? nullptr : ctx.get(), inputs.get());
@@ -496,6 +510,22 @@ PyObject* get_materialize(PyObject*, void*) {
   return nullptr;
 }
 
+int set_pure_view(PyObject* self, PyObject* value, void*) {
+  if (!value || !PyBool_Check(value)) {
+    PyErr_SetString(
+        PyExc_TypeError,
+        "set_pure_view received an invalid combination of arguments - got (), but expected (bool)");
+    return -1;
+  }
+  self_function(self)->pure_view = value == Py_True;
+  return 0;
+}
+PyObject* get_pure_view(PyObject*, void*) {
+  PyErr_SetString(PyExc_AttributeError,
+                  "attribute '_is_pure_view' of 'torch._C._FunctionBase' objects is not readable");
+  return nullptr;
+}
+
 int set_materialize_constants(PyObject* self, PyObject* value, void*) {
   int truth = value ? PyObject_IsTrue(value) : 1;
   if (truth < 0) return -1;
@@ -598,6 +628,7 @@ PyGetSetDef getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
     {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
     {"materialize_grads", get_materialize, set_materialize, nullptr, nullptr},
+    {"_is_pure_view", get_pure_view, set_pure_view, nullptr, nullptr},
     {"_materialize_non_diff_grads", get_materialize_constants, set_materialize_constants, nullptr, nullptr},
     {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
     TUPLE(to_save),

@@ -248,6 +248,12 @@ CallTiming::~CallTiming() {
 PartTiming::PartTiming(const char* name) {
   if (measuring()) index = begin(name, 0, -1);
 }
+PartTiming::PartTiming(PyTypeObject* function, int64_t sequence, PyObject* inputs) {
+  if (!measuring()) return;
+  index = begin(function->tp_name, 0, sequence);
+  if (shapes_wanted)
+    events[size_t(index)].shapes = shapes_of(&PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
+}
 PartTiming::~PartTiming() {
   if (profiler_running) finish(index);
 }

@@ -18,6 +18,7 @@ struct CallTiming {
 // The same of a part of a function that torch shows as an operation of its own.
 struct PartTiming {
   explicit PartTiming(const char* name);
+  PartTiming(PyTypeObject* function, int64_t sequence, PyObject* inputs);  // a user's autograd.Function
   ~PartTiming();
   PartTiming(const PartTiming&) = delete;
   int index = -1;

@@ -354,6 +354,55 @@ def cases(torch):
             (x * x).sum().backward()
         return x.grad
 
+    def pure(view, backward=lambda ctx, grad: 10 * grad):
+        def forward(ctx, x, *others):
+            ctx._is_pure_view = True
+            return view(x)
+
+        return function_of(torch, forward, backward).apply
+
+    for name, write in {"view": lambda v, b: v, "base": lambda v, b: b, "part": lambda v, b: v[:1]}.items():
+
+        @case(f"a pure view is like any other: {name} written")
+        def _(write=write):
+            x = L(3)
+            b = x.clone()
+            v = pure(lambda t: t.view_as(t))(b)
+            write(v, b).mul_(2)
+            (v.sum() + 3 * b.sum()).backward()
+            return x.grad, v.grad_fn.name(), b.grad_fn.name()
+
+    @case("pure views refused")
+    def _():
+        x, whole, two = L(3).clone(), pure(lambda t: t.view_as(t)), pure(lambda t: (t.view_as(t), None))
+
+        def setting(ctx, x):
+            ctx._is_pure_view = 1
+
+        calls = (
+            lambda: whole(x, x),
+            lambda: whole(x, 3).shape,
+            lambda: two(x),
+            lambda: two(torch.ones(3)),
+            lambda: pure(lambda t: (t.view_as(t),))(x)[0].mul_(2).shape,
+            lambda: function_of(torch, setting).apply(x),
+        )
+        return [outcome(call) for call in calls]
+
+    @case("Functions the profiler sees")
+    def _():
+        twice = function_of(torch, lambda ctx, x, n: x * n, lambda ctx, grad: (2 * grad, None))
+        with torch.autograd.profiler.profile(record_shapes=True) as seen:
+            twice.apply(L(2), 3).sum().backward()
+        names = (twice.__name__, twice.__name__ + "Backward", "aten::mul")
+        events = [e for e in seen.function_events if e.name in names]
+        own = [e.sequence_nr for e in events if e.name != "aten::mul"]
+        return (
+            [(e.name, e.scope, e.cpu_parent.name) for e in events[1:]],
+            events[0].input_shapes,
+            own[0] == own[1],
+        )
+
     return found
 
 
