@@ -134,7 +134,7 @@ def signatures_of(function: Any) -> Any:
         if all(words[0].endswith(" input") for words in each):
             kept = [[word for word in words[1:] if not word.endswith(" out=")] for words in each]
             found = "|".join(",".join(words[:-1] if words[-1:] == ["*"] else words) for words in kept)
-    return None if found is None or found == "-" else (found.partition("@")[2] or found, key.startswith("."))
+    return None if found is None or found == "-" else (found[found.find("@") + 1 :], key.startswith("."))
 
 
 def examine(function: Any, args: tuple, kwargs: dict) -> None:

@@ -267,6 +267,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
 // derivative belongs to.
 void Run::apply_watched(Node* node, Tensor* const* grads, const std::vector<bool>* wanted) {
   Timing timing(node_name(node));
+  timing.note_shapes(grads, node->output_count);
   try {
     apply_node(node, grads, results, wanted);
     for (size_t i = 0; anomaly && anomaly_check_nan && i < results.size(); i++) {
@@ -346,6 +347,8 @@ void Run::capture(Node* node, Tensor** grads) {
         if (!create_graph) mark_cut(grad.get(), source);
         if (profiling()) {
           Timing timing("torch::autograd::AccumulateGrad");
+          Tensor* given = grad.get();
+          timing.note_shapes(&given, 1);
           accumulate_grad(node->leaf(), std::move(grad), create_graph);
         } else {
           accumulate_grad(node->leaf(), std::move(grad), create_graph);

@@ -264,6 +264,15 @@ Timing::Timing(std::string name, int scope) : index(-1) {
   bool numbered = node && node->kind != Node::accumulate;  // leaves are not made in an order
   index = begin(std::move(name), scope, numbered ? int64_t(node->sequence) : -1);
 }
+void Timing::note_shapes(Tensor* const* grads, size_t count) const {
+  if (!shapes_wanted || index < 0 || !profiler_running || size_t(index) >= events.size()) return;
+  Ref<PyObject> list = checked(PyList_New(0));
+  for (size_t i = 0; i < count; i++) {
+    Ref<PyObject> shape = grads[i] ? Ref<PyObject>(shape_list(grads[i])) : checked(PyList_New(0));
+    if (PyList_Append(list.get(), shape.get()) < 0) throw PythonError{};
+  }
+  Py_XSETREF(events[size_t(index)].shapes, list.release());
+}
 Timing::~Timing() {
   if (profiler_running) finish(index);
 }

@@ -105,6 +105,32 @@ def _shown_names(name: str) -> tuple[str, ...]:
     return (f"aten::{_OF_PRIMITIVE.get(own, own).partition('.')[0]}{ending}",)
 
 
+@functools.cache
+def _argument_count(shown: str, primitive: str) -> int | None:
+    """How many arguments torch's operation has, each of which has a shape: empty if it is no tensor."""
+    from rushlight._ops import _OF_PRIMITIVE, handle_named
+
+    own = shown.removeprefix("aten::")
+    known = "sum.dim_IntList" if primitive == "sum_to" else _OF_PRIMITIVE.get(primitive, "")
+    forms = [known, f"{own}.default", f"{own}.Tensor", f"{own}.int"]
+    for form in forms:
+        if form.partition(".")[0] != own:
+            continue
+        try:
+            return len(handle_named(form)._schema.arguments)
+        except (AttributeError, KeyError, RuntimeError):  # there is no such form
+            continue
+    return None
+
+
+def _shapes_shown(shown: str, name: str, shapes: list | None) -> list:
+    if not shapes or not shown.startswith("aten::"):
+        return shapes or []
+    count = _argument_count(shown, name.rpartition("::")[2])
+    shapes = [[] if any(isinstance(size, list) for size in shape) else shape for shape in shapes]  # a list's
+    return shapes if count is None else [*shapes[:count], *[[]] * (count - len(shapes))]
+
+
 def _product(sizes: Any) -> int:
     return functools.reduce(lambda a, b: a * b, sizes, 1)
 
@@ -125,6 +151,13 @@ def _flops(name: str, shapes: list, result: Any) -> int:
     return 0
 
 
+def _count_outside(event: FunctionEvent, around: FunctionEvent | None) -> None:
+    """Torch counts what conv2d computes, and there."""
+    if around is not None and around.name == "aten::conv2d":
+        around.flops = event.flops
+    event.flops = 0
+
+
 def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
     first = raw[0][1] if raw else 0
     events: list[FunctionEvent] = []
@@ -143,10 +176,13 @@ def _as_events(raw: list, with_flops: bool, **options: Any) -> EventList:
             event = FunctionEvent(
                 len(events), shown, 1, (start - first) / 1e3, (end - first) / 1e3, overload_name="",
                 fwd_thread=int(scope == 1 or shown.startswith("autograd::engine")),
-                input_shapes=shapes or [], stack=stack or [], scope=scope, cpu_memory_usage=memory,
+                input_shapes=_shapes_shown(shown, name, shapes), stack=stack or [], scope=scope,
+                cpu_memory_usage=memory,
                 sequence_nr=sequence, flops=_flops(shown, shapes or [], result) if with_flops else 0,
                 is_user_annotation=scope == 7, trace_name=shown, concrete_inputs=[], kwinputs={},
             )  # fmt: skip
+            if shown == "aten::convolution" and event.flops:
+                _count_outside(event, around)
             if shown.startswith("ProfilerStep#"):  # all steps are one in the averages
                 event.name = "ProfilerStep*"
             events.append(event)

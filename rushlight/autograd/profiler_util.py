@@ -313,7 +313,7 @@ class EventList(list):
                 gone.add(id(child))
                 event.cpu_children = child.cpu_children
                 event.sequence_nr = max(event.sequence_nr, child.sequence_nr)
-                event.input_shapes = event.input_shapes or child.input_shapes
+                event.input_shapes = child.input_shapes or event.input_shapes  # it knows its overload
                 event.flops = event.flops or child.flops
                 for inner in event.cpu_children:
                     inner.set_cpu_parent(event)

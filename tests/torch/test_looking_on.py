@@ -108,3 +108,48 @@ def test_who_looks_on_changes_no_number(lib):
         assert lib.equal(one, other)
         grads = [lib.autograd.grad(y.sum(), [x], retain_graph=True)[0] for y in (one, other)]
         lib.testing.assert_close(*grads)
+
+
+SHAPES = [
+    "torch.nn.functional.linear(x, y.t(), y[0]).relu().sum()",
+    "torch.nn.functional.softmax(x * 2 + 1, -1).sum()",
+    "torch.cat([x, x]).transpose(0, 1).clamp(0.1, 0.9).sum(0)",
+    "torch.bmm(x[None], y[None]).tanh()",
+    "(x * 2 + x).tanh().relu().sum().backward()",
+]
+
+
+def shapes(torch, expression):
+    known = names_of(torch)
+    known |= {"x": known["r"](3, 4), "y": known["r"](4, 6)}
+    eval(expression, known)
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        eval(expression, known)
+    events = sorted(profile.function_events, key=lambda event: (event.time_range.start, event.id))
+    return [
+        (event.name, event.input_shapes)
+        for event in events
+        if event.name.removeprefix("aten::") not in INNER
+        and not any(around.removeprefix("aten::") in INNER for around in names_around(event))
+    ]
+
+
+def names_around(event):
+    while (event := event.cpu_parent) is not None:
+        yield event.name
+
+
+@pytest.mark.parametrize("expression", SHAPES)
+def test_every_argument_has_a_shape(expression):
+    assert shapes(rushlight, expression) == shapes(torch_itself, expression)
+
+
+def test_convolutions_are_counted_where_torch_counts_them():
+    found = []
+    for lib in (rushlight, torch_itself):
+        x, weight = lib.ones(1, 4, 5, 5), lib.ones(6, 2, 3, 3)
+        with lib.autograd.profiler.profile(with_flops=True) as profile:
+            lib.nn.functional.conv2d(x, weight, groups=2)
+            lib.nn.functional.conv1d(x[0], lib.ones(2, 5, 3))
+        found.append({event.name: event.flops for event in profile.function_events if event.flops})
+    assert found[0] == found[1]
