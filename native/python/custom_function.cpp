@@ -235,7 +235,9 @@ Ref<PyObject> finish(Call& call, PyObject* raw) {
     PyObject* o = PyTuple_GET_ITEM(results.get(), i);
     if (!is_tensor(o) || !is_view(as_tensor(o)) || contains(node->dirty, o)) continue;
     Extra* extra = as_tensor(o)->extra;
-    ViewOrigin single = node->pure_view ? ViewOrigin::ordinary : ViewOrigin::custom;
+    ViewOrigin single = !node->pure_view  ? ViewOrigin::custom
+                        : call.executable ? ViewOrigin::ordinary
+                                          : extra->origin;  // made without a history
     extra->origin = differentiable > 1 ? ViewOrigin::multi_output : single;
     extra->view_version = counter_of(as_tensor(o))->version;
   }

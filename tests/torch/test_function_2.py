@@ -372,6 +372,13 @@ def cases(torch):
             (v.sum() + 3 * b.sum()).backward()
             return x.grad, v.grad_fn.name(), b.grad_fn.name()
 
+    @case("a pure view made without a history is not written with one")
+    def _():
+        y = L(3).clone()
+        with torch.no_grad():
+            part = pure(lambda t: t[:1])(y)
+        return err(part.mul_, 2).partition(":")[0], y
+
     @case("pure views refused")
     def _():
         x, whole, two = L(3).clone(), pure(lambda t: t.view_as(t)), pure(lambda t: (t.view_as(t), None))
