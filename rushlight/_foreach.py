@@ -209,7 +209,10 @@ def _refused_later(tensors: Any, others: list) -> bool:
         return False
     written = {_C.storage_id(tensor) for tensor in tensors}
     return len(tensors) > 1 and all(
-        isinstance(other, Tensor) and _C.storage_id(other) in written for other in others
+        isinstance(other, Tensor)
+        and _C.storage_id(other) in written
+        and not _is_doubtful(tensor, (other,))  # nothing may fail once the first is written
+        for tensor, other in zip(tensors, others, strict=True)
     )
 
 

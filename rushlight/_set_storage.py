@@ -71,5 +71,5 @@ def set_storage(
         from rushlight.autograd.function import without_derivative
 
         with uncounted(tensor):  # one write, not two
-            _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source))
+            _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source, space=""))
     return tensor

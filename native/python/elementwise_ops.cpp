@@ -33,6 +33,8 @@ std::string kernel_name(std::string_view op) {
       {"addcmul", "addcmul_cpu_out"},
       {"digamma", "digamma"},
       {"ndtr", "erf_vml_cpu"},
+      {"leaky_relu_written", "leaky_relu_cpu"},
+      {"elu_written", "elu_cpu"},
   };
   for (auto [name, kernel] : names) {
     if (op == name) return kernel;

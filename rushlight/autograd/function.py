@@ -296,12 +296,14 @@ def _with_message(message: str, values: tuple) -> tuple:
     return values
 
 
-def without_derivative(name: str, result: Any, *inputs: Any, node: str | None = None) -> Any:
+def without_derivative(
+    name: str, result: Any, *inputs: Any, node: str | None = None, space: str = "aten::"
+) -> Any:
     """`result` of the operation `name`, which torch cannot differentiate: asking for its gradient raises.
     Some of them have a `node` of their own in torch, and another sentence."""
     if not _C.is_grad_enabled() or not any(isinstance(i, _C.Tensor) and i.requires_grad for i in inputs):
         return result
-    kind, message = _Lacks, f"derivative for aten::{name} is not implemented"
+    kind, message = _Lacks, f"derivative for {space}{name} is not implemented"
     if node is not None:
         kind, message = _named_refusal(node), f"the derivative for '{name}' is not implemented."
     _Lacks._result.value = result

@@ -1,7 +1,10 @@
 """Functions on lists: the nodes that they record, and lists that overwrite what they compute with."""
 
+import pytest
 from corners import same_in_torch, short_names
 from outcomes import collector, err
+
+import rushlight
 
 UNARY = "abs acos asin atan ceil clone cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg"
 UNARY += " reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc max norm"
@@ -93,7 +96,24 @@ def cases(torch):
         torch._foreach_mul_([part, e], [part, e])
         return e.detach(), e.grad_fn.name(), err(torch.autograd.grad, e.sum(), x)[:60]
 
+    @case("the derivative of a new memory")
+    def _():
+        x = R(2)
+        e = x * 1
+        e.set_(torch.ones(2))
+        return err(torch.autograd.grad, e.sum(), x)
+
     return found
+
+
+def test_a_list_that_is_refused_keeps_its_history():
+    x = rushlight.ones(2, 2, requires_grad=True)
+    whole = x * 3
+    part = whole.diagonal()
+    before = whole.grad_fn
+    with pytest.raises(RuntimeError, match="match the broadcast shape"):
+        rushlight._foreach_mul_([part, whole], [whole, part])
+    assert whole.grad_fn is before and whole.tolist() == [[3.0, 3.0], [3.0, 3.0]]
 
 
 test_as_in_torch = same_in_torch(cases)

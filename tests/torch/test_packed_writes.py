@@ -40,6 +40,16 @@ def test_what_is_packed(expression):
     assert repr(told(rushlight, expression)) == repr(told(torch_itself, expression))  # NaN equals NaN
 
 
+@pytest.mark.parametrize("name", ["elu_", "celu_", "selu_", "leaky_relu_", "hardtanh_"])
+def test_the_kernel_is_named(name):
+    said = []
+    for torch in (rushlight, torch_itself):
+        with pytest.raises((RuntimeError, NotImplementedError)) as refused:
+            getattr(torch.nn.functional, name)(torch.ones(2, dtype=torch.complex64))
+        said.append(str(refused.value).splitlines()[0])
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("write", ["elu_(e, 0.5)", "selu_(e)", "celu_(e, 2.0)", "leaky_relu_(e, 0.2)"])
 def test_derivatives_by_the_result(write):
     def written(x):
