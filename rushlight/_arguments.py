@@ -32,6 +32,7 @@ _OVERLOADED = {
     "all", "any", "arange", "clamp", "clip", "eye", "fill_", "linspace", "logspace", "masked_fill", "max",
     "mean", "min", "pow", "prod", "squeeze", "std", "sum", "to", "var", "view", "where",
 }  # fmt: skip
+_IN_PYTHON = {"norm", "split", "unravel_index"}  # outside of nn.functional
 _NATIVE_LOSSES = {"dropout", "alpha_dropout", "one_hot"}
 _OTHER_NAMES = {("copy_", "src"): "other", ("one_hot", "tensor"): "input", ("arange", "start"): "end",
                 ("dropout", "training"): "train", ("alpha_dropout", "training"): "train",
@@ -116,7 +117,7 @@ class _Call:
     def without_attribute(self, owner: Any) -> str | None:
         """The owner of a missing attribute is an argument that should be a tensor."""
         # Functions that are written in Python in torch as well stumble as they do there.
-        if self.in_functional and self.name not in _NATIVE_LOSSES:
+        if (self.in_functional and self.name not in _NATIVE_LOSSES) or self.name in _IN_PYTHON:
             return None
         for parameter, value in self.given:
             if value is owner and not isinstance(value, _C.Tensor):

@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._signatures import check_call
+from rushlight.ops._public import stumble
 
 Given = dict[str, Any]
 
@@ -28,6 +29,7 @@ def _split(given: Given) -> None:
         given.get(name, given.get(other))
         for name, other in (("tensor", "self"), ("split_size_or_sections", "split_size"))
     )
+    stumble(tensor, "split")
     if isinstance(size, _C.Tensor) and size.numel() == 1:
         size = 1
     if isinstance(size, int):

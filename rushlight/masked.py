@@ -13,7 +13,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, _signatures
 from rushlight._type_names import type_name as _type_name
-from rushlight.ops._public import RARE, public
+from rushlight.ops._public import RARE, public, stumble
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -170,7 +170,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.sum(rushlight.tensor([1., 2., 3.]), mask=mask)
     tensor(4.)
     """
-    _dtype_of(input, dtype)
+    stumble(input, "layout")
     dims = _dims(dim, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=dtype)
 
@@ -183,6 +183,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.prod(rushlight.tensor([1., 2., 3.]), mask=mask)
     tensor(3.)
     """
+    stumble(input, "layout")
     input = _cast(input, dtype)
     dims = _dims(dim, input.dim())
     result = _filled(input, mask, 1)
@@ -196,6 +197,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
+    stumble(input, "dtype")
     mask = _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
@@ -225,6 +227,7 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def _place(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
+    stumble(input, "dtype")
     if dim is not None:
         _signatures.check_call(name, "T input,i dim", input, dim)
     kept, mask = input.dtype, _mask_of(input, mask)
@@ -291,6 +294,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     >>> rushlight.masked.median(rushlight.tensor([3., 2., 1.]), 0, mask=mask)
     tensor(2.)
     """
+    stumble(input, "dtype")
     dim, mask = _first(dim, input), _mask_of(input, mask)
     kind = input.dtype  # a floating point one is kept, whatever dtype says, as in torch
     if not kind.is_floating_point:
@@ -328,6 +332,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     tensor([1.6931, 1.0000])
     """
     kind = _dtype_of(input, dtype)
+    stumble(other, "layout")
     for each, mask in ((input, input_mask), (other, other_mask)):
         if mask is not None and each.is_complex():  # no complex number is the lowest one
             raise TypeError(

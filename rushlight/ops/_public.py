@@ -371,6 +371,12 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
         )
 
 
+def stumble(value: Any, attribute: str) -> None:
+    """Fails on what is no tensor as a function does that torch has in Python: it asks for this attribute."""
+    if not isinstance(value, Tensor):
+        getattr(value, attribute)
+
+
 def refuse_gradient(function: str, **given: Tensor | None) -> None:
     """Refuses tensors that require grad where torch has no derivative."""
     for name, value in given.items():

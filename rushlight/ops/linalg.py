@@ -238,6 +238,14 @@ def unpack_lu(LU, pivots, unpack_data=True, unpack_pivots=True):
     P, L = LU.new_empty(0), LU.reshape(-1)[:0]
     U = L
     if unpack_pivots:
+        batch, count = LU.shape[:-2], min(m, n)
+        if pivots.shape != (*batch, count):  # more pivots are not looked at; for fewer torch reads beyond
+            if not pivots.dim() or pivots.shape[:-1].numel() != batch.numel() or pivots.size(-1) < count:
+                raise RuntimeError(
+                    "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                    "Did you properly pass the result of lu_factor?"
+                )
+            pivots = pivots.narrow(-1, 0, count).reshape(*batch, count)
         order = ops.lu_permutation(pivots, m)
         P = LU.new_zeros((*order.shape, m))
         P.scatter_(-2, order.unsqueeze(-2), 1)

@@ -20,6 +20,7 @@ from rushlight.ops._public import (
     function,
     invalid_combination,
     public,
+    stumble,
     type_name,
     wrap_dim,
     write_out,
@@ -618,6 +619,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     >>> rushlight.tensor([3., 4.]).norm()
     tensor(5.)
     """
+    stumble(input, "layout")
     if isinstance(p, str):
         if p == "fro" and (not isinstance(dim, (tuple, list)) or len(dim) < 3):
             p = 2

@@ -69,6 +69,8 @@ def segment_reduce(
         raise RuntimeError("Expected data.numel() > 0 to be true, but got false.")
     axis = wrap_dim(axis, data.dim())
     kind, given = ("offsets", offsets) if lengths is None else ("lengths", lengths)
+    if data.dim() < given.dim():
+        raise RuntimeError(f"Expected data.dim() >= {kind}_value.dim() to be true, but got false.")
     if given.dim() - 1 != axis:
         raise RuntimeError(
             f"segment_reduce(): Expected axis to be the last dimension of {kind} but got {axis}."

@@ -8,7 +8,7 @@ from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._lacking import once
-from rushlight.ops._public import legacy_name, type_name
+from rushlight.ops._public import legacy_name, stumble, type_name
 from rushlight.ops.embedding import one_hot, refuse_sparse_gradient
 
 one_hot = functional(one_hot)
@@ -131,6 +131,9 @@ def embedding_bag(
 
 
 def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights):
+    if per_sample_weights is not None:
+        stumble(per_sample_weights, "size")
+    stumble(input, "size" if per_sample_weights is not None else "dim")
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
@@ -145,8 +148,9 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
                 f"length sequences. However, found offsets of type {type(offsets)}"
             )
     elif input.dim() == 1:
-        if not isinstance(offsets, rushlight.Tensor):
-            raise ValueError(f"offsets has to be a 1D Tensor but got {offsets}")
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        stumble(offsets, "dim")
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
     else:
