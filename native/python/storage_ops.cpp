@@ -156,9 +156,10 @@ PyObject* py_is_cow_tensor(PyObject*, PyObject* o) {
 }
 
 // Note [weak references to memory] Who wants to know whether memory is still there, without keeping it, is
-// given a number that no other memory will have, unlike its address.
-std::unordered_map<const Storage*, uint64_t> numbers;
-std::unordered_map<uint64_t, Storage*> watched;
+// given a number that no other memory will have, unlike its address. The tables are never destroyed: memory
+// may be freed while the process ends.
+auto& numbers = *new std::unordered_map<const Storage*, uint64_t>;
+auto& watched = *new std::unordered_map<uint64_t, Storage*>;
 
 void forget_watched(const Storage* s) {
   auto found = numbers.find(s);
