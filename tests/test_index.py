@@ -219,3 +219,24 @@ def test_a_value_under_a_mask_must_fit(value, mask):
         with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
             x[rl.tensor(mask)] = single
     assert x.tolist() == [0, 0] and x._version == 0
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(4096,), (4096, 3), (2, 4096, 3)], ids=str)
+def test_halves_that_meet_at_one_element_are_summed_in_float(dtype, shape):
+    rl.manual_seed(0)
+    dim = shape.index(4096)
+    x, index = rl.rand(shape).to(dtype), rl.arange(4096) % 3
+    sizes = [3 if size == 4096 else size for size in shape]
+    exact = rl.zeros(sizes, dtype=rl.float64).index_add(dim, index, x.double())
+    for found in (
+        rl.zeros(sizes, dtype=dtype).index_add(dim, index, x),
+        rl.zeros(sizes, dtype=dtype).index_add_(dim, index, x),
+    ):
+        assert ((found.double() - exact) / exact).abs().max() <= rl.finfo(dtype).eps
+
+
+def test_a_mean_of_many_halves_has_a_gradient():
+    x = rl.full((100_000,), 100.0, dtype=rl.float16, requires_grad=True)
+    rl.nn.functional.mse_loss(x, rl.zeros_like(x)).backward(rl.tensor(0.013, dtype=rl.float16))
+    assert abs(x.grad[0].item() / (100 * 2e-5 * 0.013) - 1) < 1e-2

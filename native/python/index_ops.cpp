@@ -345,10 +345,15 @@ PyObject* index_add_forward(const Primitive& op, PyObject* const* args, Tensor* 
     added = TensorRef(as_tensor(mul.forward(mul, scaled, nullptr)));
     if (!added) throw PythonError{};
   }
-  if (IndexFault fault = update_along(result.get(), dim, index.get(), added->span(), IndexOp::add, false)) {
+  // Few rows of a large table are not worth a copy of it.
+  bool widen = is_reduced(x->dtype) && added->numel >= x->numel / 16;
+  TensorRef into = widen ? cast(x, DType::f32) : result;
+  if (widen) added = cast(added.get(), DType::f32);
+  if (IndexFault fault = update_along(into.get(), dim, index.get(), added->span(), IndexOp::add, false)) {
     if (x->ndim <= 1) fail(PyExc_IndexError, "index out of range in self");
     fail_range(PyExc_RuntimeError, fault);
   }
+  if (widen) copy_into(result.get(), into.get());
   return result.release_object();
 }
 

@@ -13,7 +13,10 @@ def _mse_gradient(g, x, target, reduction):
     difference = x - target
     if reduction != "mean":
         return g * (2 * difference)
-    return difference * (g * (2 / difference.numel() if difference.numel() else math.nan))
+    factor = 2 / difference.numel() if difference.numel() else math.nan
+    if difference.dtype in (_C.float16, _C.bfloat16):  # of many elements the factor is too small for a half
+        return (difference.float() * (g.float() * factor)).to(difference.dtype)
+    return difference * (g * factor)
 
 
 derivative(
