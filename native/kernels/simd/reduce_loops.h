@@ -142,6 +142,30 @@ inline void visit_integral(DType dtype, F&& f) {
   }
 }
 
+// pick(tag) for the C++ type of the elements; null if that is no real one.
+template <class F>
+const ReduceKernel* kernel_of_floating(DType dtype, F pick) {
+  switch (dtype) {
+    case DType::f16: return pick(TypeTag<Half>{});
+    case DType::bf16: return pick(TypeTag<BFloat16>{});
+    case DType::f32: return pick(TypeTag<float>{});
+    case DType::f64: return pick(TypeTag<double>{});
+    default: return nullptr;
+  }
+}
+template <class F>
+const ReduceKernel* kernel_of_real(DType dtype, F pick) {
+  switch (dtype) {
+    case DType::u8:
+    case DType::b1: return pick(TypeTag<uint8_t>{});
+    case DType::i8: return pick(TypeTag<int8_t>{});
+    case DType::i16: return pick(TypeTag<int16_t>{});
+    case DType::i32: return pick(TypeTag<int32_t>{});
+    case DType::i64: return pick(TypeTag<int64_t>{});
+    default: return kernel_of_floating(dtype, pick);
+  }
+}
+
 }  // namespace
 }  // namespace RL_ISA
 }  // namespace rl

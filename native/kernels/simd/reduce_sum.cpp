@@ -293,26 +293,11 @@ struct ComplexProd {
 
 template <template <class> class Op>
 const ReduceKernel* floating(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return &kernel<Op, Half>;
-    case DType::bf16: return &kernel<Op, BFloat16>;
-    case DType::f32: return &kernel<Op, float>;
-    case DType::f64: return &kernel<Op, double>;
-    default: return nullptr;
-  }
+  return kernel_of_floating(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type>; });
 }
-
 template <template <class> class Op>
 const ReduceKernel* real(DType dtype) {
-  switch (dtype) {
-    case DType::u8:
-    case DType::b1: return &kernel<Op, uint8_t>;
-    case DType::i8: return &kernel<Op, int8_t>;
-    case DType::i16: return &kernel<Op, int16_t>;
-    case DType::i32: return &kernel<Op, int32_t>;
-    case DType::i64: return &kernel<Op, int64_t>;
-    default: return floating<Op>(dtype);
-  }
+  return kernel_of_real(dtype, [](auto tag) { return &kernel<Op, typename decltype(tag)::type>; });
 }
 
 }  // namespace
