@@ -5,7 +5,16 @@ from __future__ import annotations
 import os as _os
 import typing as _typing
 
-from rushlight import _C
+try:
+    from rushlight import _C
+except ImportError as _error:
+    _here = _os.path.dirname(_os.path.abspath(__file__))
+    if any(name.startswith("_C.") and not name.endswith(".pyi") for name in _os.listdir(_here)):
+        raise
+    raise ImportError(
+        f"{_here} is the source of Rushlight, in which nothing has been compiled. Run Python in another "
+        "directory to use what `pip install .` or `make demo` installed, or `make dev` to compile it here."
+    ) from _error
 
 __version__ = "0.1.0"
 

@@ -201,3 +201,14 @@ def test_a_program_sees_the_version_of_torch_that_is_followed(tmp_path):
         [sys.executable, "-m", "rushlight", str(program)], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.startswith("torch 2.13.0+rushlight.") and done.stdout.endswith(" True\n"), done.stderr
+
+
+def test_a_source_tree_without_a_compiled_part_says_so(tmp_path):
+    package = tmp_path / "rushlight"
+    package.mkdir()
+    (package / "__init__.py").write_text(Path(rushlight.__file__).read_text())
+    (package / "_C.pyi").touch()
+    ended = subprocess.run(
+        [sys.executable, "-c", "import rushlight"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ended.returncode == 1 and "`make dev` to compile it here" in ended.stderr
