@@ -93,19 +93,18 @@ def _aliased(tensor: Tensor) -> Tensor:
 def _laid_out_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     """The tangent in memory as the tensor is, so that every view of the one is a view of the other."""
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
-    room = tensor.untyped_storage().nbytes()
+    room, given = (t.untyped_storage().nbytes() // t.element_size() for t in (tensor, tangent))
     alike = all(n < 2 or a == b for n, a, b in zip(sizes, strides, tangent.stride(), strict=True))
     alike = alike and tensor.is_conj() == tangent.is_conj() and tensor.is_neg() == tangent.is_neg()
     if tensor.numel() == 0 or tensor.device.type == "meta":
         return tangent
     if alike and batching.depth:  # a slice of a batch shares its memory with the others
         return tangent
-    if alike and offset == tangent.storage_offset() and room == tangent.untyped_storage().nbytes():
+    if alike and offset == tangent.storage_offset() and room == given:
         return tangent
     if _may_overlap(sizes, strides):
         return tangent
-    memory = tangent.new_zeros(room // tensor.element_size(), dtype=tensor.dtype)
-    memory = memory.as_strided(sizes, strides, offset)
+    memory = tangent.new_zeros(room, dtype=tensor.dtype).as_strided(sizes, strides, offset)
     memory = memory.conj() if tensor.is_conj() and memory.is_complex() else memory
     memory = memory._neg_view() if tensor.is_neg() else memory
     return memory.detach().copy_(tangent)  # no view: what jvp makes of it is compared with it

@@ -455,17 +455,24 @@ def cases(torch):
 
     @case
     def laid_out_tangents():
-        o = torch.ones
+        o, c = torch.ones, torch.complex64
+        pairs = (
+            (o(5)[1:], o(4)),
+            (o(5)[1:], o(6)[2:]),
+            (o(5)[1:], o(5)[1:]),
+            (o(3, 2).t(), o(2, 3).double()),
+            (o(3, 2).t(), o(3, 2).double().t()),
+            (o(2).double(), o(2)),
+            (o(2), o(2) * 1j),
+            (o(2, dtype=c), o(2)),
+            (o(5, dtype=c)[1:], o(4)),
+            (o(2, dtype=c).conj(), o(2) * 1j),
+        )
         with fwAD.dual_level():
-            pairs = (
-                (o(5)[1:], o(4)),
-                (o(5)[1:], o(6)[2:]),
-                (o(3, 2).t(), o(2, 3).double()),
-                (o(5)[1:], o(5)[1:]),
-            )
-            tangents = [fwAD.unpack_dual(fwAD.make_dual(*pair)).tangent for pair in pairs]
+            duals = [(fwAD.unpack_dual(fwAD.make_dual(*pair)).tangent, pair[1]) for pair in pairs]
             return [
-                (t._is_view(), t.stride(), t.storage_offset(), len(t.untyped_storage())) for t in tangents
+                (t is given, t, t._is_view(), t.stride(), t.storage_offset(), t.is_conj())
+                for t, given in duals
             ]
 
     @case
