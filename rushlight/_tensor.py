@@ -14,13 +14,10 @@ from rushlight.ops import create
 from rushlight.ops._facts import tell
 from rushlight.ops._public import attribute, method, public
 from rushlight.ops.layout import (
-    arranged,
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    is_arranged,
     preserve_format,
+    rearranged,
     strides_in,
+    suggested,
 )
 from rushlight.ops.shape import conj_of_number
 
@@ -233,7 +230,7 @@ def to(self, *args, **kwargs):
     """
     asked = to_arguments(args, kwargs)
     made = _to(self, asked.dtype, asked.device, asked.copy)
-    return made if asked.memory_format is None else arranged(made, asked.memory_format)
+    return rearranged(made, self, asked.memory_format)
 
 
 def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
@@ -256,7 +253,7 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
 def _cast_method(name: str, dtype: _C.dtype) -> None:
     def cast(self, memory_format=None):
         made = self if self.dtype == dtype else _C.ops.to_dtype(self, dtype)
-        return made if memory_format is None else arranged(made, memory_format)
+        return rearranged(made, self, memory_format)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"This tensor as {dtype}.\n\n    >>> rushlight.ones(2).{name}().dtype\n    {dtype}\n    "
@@ -288,13 +285,13 @@ def cpu(self, memory_format=None):
     >>> rushlight.ones(1).cpu().device
     device(type='cpu')
     """
-    return arranged(_to(self, None, "cpu"), memory_format)
+    return rearranged(_to(self, None, "cpu"), self, memory_format)
 
 
 @method
 def cuda(self, device=None, non_blocking=False, memory_format=None):
     """This tensor on a GPU."""
-    return arranged(_to(self, None, "cuda" if device is None else device), memory_format)
+    return rearranged(_to(self, None, "cuda" if device is None else device), self, memory_format)
 
 
 def _resize(self, size):
@@ -338,10 +335,7 @@ def resize_as_(input, the_template, memory_format=None):
     torch.Size([2, 3])
     """
     if memory_format is preserve_format:
-        last = (f for f in (channels_last, channels_last_3d) if is_arranged(the_template, f))
-        memory_format = (
-            contiguous_format if is_arranged(the_template, None) else next(last, contiguous_format)
-        )
+        memory_format = suggested(the_template)
     return _resize_arranged(input, the_template.shape, memory_format)
 
 

@@ -111,7 +111,7 @@ int order_of(const Taps (&t)[3], int (&order)[3]) {
 
 // Elements only change places.
 template <class T>
-void copy_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
+void copy_planes(const Taps (&t)[3], int64_t planes, int64_t channels, T* y, const T* x) {
   // The middle of the width is usually a run of consecutive elements.
   const int64_t* index = t[2].index.data();
   int64_t run_begin = 0, run_end = 0;
@@ -119,17 +119,25 @@ void copy_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
     if (o && index[o] != index[o - 1] + 1) start = o;
     if (o + 1 - start > run_end - run_begin) run_begin = start, run_end = o + 1;
   }
-  divide(double(planes) * double(out_size(t)), planes, [&](int64_t begin, int64_t end) {
+  auto copy = [index, channels](T* to, const T* row, int64_t begin, int64_t end) {
+    if (channels == 1)
+      for (int64_t o = begin; o < end; o++) to[o] = row[index[o]];
+    else
+      for (int64_t o = begin; o < end; o++)
+        std::copy_n(row + index[o] * channels, channels, to + o * channels);
+  };
+  divide(double(planes) * double(out_size(t) * channels), planes, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; plane++) {
-      const T* from = x + plane * in_size(t);
-      T* to = y + plane * out_size(t);
+      const T* from = x + plane * in_size(t) * channels;
+      T* to = y + plane * out_size(t) * channels;
       for (int64_t od = 0; od < t[0].out; od++)
-        for (int64_t oh = 0; oh < t[1].out; oh++, to += t[2].out) {
-          const T* row = from + (t[0].index[size_t(od)] * t[1].in + t[1].index[size_t(oh)]) * t[2].in;
-          for (int64_t o = 0; o < run_begin; o++) to[o] = row[index[o]];
-          std::memcpy(static_cast<void*>(to + run_begin), row + index[run_begin],
-                      size_t(run_end - run_begin) * sizeof(T));
-          for (int64_t o = run_end; o < t[2].out; o++) to[o] = row[index[o]];
+        for (int64_t oh = 0; oh < t[1].out; oh++, to += t[2].out * channels) {
+          int64_t place = t[0].index[size_t(od)] * t[1].in + t[1].index[size_t(oh)];
+          const T* row = from + place * t[2].in * channels;
+          copy(to, row, 0, run_begin);
+          std::memcpy(static_cast<void*>(to + run_begin * channels), row + index[run_begin] * channels,
+                      size_t((run_end - run_begin) * channels) * sizeof(T));
+          copy(to, row, run_end, t[2].out);
         }
     }
   });
@@ -180,13 +188,14 @@ void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t
 
 // Plane by plane through buffers of the compute type C.
 template <class T, class C>
-void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
+void combine_planes(const Taps (&t)[3], int64_t planes, int64_t channels, T* y, const T* x) {
   int order[3];
   int count = order_of(t, order);
-  int64_t sizes[3] = {t[0].in, t[1].in, t[2].in}, largest = std::max(in_size(t), out_size(t));
+  int64_t sizes[3] = {t[0].in, t[1].in, t[2].in};
+  int64_t before = in_size(t) * channels, after = out_size(t) * channels, largest = std::max(before, after);
   for (int i = 0; i < count; i++) {
     sizes[order[i]] = t[order[i]].out;
-    largest = std::max(largest, sizes[0] * sizes[1] * sizes[2]);
+    largest = std::max(largest, sizes[0] * sizes[1] * sizes[2] * channels);
   }
   constexpr bool SAME = std::is_same_v<T, C>;
   Workspaces spaces(num_threads(), 2 * largest * int64_t(sizeof(C)));
@@ -194,14 +203,14 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
     Workspaces::Lease lease(spaces);
     C* room[2] = {lease.as<C>(), lease.as<C>() + largest};
     for (int64_t plane = begin; plane < end; plane++) {
-      const T* first = x + plane * in_size(t);
-      T* last = y + plane * out_size(t);
+      const T* first = x + plane * before;
+      T* last = y + plane * after;
       int64_t now[3] = {t[0].in, t[1].in, t[2].in};
       const C* from;
       if constexpr (SAME) {
         from = first;
       } else {
-        for (int64_t i = 0; i < in_size(t); i++) room[1][i] = C(first[i]);
+        for (int64_t i = 0; i < before; i++) room[1][i] = C(first[i]);
         from = room[1];
       }
       for (int i = 0; i < count; i++) {
@@ -209,7 +218,7 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
         C* to = room[i % 2];
         if constexpr (SAME)
           if (i == count - 1) to = last;
-        int64_t outer = 1, inner = 1;
+        int64_t outer = 1, inner = channels;
         for (int e = 0; e < d; e++) outer *= now[e];
         for (int e = d + 1; e < 3; e++) inner *= now[e];
         run_pass(to, from, outer, t[d], inner);
@@ -217,9 +226,9 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
         from = to;
       }
       if constexpr (SAME) {
-        if (count == 0) std::copy_n(from, out_size(t), last);
+        if (count == 0) std::copy_n(from, after, last);
       } else {
-        for (int64_t i = 0; i < out_size(t); i++) last[i] = T(from[i]);
+        for (int64_t i = 0; i < after; i++) last[i] = T(from[i]);
       }
     }
   });
@@ -227,23 +236,27 @@ void combine_planes(const Taps (&t)[3], int64_t planes, T* y, const T* x) {
 
 }  // namespace
 
-void resample(DType dtype, const Taps (&t)[3], int64_t planes, void* y, const void* x) {
+void resample(DType dtype, const Taps (&t)[3], int64_t planes, int64_t channels, void* y, const void* x) {
   if (planes == 0 || out_size(t) == 0) return;
   if (t[0].copies && t[1].copies && t[2].copies) {
     switch (dtype_size(dtype)) {
-      case 1: return copy_planes(t, planes, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
-      case 2: return copy_planes(t, planes, static_cast<uint16_t*>(y), static_cast<const uint16_t*>(x));
-      case 4: return copy_planes(t, planes, static_cast<uint32_t*>(y), static_cast<const uint32_t*>(x));
-      case 8: return copy_planes(t, planes, static_cast<uint64_t*>(y), static_cast<const uint64_t*>(x));
+      case 1:
+        return copy_planes(t, planes, channels, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
+      case 2:
+        return copy_planes(t, planes, channels, static_cast<uint16_t*>(y), static_cast<const uint16_t*>(x));
+      case 4:
+        return copy_planes(t, planes, channels, static_cast<uint32_t*>(y), static_cast<const uint32_t*>(x));
+      case 8:
+        return copy_planes(t, planes, channels, static_cast<uint64_t*>(y), static_cast<const uint64_t*>(x));
       default:
-        return copy_planes(t, planes, static_cast<std::complex<double>*>(y),
+        return copy_planes(t, planes, channels, static_cast<std::complex<double>*>(y),
                            static_cast<const std::complex<double>*>(x));
     }
   }
   auto run = [&](auto tag, auto compute) {
     using T = typename decltype(tag)::type;
     using C = typename decltype(compute)::type;
-    combine_planes<T, C>(t, planes, static_cast<T*>(y), static_cast<const T*>(x));
+    combine_planes<T, C>(t, planes, channels, static_cast<T*>(y), static_cast<const T*>(x));
   };
   switch (dtype) {
     case DType::u8: return combine_bytes(t, planes, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));

@@ -40,9 +40,10 @@ struct ByteTaps {
   explicit ByteTaps(const Taps& t);
 };
 
-// y = the map applied to every plane of x; taps[d] belong to depth, height, width. Integers and bool only
-// where all taps copy; u8 also elsewhere: rounded as torch rounds, and clamped.
-void resample(DType dtype, const Taps (&taps)[3], int64_t planes, void* y, const void* x);
+// y = the map applied to every plane of x; taps[d] belong to depth, height, width, and at each place there
+// are `channels` numbers side by side. Integers and bool only where all taps copy; u8 also elsewhere, of one
+// channel: rounded as torch rounds, and clamped.
+void resample(DType dtype, const Taps (&taps)[3], int64_t planes, int64_t channels, void* y, const void* x);
 
 // One pass along a dimension, per instruction set: y (outer, taps.out, inner) from x (outer, taps.in, inner).
 struct ResamplePasses {

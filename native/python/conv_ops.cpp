@@ -299,6 +299,19 @@ PyObject* empty_result(const Tensor* x, const Tensor* weight, const Tensor* bias
   return new_tensor(sizes, dtype, x->device()).release_object();
 }
 
+// A kernel of one pixel, where the channels of each lie together: a product of matrices as they are.
+PyObject* pointwise_channels_last(Tensor* x, Tensor* weight, Tensor* bias, Sizes sizes) {
+  TensorRef result = new_channels_last(sizes, x->dtype, x->device()), w = operand(weight), b = operand(bias);
+  int64_t in = x->size(1), out = sizes[1], pixels = x->numel / in, bytes = out * result->itemsize();
+  Coefficients factors(x->dtype, b ? 1 : 0);
+  MaybeNoGil released(is_long_product(double(x->numel) * double(out)) ? INT64_MAX : 0);
+  for (int64_t pixel = 0; b && pixel < pixels; pixel++)
+    std::memcpy(result->data() + pixel * bytes, b->data(), size_t(bytes));
+  gemm(x->dtype, {result->data(), pixels, out, out, 1}, {x->data(), pixels, in, in, 1},
+       {w->data(), in, out, 1, in}, factors.alpha, factors.beta);
+  return result.release_object();
+}
+
 // convolution(x, weight, bias; stride, padding, dilation, groups)
 PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
@@ -318,6 +331,8 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = bias ? cast(bias, x->dtype) : TensorRef();
+  if (s.pointwise() && s.groups == 1 && !is_reduced(x->dtype) && is_dense_channels_last(x))
+    return pointwise_channels_last(x, weight, alike.get(), sizes);
   TensorRef from = operand(x), w = operand(weight), b = operand(alike.get());
   return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));

@@ -226,7 +226,10 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
                (is_integral(t) && e.integers) || (is_bool(t) && e.boolean);
   bool nothing = numel_of(sizes) == 0 && !std::strcmp(e.kernel, "adaptive_avg_pool2d");
   if (!taken && !nothing) fail_not_implemented(e.kernel, t);
-  TensorRef result = new_tensor(sizes, x->dtype, x->device());
+  bool last = !adjoint && e.keeps_layout && is_channels_last(x) && !x->is_meta() && numel_of(sizes) > 0;
+  bool in_place = last && t != DType::u8 && is_dense_channels_last(x);  // not turned round and back
+  TensorRef result =
+      in_place ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
   Sizes scaled = adjoint ? x->sizes() : Sizes(sizes);
   bool small = dims == 2 && scaled[scaled.size() - 2] + scaled[scaled.size() - 1] <= 128;
@@ -247,11 +250,12 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     if (adjoint) taps[d] = taps[d].transposed();
   }
   {
-    TensorRef from = contiguous(x);
+    TensorRef from = in_place ? share(x) : contiguous(x);
+    int64_t channels = in_place ? x->size(1) : 1;
     MaybeNoGil released(std::max(x->numel, result->numel));
-    resample(x->dtype, taps, planes, result->data(), from->data());
+    resample(x->dtype, taps, planes / channels, channels, result->data(), from->data());
   }
-  return laid_out(std::move(result), !adjoint && e.keeps_layout && is_channels_last(x));
+  return in_place ? result.release_object() : laid_out(std::move(result), last);
 }
 
 // constant_pad_nd(x; pad, value): pad lists the last dimension first; negative numbers cut off.

@@ -53,16 +53,32 @@ inline bool is_channels_last(const Tensor* x) {
   return true;
 }
 
+// A dense tensor with channels last, of 4 or 5 dimensions.
+inline TensorRef new_channels_last(Sizes sizes, DType dtype, Device device) {
+  int ndim = int(sizes.size());
+  int64_t strides[5], step = sizes[1];
+  strides[1] = 1;
+  for (int d = ndim - 1; d >= 2; d--) strides[d] = step, step *= sizes[size_t(d)];
+  strides[0] = step;
+  return new_strided(sizes, {strides, size_t(ndim)}, dtype, device);
+}
+
+// Whether the images lie channels last and nothing lies between their elements.
+inline bool is_dense_channels_last(const Tensor* x) {
+  if (!is_channels_last(x)) return false;
+  int64_t step = x->size(1);
+  for (int d = x->ndim - 1; d >= 2; d--) {
+    if (x->size(d) > 1 && x->stride(d) != step) return false;
+    step *= x->size(d);
+  }
+  return (x->size(1) == 1 || x->stride(1) == 1) && (x->size(0) == 1 || x->stride(0) == step);
+}
+
 // The result itself, or the same with channels last.
 inline PyObject* laid_out(TensorRef result, bool channels_last) {
   if (!channels_last || (result->ndim != 4 && result->ndim != 5) || result->numel == 0)
     return result.release_object();
-  int64_t strides[5], step = result->size(1);
-  strides[1] = 1;
-  for (int d = result->ndim - 1; d >= 2; d--) strides[d] = step, step *= result->size(d);
-  strides[0] = step;
-  TensorRef moved =
-      new_strided(result->sizes(), {strides, size_t(result->ndim)}, result->dtype, result->device());
+  TensorRef moved = new_channels_last(result->sizes(), result->dtype, result->device());
   if (!result->is_meta()) copy_into(moved.get(), result.get());
   return moved.release_object();
 }

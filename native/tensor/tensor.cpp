@@ -351,7 +351,10 @@ TensorRef bytes_on(Storage* storage) {
 TensorRef empty_like(Tensor* t, DType dtype) { return empty_like(t, dtype, t->device()); }
 
 TensorRef empty_like(Tensor* t, DType dtype, Device device) {
-  if (t->is_contiguous() && t->numel) return new_tensor(t->sizes(), dtype, device);
+  if (t->is_contiguous() && t->numel) {
+    TensorRef made = new_tensor(t->sizes(), dtype, device);
+    if (std::ranges::equal(made->strides(), t->strides())) return made;  // else one of a size 1 has its own
+  }
   if (t->numel == 0 || is_dense(t->sizes(), t->strides()))
     return new_strided(t->sizes(), t->strides(), dtype, device);
   int64_t steps[1][MAX_DIMS], strides[MAX_DIMS];

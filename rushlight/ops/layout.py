@@ -68,6 +68,31 @@ def arranged_copy(t, chosen):
     return ops.permute(ops.contiguous_copy(ops.permute(t, order)), back)
 
 
+def suggested(t):
+    """The order that the strides of `t` stand for, also where sizes of 1 or gaps leave others open."""
+    for chosen, order in _ORDERS.items():
+        if t.dim() == len(order) and _runs_along(t, order):
+            return chosen
+    return contiguous_format
+
+
+def _runs_along(t, order):
+    least = 0
+    for d in reversed(order):  # a stride of the batch like that of the channels leaves it in doubt
+        if t.size(d) == 0 or t.stride(d) < least or (d == 0 and least == t.stride(1)):
+            return False
+        least = t.stride(d) * t.size(d)
+    return t.stride(1) != 0
+
+
+def rearranged(made, t, chosen):
+    """What `to` gives: `made`, which is `t` or a copy of it, if its strides stand for this order already."""
+    if chosen in (None, preserve_format):
+        return made
+    as_it_is = suggested(made) is chosen and (made is t or is_arranged(made, chosen))
+    return made if as_it_is else arranged_copy(made, chosen)
+
+
 def arranged(t, chosen):
     """`t` itself if it lies in memory in this order (or in any, to preserve it), else a copy that does."""
     if chosen in (None, preserve_format):
@@ -92,5 +117,5 @@ def strides_in(sizes, chosen):
     steps, step = [0] * len(sizes), 1
     for d in reversed(order):
         steps[d] = step
-        step *= max(sizes[d], 1)
+        step *= max(sizes[d], 1) if chosen is contiguous_format else sizes[d]
     return tuple(steps)

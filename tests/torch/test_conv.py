@@ -1,5 +1,8 @@
 """Convolutions, pooling, padding and resizing against torch: every expression is evaluated in both."""
 
+import functools
+
+import numpy as np
 import pytest
 import torch
 from expressions import outcome
@@ -492,3 +495,57 @@ TABLE = [line for block in BLOCKS for line in block.strip().split("\n")]
 @pytest.mark.parametrize("text", TABLE)
 def test_expression(text):
     assert outcome(rushlight, text, SETUP) == outcome(torch, text, SETUP)
+
+
+CHANNELS_LAST = {
+    "pointwise": lambda t, x, w, b: t.nn.functional.conv2d(x, w, b),
+    "pointwise without bias": lambda t, x, w, b: t.nn.functional.conv2d(x, w),
+    "bilinear": lambda t, x, w, b: t.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "nearest": lambda t, x, w, b: t.nn.functional.interpolate(x, size=(11, 3)),
+    "bicubic, antialiased": lambda t, x, w, b: t.nn.functional.interpolate(
+        x, size=(3, 4), mode="bicubic", antialias=True
+    ),
+    "average": lambda t, x, w, b: t.nn.functional.avg_pool2d(x, 2, 1, 1),
+    "adaptive": lambda t, x, w, b: t.nn.functional.adaptive_avg_pool2d(x, (3, 2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(2, 5, 7, 6), (1, 1, 4, 5), (3, 4, 1, 9)])
+@pytest.mark.parametrize("case", CHANNELS_LAST)
+def test_channels_last_stay_last(case, shape, dtype):
+    if dtype == "float16" and "antialiased" in case:
+        pytest.skip("torch has none")
+    results = []
+    for library in (torch, rushlight):
+        t = functools.partial(library.tensor, dtype=getattr(library, dtype))
+        rng = np.random.default_rng(0)
+        x, w, b = (rng.standard_normal(s).tolist() for s in (shape, (3, shape[1], 1, 1), (3,)))
+        x = t(x).to(memory_format=library.channels_last).requires_grad_()
+        y = CHANNELS_LAST[case](library, x, t(w), t(b))
+        y.square().sum().backward()
+        results.append((y.stride(), y.tolist(), x.grad.tolist()))
+    assert results[0][0] == results[1][0]
+    for theirs, ours in zip(results[0][1:], results[1][1:], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0.02 if dtype == "float16" else 1e-4, atol=1e-3)
+
+
+FORMATS = ["channels_last", "contiguous_format", "preserve_format"]
+
+
+@pytest.mark.parametrize("source", FORMATS[:2])
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("shape", [(1, 1, 4, 5), (2, 1, 4, 5), (1, 3, 1, 1), (2, 3, 4, 5), (1, 1, 1, 1)])
+def test_formats_where_sizes_of_one_leave_them_open(shape, format, source):
+    results = []
+    for library in (torch, rushlight):
+        x = library.ones(shape).to(memory_format=getattr(library, source))
+        wanted = getattr(library, format)
+        made = [
+            x, x.to(memory_format=wanted), x.to(library.float64, memory_format=wanted), x.clone(), x.double(),
+            x.clone(memory_format=wanted), x.half(memory_format=wanted), library.empty_like(x),
+            library.empty(0).resize_as_(x, memory_format=library.preserve_format),
+            x.transpose(2, 3).to(memory_format=wanted), library.zeros_like(x, memory_format=wanted),
+        ]  # fmt: skip
+        results.append([[y.stride(), y is x] for y in made])
+    assert results[0] == results[1]
