@@ -331,6 +331,24 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
   return true;
 }
 
+// Where an operand has no data torch compares the shapes before the devices, and in other words.
+void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
+  if (entry.n_inputs != 2 || !is_tensor(args[0]) || !is_tensor(args[1])) return;
+  const Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
+  int ndim = std::max(int(a->ndim), int(b->ndim));
+  Shape common;  // as far as it is known, from the last dimension on
+  for (int d = 0; d < ndim; d++) common.append(d < ndim - a->ndim ? 1 : a->size(d - (ndim - a->ndim)));
+  for (int d = 1; d <= b->ndim; d++) {
+    int64_t &known = common.sizes[ndim - d], size = b->size(b->ndim - d);
+    if (known == 1) known = size;
+    if (size == 1 || size == known) continue;
+    failf(PyExc_RuntimeError,
+          "Attempting to broadcast a dimension of length %lld at %d! Mismatching argument at index 1 had "
+          "torch.Size(%s); but expected shape should be broadcastable to %s",
+          (long long)size, -d, sizes_text(b->sizes()).c_str(), sizes_text(common).c_str());
+  }
+}
+
 // Everything else: promotion, broadcasting, devices, strides. Apart, because its stack frame is a page long
 // and would be set up for every small call too.
 [[gnu::noinline]] PyObject* forward_general(const Primitive& op, PyObject* const* args, Tensor* out) {
@@ -352,11 +370,14 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
       }
       Device mine = o.tensor->device();
       if (!any || (zero_dims && o.tensor->ndim)) {
-        if (any && !onto_meta && !(mine == device) && device.type != DeviceType::cpu)
+        if (any && !onto_meta && !(mine == device) && device.type != DeviceType::cpu) {
+          check_meta_shapes(entry, args);
           fail_devices(device, mine);
+        }
         device = mine;
         zero_dims = o.tensor->ndim == 0;
       } else if (!onto_meta && !(mine == device) && !(o.tensor->ndim == 0 && mine.type == DeviceType::cpu)) {
+        check_meta_shapes(entry, args);
         fail_devices(device, mine);
       }
       any = true;
@@ -374,6 +395,7 @@ bool write_plain(const Elementwise& entry, PyObject* const* args, Tensor* out) {
         scalar_argument(args[entry.n_inputs + k], entry.name, op.args[size_t(entry.n_inputs + k)].c_str());
   }
   meta = onto_meta || device.type == DeviceType::meta;
+  if (meta) check_meta_shapes(entry, args);
   // As torch does: first the memory, then the shapes, then the types, then whether there is a loop.
   if (out && !meta) {
     check_writable(out);

@@ -281,10 +281,18 @@ PyObject* index_select_forward(const Primitive& op, PyObject* const* args, Tenso
   return result.release_object();
 }
 
+void check_same_devices(std::string name, const Tensor* x, const Tensor* index, const Tensor* source) {
+  if (x->device() == index->device() && x->device() == source->device()) return;
+  if (name.ends_with('_')) name.pop_back();
+  fail(PyExc_RuntimeError,
+       name + "(): self, index and source expected to be in the same device, but got (self) " +
+           device_name(x->device()) + ", (index) " + device_name(index->device()) + ", and (source) " +
+           device_name(source->device()));
+}
+
 // What index_add and index_reduce ask of their arguments.
 TensorRef check_index_add(const char* name, Tensor* x, int dim, Tensor* given, Tensor* source) {
-  check_same_device(x, given);
-  check_same_device(x, source);
+  check_same_devices(name, x, given, source);
   if (given->ndim > 1) {
     failf(PyExc_IndexError,
           "%s(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %s", name,
@@ -362,8 +370,7 @@ PyObject* index_copy_forward(const Primitive& op, PyObject* const* args, Tensor*
   Tensor *x = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1),
          *source = tensor_argument(op, args, 2);
   int dim = dim_argument(args[3], x);
-  check_same_device(x, given);
-  check_same_device(x, source);
+  check_same_devices("index_copy", x, given, source);
   if (given->ndim > 1) {
     failf(PyExc_IndexError, "index_copy_(): Index should have dimension 1 or 0 (got %d)", given->ndim);
   }
@@ -650,8 +657,8 @@ ModuleInit init([](PyObject*) {
   define("scatter_reduce(x, index, src; dim, reduce, include_self)", scatter_reduce_forward,
          IN_PLACE | FOLLOWS_FIRST);
   define("index_select(x, index; dim)", index_select_forward, FOLLOWS_FIRST);
-  define("index_add(x, index, source; dim, alpha)", index_add_forward, IN_PLACE);
-  define("index_copy(x, index, source; dim)", index_copy_forward, IN_PLACE);
+  define("index_add(x, index, source; dim, alpha)", index_add_forward, IN_PLACE | SEES_TO_DEVICES);
+  define("index_copy(x, index, source; dim)", index_copy_forward, IN_PLACE | SEES_TO_DEVICES);
   define("index_fill(x, index, value; dim)", index_fill_forward, IN_PLACE | SEES_TO_DEVICES);
   define("index_reduce(x, index, source; dim, reduce, include_self)", index_reduce_forward, IN_PLACE);
   define("take(x, index)", take_forward, FOLLOWS_FIRST);

@@ -645,6 +645,8 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
   Tensor* t = input(args);
   TensorRef result = out ? share(out) : empty_like(t, t->dtype);
   Scalar number;
+  if (!result->is_meta() && is_tensor(args[1]) && as_tensor(args[1])->is_meta())
+    fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
   if (out && !out->is_meta()) check_writable(out);
   if (is_tensor(args[1])) {
     Tensor* source = as_tensor(args[1]);
@@ -656,7 +658,6 @@ PyObject* copy_forward(const Primitive&, PyObject* const* args, Tensor* out) {
                                    " doesn't match the broadcast shape " + sizes_text(shape));
     }
     if (result->is_meta()) return result.release_object();
-    if (source->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
     warn_of_lost_imaginary(source, result->dtype);
     TensorRef from = share(source);
     if (out && source->storage == out->storage && source != out) from = safe_to_read(source, out);

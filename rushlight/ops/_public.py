@@ -149,7 +149,7 @@ def write_out(
     if _C.carries_tangents() and any(_C.tangent(t) is not None for t in (result, out)):
         refuse_written_tangent(writer or _writer())
     if out.device != result.device:
-        if exact is SAME_DTYPE:
+        if exact is SAME_DTYPE and (writer or _writer()).startswith(("gather", "topk", "linalg", "inv")):
             raise RuntimeError(
                 f"Expected out tensor to have device {result.device}, but got {out.device} instead"
             )

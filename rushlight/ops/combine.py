@@ -230,6 +230,12 @@ def block_diag(*tensors):
     tensor([[1, 2, 0],
             [0, 0, 3]])
     """
+    for at, tensor in enumerate(tensors):
+        if isinstance(tensor, Tensor) and tensor.device != tensors[0].device:
+            raise RuntimeError(
+                "Input tensors must all be on the same device. "
+                f"Input 0 is on device {tensors[0].device} and input {at} is on device {tensor.device}."
+            )
     return ops.block_diag(tensors or (_C.empty((1, 0), None, None),))
 
 
