@@ -163,7 +163,10 @@ def _told(torch, value, is_gradient=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         node, base, grad = (ask(name) for name in ("grad_fn", "_base", "grad"))
-        told = {"numbers": _told_number(value.detach().tolist())}
+        try:
+            told = {"numbers": _told_number(value.detach().tolist())}
+        except NotImplementedError as error:  # the negative of booleans cannot be read
+            told = {"numbers": _first(error)}
     told |= {
         "dtype": str(value.dtype).split(".")[-1],
         "size": list(value.shape),
