@@ -289,6 +289,7 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   if (a->dtype != b->dtype) {
     if (folds && vector) fail_vector_dtypes(a->ndim == 1 ? b : a, a->ndim == 1 ? a : b);
     if (folds) check_mm_dtypes(b->ndim == 2 ? a : b, b->ndim == 2 ? b : a);
+    if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
     check_scalar_type(a, b);
   }
   Shape shape = batch;

@@ -110,7 +110,7 @@ def _slope_uneven(y, x, dim, edge_order):
     n, m = y.size(dim), x.size(0)  # torch does not ask whether they are equal, but broadcasts
     sizes = [1] * y.dim()
     sizes[dim] = max(m - 1, 0)
-    widths = (x[1:] - x[:-1]).reshape(sizes)
+    widths = FUNCTIONS["diff"](x).reshape(sizes)
     at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
     gap = lambda start, count=1: widths.narrow(dim, start, count)  # noqa: E731
     left, right = gap(0, max(m - 2, 0)), gap(min(m - 1, 1), max(m - 2, 0))
@@ -121,18 +121,22 @@ def _slope_uneven(y, x, dim, edge_order):
     )
     if m < 2:
         raise IndexError("select(): index 0 out of range for tensor of size [0] at dimension 0")
+    # The widths at the ends have no dimension and leave the samples their dtype.
+    edge = lambda start: widths.reshape(-1)[start]  # noqa: E731
     if edge_order == 1:
-        first, last = (at(1) - at(0)) / gap(0), (at(n - 1) - at(n - 2)) / gap(m - 2)
+        first, last = (at(1) - at(0)) / edge(0), (at(n - 1) - at(n - 2)) / edge(m - 2)
     else:
-        a, b = gap(0), gap(1)
+        a, b = edge(0), edge(1)
         first = (
-            at(0) * (-(2 * a + b) / (a * (a + b))) + at(1) * ((a + b) / (a * b)) - at(2) * (a / (b * (a + b)))
+            at(0) * (-(2.0 * a + b) / (a * (a + b)))
+            + at(1) * ((a + b) / (a * b))
+            + at(2) * (-a / (b * (a + b)))
         )
-        a, b = gap(m - 3), gap(m - 2)
+        a, b = edge(m - 3), edge(m - 2)
         last = (
             at(n - 3) * (b / (a * (a + b)))
-            - at(n - 2) * ((a + b) / (a * b))
-            + at(n - 1) * ((a + 2 * b) / (b * (a + b)))
+            + at(n - 2) * (-(a + b) / (a * b))
+            + at(n - 1) * ((a + 2.0 * b) / (b * (a + b)))
         )
     return FUNCTIONS["cat"]([first, middle, last], dim)
 

@@ -98,6 +98,8 @@ def _contract(a, b, dims_a, dims_b):
                 raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     outer_a = [d for d in range(a.ndim) if d not in inner_a]
     outer_b = [d for d in range(b.ndim) if d not in inner_b]
+    if a.dtype == _C.bool and not outer_a and not outer_b:
+        return _meeting(a.permute(inner_a), b.permute(inner_b))
     shape = [a.shape[d] for d in outer_a] + [b.shape[d] for d in outer_b]
     terms = 1
     for d in inner_a:
@@ -107,6 +109,13 @@ def _contract(a, b, dims_a, dims_b):
         a.permute(outer_a + inner_a).reshape(rows, terms), b.permute(inner_b + outer_b).reshape(terms, cols)
     )
     return product.view(shape)
+
+
+def _meeting(a, b):
+    """Whether two tensors are true in the same place. Torch has no such product of contiguous ones."""
+    if a.is_contiguous() and b.is_contiguous():
+        raise NotImplementedError("\"dot\" not implemented for 'Bool'")
+    return (a & b).any()
 
 
 def _count(x, dims):

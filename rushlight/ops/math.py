@@ -448,10 +448,10 @@ def rsub(input, other, *, alpha=1):
             "rsub", (input, other), "Tensor input, Tensor other, *, Number alpha = 1",
             "Tensor input, Number other, Number alpha = 1",
         )  # fmt: skip
-    if alpha is _ONE:
+    if alpha is _ONE or _is_boolean(input, other):
         return other - input
     _check_alpha(input, other, alpha)
-    return other - input * alpha
+    return ops.sub_alpha(other, input, alpha)
 
 
 _ROUNDED = {None: ops.div, "floor": ops.div_floor, "trunc": ops.div_trunc}

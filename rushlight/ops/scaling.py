@@ -72,8 +72,11 @@ def _ldexp(input, other):
     dtype = _scaled_dtype(input, other)
     if other.dtype == _C.bool and input.dtype.is_floating_point:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
-    if other.is_floating_point() or other.is_complex():
-        return input * FUNCTIONS["pow"](input.new_full((), 2) if input.is_complex() else 2.0, other)
+    whole = not (input.is_floating_point() or input.is_complex())
+    if whole or other.is_floating_point() or other.is_complex():
+        # Torch's 2 is a number beside the default dtype, and beside others a tensor of that dtype.
+        plain = whole or input.dtype == _C.get_default_dtype()
+        return input * FUNCTIONS["pow"](2.0 if plain else input.new_full((), 2), other)
     real = dtype if dtype.is_floating_point else (_C.float64 if dtype == _C.complex128 else _C.float32)
     other = other.to(_C.int64).clamp(-(2**14), 2**14)  # beyond every range, and within that of halves
     exponent = other.to(real)
