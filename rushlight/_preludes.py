@@ -110,7 +110,7 @@ def _exponent(given: Given) -> None:
 def _sizes(*names: str) -> Callable[[Given], None]:
     def look(given: Given) -> None:
         for name in names:
-            if given.get(name) is not None:
+            if name != "weight" or given.get(name) is not None:
                 given[name].size()
 
     return look

@@ -166,6 +166,9 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         said = outer if indexed and said.startswith("max_pool") else said
         if given.get("inplace"):
             said = f"{said or name}_"
+        if takes_self and not isinstance(args[0], _C.Tensor) and name in _CHOSEN:
+            what = f"must be Tensor, not {type_name(args[0])}"
+            raise _refusal(f"{said}(): argument 'input' (position 1) {what}")
         if name == "split" or (takes_self and not isinstance(args[0], _C.Tensor)):
             return  # all was said
     name = said if handed_on and said else name

@@ -149,7 +149,7 @@ def _type(self, dtype=None, non_blocking=False, **kwargs):
 
 
 @method
-def new(self, *args, size=None, device=None):
+def new(self, *args, size=None, device=None, other=None, storage=None, data=None):
     """A tensor of this one's dtype and device: uninitialised of the given sizes, or a copy of data.
 
     >>> rushlight.ones(1).new([1, 2])
@@ -159,7 +159,10 @@ def new(self, *args, size=None, device=None):
         return self.new_empty(size, device=device)
     if len(args) == 1 and isinstance(args[0], tuple) and type(args[0]).__name__ == "Size":
         return self.new_empty(dims(args), device=device)
-    return legacy_tensor(self.dtype, device or self.device, args)
+    args = args or tuple(given for given in (other, storage, data) if given is not None)
+    if len(args) > 1:  # sizes, of which those behind the first may be booleans
+        args = (args[0], *(int(size) if isinstance(size, bool) else size for size in args[1:]))
+    return legacy_tensor(self.dtype, self.device if device is None else device, args)
 
 
 def set_default_tensor_type(t: Any) -> None:

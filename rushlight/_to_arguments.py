@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from rushlight import _C, _signatures
 from rushlight._type_names import type_name
-from rushlight.ops._public import Tensor, as_dtype
+from rushlight.ops._public import Tensor, as_dtype, invalid_combination
 from rushlight.ops.layout import memory_format
 
 
@@ -74,7 +74,7 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
         args,
         kwargs,
     )
-    raise AssertionError("taken by torch's signatures")
+    raise invalid_combination("to", args, "torch.device device", "torch.dtype dtype", "Tensor tensor")
 
 
 def _asked(given: dict[str, Any]) -> To:

@@ -539,6 +539,7 @@ FACT(data_ptr, PyLong_FromVoidPtr(t->is_meta() || t->numel == 0 ? nullptr : t->a
 FACT(element_size, PyLong_FromLong(t->itemsize()));
 FACT(is_floating_point, PyBool_FromLong(is_floating(t->dtype)));
 FACT(is_complex, PyBool_FromLong(is_complex(t->dtype)));
+FACT(is_inference, PyBool_FromLong(t->flags& Tensor::INFERENCE));
 #undef FACT
 
 PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool strides) {
@@ -551,7 +552,9 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
       failf(PyExc_TypeError, "%s() takes from 0 to 1 positional arguments but %zd were given", name, n);
     }
     for (Py_ssize_t i = n; i < total && at == total; i++) {
-      if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i - n), "dim")) at = i;
+      PyObject* known = PyTuple_GET_ITEM(kwnames, i - n);
+      if (!PyUnicode_CompareWithASCIIString(known, "dim") || !PyUnicode_CompareWithASCIIString(known, "axis"))
+        at = i;
     }
     bool given = at < total && args[at] != Py_None;
     bool number = given && (is_tensor(args[at])
@@ -612,6 +615,7 @@ PyMethodDef tensor_methods[] = {
     {"_is_contiguous", m_is_contiguous, METH_NOARGS, nullptr},
     {"is_floating_point", NAMED(m_is_floating_point), "Whether the dtype is one of real fractions."},
     {"is_complex", NAMED(m_is_complex), "Whether the dtype is complex."},
+    {"is_inference", NAMED(m_is_inference), "Whether the tensor was made in inference mode."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},

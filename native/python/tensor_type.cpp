@@ -208,10 +208,6 @@ PyObject* get_base(PyObject* self, void*) {
 PyObject* get_retains_grad(PyObject* self, void*) {
   return PyBool_FromLong(self_tensor(self)->grad_fn && self_tensor(self)->flags & Tensor::RETAINS_GRAD);
 }
-PyObject* get_is_inference(PyObject* self, PyObject*) {
-  return PyBool_FromLong(self_tensor(self)->flags & Tensor::INFERENCE);
-}
-
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     if (!value || !PyBool_Check(value)) fail(PyExc_RuntimeError, "requires_grad must be a bool");
@@ -474,10 +470,6 @@ Py_ssize_t tensor_length(PyObject* self) {
 
 Py_hash_t tensor_hash(PyObject* self) { return Py_hash_t(self); }  // id(), as torch has it
 
-PyMethodDef methods[] = {
-    {"is_inference", get_is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
-    {nullptr, nullptr, 0, nullptr}};
-
 }  // namespace
 
 Tensor* allocate_tensor() {
@@ -575,7 +567,6 @@ void init_tensor_type(PyObject* module) {
                                     {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
                                     {Py_tp_getset, getset},
                                     {Py_tp_members, members},
-                                    {Py_tp_methods, methods},
                                     {Py_mp_length, reinterpret_cast<void*>(tensor_length)}};
   add_operator_slots(slots);
   slots.push_back({0, nullptr});

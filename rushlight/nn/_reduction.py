@@ -20,7 +20,7 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """What the two switches that came before `reduction` mean."""
-    size_average = True if size_average is None else size_average
+    size_average = True if size_average is None else bool(size_average)
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:

@@ -244,6 +244,7 @@ def chain_matmul(*matrices, out=None):
         "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
         "parameters."
     )
+    check_call("chain_matmul", "L matrices", matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:

@@ -19,6 +19,7 @@ from rushlight.ops._public import (
     check_apart,
     function,
     method,
+    named,
     public,
     refuse_complex,
     type_name,
@@ -262,7 +263,7 @@ def scatter_(self, dim, index, *args, src=None, value=None, reduce=None):
     return write_in_place(primitive, self, index, source, dim)
 
 
-Tensor.scatter = scatter
+Tensor.scatter = named(scatter.__wrapped__, "scatter", True)
 
 
 def _need_tensor(value, name, function_name, position):

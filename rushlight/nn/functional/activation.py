@@ -168,9 +168,11 @@ def elu(input, alpha=1.0, inplace=False):
 
 
 @functional
-def elu_(input, alpha=1):
-    """In-place ``elu``."""
-    return elu(input, alpha, inplace=True)
+def elu_(input, alpha=1, scale=1, input_scale=1):
+    """In-place ``elu``, with a factor for all of the result and one for what is below zero."""
+    require_tensor("elu_", input)
+    refuse_complex(alpha, input)
+    return _elu(input, alpha, scale, input_scale, True)
 
 
 @functional
