@@ -231,7 +231,9 @@ def block_diag(*tensors):
             [0, 0, 3]])
     """
     for at, tensor in enumerate(tensors):
-        if isinstance(tensor, Tensor) and tensor.device != tensors[0].device:
+        if not isinstance(tensor, Tensor):
+            break
+        if tensor.device != tensors[0].device:
             raise RuntimeError(
                 "Input tensors must all be on the same device. "
                 f"Input 0 is on device {tensors[0].device} and input {at} is on device {tensor.device}."
