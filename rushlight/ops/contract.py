@@ -98,24 +98,24 @@ def _contract(a, b, dims_a, dims_b):
                 raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     outer_a = [d for d in range(a.ndim) if d not in inner_a]
     outer_b = [d for d in range(b.ndim) if d not in inner_b]
-    if a.dtype == _C.bool and not outer_a and not outer_b:
-        return _meeting(a.permute(inner_a), b.permute(inner_b))
     shape = [a.shape[d] for d in outer_a] + [b.shape[d] for d in outer_b]
     terms = 1
     for d in inner_a:
         terms *= a.shape[d]
     rows, cols = (_count(x, dims) for x, dims in ((a, outer_a), (b, outer_b)))
+    if a.dtype == _C.bool and rows == cols == 1:
+        return _meeting(a.permute(inner_a + outer_a), b.permute(inner_b + outer_b), shape)
     product = ops.mm(
         a.permute(outer_a + inner_a).reshape(rows, terms), b.permute(inner_b + outer_b).reshape(terms, cols)
     )
     return product.view(shape)
 
 
-def _meeting(a, b):
+def _meeting(a, b, shape):
     """Whether two tensors are true in the same place. Torch has no such product of contiguous ones."""
     if a.is_contiguous() and b.is_contiguous():
         raise NotImplementedError("\"dot\" not implemented for 'Bool'")
-    return (a & b).any()
+    return (a.reshape(-1) & b.reshape(-1)).any().view(shape)
 
 
 def _count(x, dims):

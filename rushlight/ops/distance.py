@@ -132,7 +132,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     try:
         batch = FUNCTIONS["broadcast_shapes"](x1.shape[:-2], x2.shape[:-2])
     except RuntimeError:  # in the words of an operation on such batches
-        a, b = (x.new_empty(x.shape[:-2], device="meta") for x in (x1, x2))
+        a, b = (x.new_empty(()).expand(x.shape[:-2]) for x in (x1, x2))
         batch = (a + b).shape
     rows, others = x1.size(-2), x2.size(-2)
     if x1.size(-1) == 0 or rows == 0 or others == 0 or 0 in batch:
