@@ -73,7 +73,7 @@ PyObject* solve_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "linalg.solve is equivalent to B / A.squeeze(-1)",
           caller);
   }
-  check_kernel("linalg_solve_cpu", a);
+  check_kernel("lu_cpu", a);
   Shape batch = broadcast_batches(right.get(), a);
   Factored f(a, batch_sizes(a));
   // What LAPACK solves for, column-major: X, or X.T for X A = B.

@@ -181,6 +181,15 @@ void multiply_batches(Tensor* result, Sizes batch, const Batched& a, const Batch
                factors.beta);
 }
 
+[[noreturn]] void fail_bmm_dtypes(const Tensor* a, const Tensor* b, bool large) {
+  bool by_library = b->dtype == DType::f32 || b->dtype == DType::f64 || is_complex(b->dtype);
+  if (large && by_library) check_scalar_type(b, a);
+  if (large) check_mm_dtypes(a, b);
+  if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
+  check_scalar_type(a, b);
+  __builtin_unreachable();
+}
+
 PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
@@ -195,11 +204,12 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
         (long long)batch, (long long)k, (long long)b->size(0), (long long)terms);
   }
-  if (a->dtype == DType::b1 && b->dtype != DType::b1) fail_unsupported("bmm", a->dtype);
-  check_scalar_type(a, b);
+  // Matrices of some size are multiplied by a library in torch, or one by one: their errors have other words.
+  bool large = double(m) * double(n) * double(k) >= 400;
+  if (a->dtype != b->dtype) fail_bmm_dtypes(a, b, large);
   int64_t sizes[] = {batch, m, n};
   TensorRef result = new_tensor(sizes, a->dtype, a->device());
-  check_not_bool("bmm", result.get(), k);
+  check_not_bool(large ? "addmm_impl_cpu_" : "bmm", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
   Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);

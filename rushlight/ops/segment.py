@@ -57,8 +57,6 @@ def segment_reduce(
     >>> rushlight.segment_reduce(rushlight.tensor([1., 2., 3.]), "sum", lengths=rushlight.tensor([1, 2]))
     tensor([1., 5.])
     """
-    if not data.is_floating_point():
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
     if reduce not in _EMPTY:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
@@ -88,6 +86,8 @@ def segment_reduce(
         raise NotImplementedError(
             f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(given.dtype)}'"
         )
+    if not data.is_floating_point():
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
     rows = given.reshape(math.prod(given.shape[:-1]), given.size(-1)).tolist()
     ends = rows if lengths is None else [[0, *itertools.accumulate(row)] for row in rows]
     place, kept, sizes = _elements_of(ends, data.size(axis), segments)

@@ -287,9 +287,12 @@ def poisson_nll_loss(
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         # Stirling's approximation of log(target!), which is 0 for 0 and 1.
-        safe = rushlight.where(target > 1, target, 1.0)
+        if target.dtype == rushlight.bool:
+            loss = loss - target  # which is refused
+        few = target <= 1
+        safe = rushlight.where(few, 1.0, target)
         stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
-        loss = loss + rushlight.where(target > 1, stirling, 0.0)
+        loss = loss + rushlight.where(few, 0.0, stirling)
     return reduced(loss, reduction)
 
 
