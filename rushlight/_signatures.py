@@ -326,7 +326,8 @@ def _problem(
 ) -> str | None:
     """What is wrong with the arguments for one signature."""
     positional = [p for p in parameters if not p.by_keyword]
-    if len(positional) == 1 and positional[0].kind == "I" and args and _is_whole(args[0]):
+    unpacked = len(positional) == 1 and positional[0].kind == "I" and not positional[0].takes_one
+    if unpacked and args and _is_whole(args[0]):
         args = (args,)  # sizes given one by one
     if len(args) > len(positional):
         return _too_many(name, parameters, positional, len(args))

@@ -127,7 +127,7 @@ Signature read_signature(std::string_view text) {
     if (!by_keyword) s.positional++;
     s.parameters.push_back(p);
   }
-  s.unpacked = s.positional == 1 && s.parameters[0].kind == 'I';
+  s.unpacked = s.positional == 1 && s.parameters[0].kind == 'I' && !s.parameters[0].takes_one;
   return s;
 }
 
