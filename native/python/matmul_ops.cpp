@@ -88,6 +88,17 @@ void check_mm_dtypes(const Tensor* a, const Tensor* b) {
   }
 }
 
+// Torch multiplies batches of small matrices itself and leaves larger ones to a library or to addmm, each of
+// which asks for the dtypes in words of its own.
+bool is_small_product(int64_t m, int64_t k, int64_t n) { return double(m) * double(k) * double(n) < 400; }
+void check_bmm_dtypes(const Tensor* a, const Tensor* b, bool small) {
+  if (a->dtype == b->dtype) return;
+  if (small && a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
+  if (small) return check_scalar_type(a, b);
+  bool in_library = b->dtype == DType::f32 || b->dtype == DType::f64 || is_complex(b->dtype);
+  in_library ? check_scalar_type(b, a) : check_mm_dtypes(a, b);
+}
+
 TensorRef conjugated(Tensor* t) {
   TensorRef copy = clone(t);
   // A clone is dense, so its elements can be visited in the order of memory.
@@ -181,15 +192,6 @@ void multiply_batches(Tensor* result, Sizes batch, const Batched& a, const Batch
                factors.beta);
 }
 
-[[noreturn]] void fail_bmm_dtypes(const Tensor* a, const Tensor* b, bool large) {
-  bool by_library = b->dtype == DType::f32 || b->dtype == DType::f64 || is_complex(b->dtype);
-  if (large && by_library) check_scalar_type(b, a);
-  if (large) check_mm_dtypes(a, b);
-  if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
-  check_scalar_type(a, b);
-  __builtin_unreachable();
-}
-
 PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *a = tensor_argument(op, args, 0), *b = tensor_argument(op, args, 1);
   auto& form = *static_cast<const Form*>(op.payload);
@@ -204,12 +206,11 @@ PyObject* bmm_forward(const Primitive& op, PyObject* const* args, Tensor*) {
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
         (long long)batch, (long long)k, (long long)b->size(0), (long long)terms);
   }
-  // Matrices of some size are multiplied by a library in torch, or one by one: their errors have other words.
-  bool large = double(m) * double(n) * double(k) >= 400;
-  if (a->dtype != b->dtype) fail_bmm_dtypes(a, b, large);
+  bool small = is_small_product(m, k, n);
+  check_bmm_dtypes(a, b, small);
   int64_t sizes[] = {batch, m, n};
   TensorRef result = new_tensor(sizes, a->dtype, a->device());
-  check_not_bool(large ? "addmm_impl_cpu_" : "bmm", result.get(), k);
+  check_not_bool(small ? "bmm" : "addmm_impl_cpu_", result.get(), k);
   if (a->is_meta()) return result.release_object();
   TensorRef hold_a, hold_b;
   Matrix ma = matrix_of(a, form.adjoint_a, hold_a), mb = matrix_of(b, form.adjoint_b, hold_b);
@@ -299,14 +300,15 @@ PyObject* matmul_nd_forward(const Primitive& op, PyObject* const* args, Tensor*)
   if (a->dtype != b->dtype) {
     if (folds && vector) fail_vector_dtypes(a->ndim == 1 ? b : a, a->ndim == 1 ? a : b);
     if (folds) check_mm_dtypes(b->ndim == 2 ? a : b, b->ndim == 2 ? b : a);
-    if (a->dtype == DType::b1) fail_unsupported("bmm", a->dtype);
-    check_scalar_type(a, b);
+    check_bmm_dtypes(a, b, is_small_product(ma.rows, ma.cols, mb.cols));
   }
   Shape shape = batch;
   if (a->ndim > 1) shape.append(ma.rows);
   if (b->ndim > 1) shape.append(mb.cols);
   TensorRef result = new_tensor(shape, a->dtype, a->device());
-  check_not_bool(!folds ? "bmm" : vector ? "addmv_impl_cpu" : "addmm_impl_cpu_", result.get(), ma.cols);
+  bool apart = !folds && is_small_product(ma.rows, ma.cols, mb.cols);
+  const char* kernel = apart ? "bmm" : folds && vector ? "addmv_impl_cpu" : "addmm_impl_cpu_";
+  check_not_bool(kernel, result.get(), ma.cols);
   if (a->is_meta()) return result.release_object();
   multiply_batches(result.get(), batch, batched_operand(hold_a ? hold_a.get() : a, dims(a), batch, ma),
                    batched_operand(hold_b ? hold_b.get() : b, dims(b), batch, mb), Coefficients(a->dtype));

@@ -22,7 +22,6 @@ void check_not_bool(const char* kernel, const Tensor* result, int64_t terms);
 // Throws torch's error of a function that needs equal dtypes: "expected scalar type Float but found Double".
 void check_scalar_type(const Tensor* a, const Tensor* b);
 
-// alpha and beta in the compute type of a dtype.
 // What the products sum, which decides what their numbers alpha and beta are held against: the dtype that is
 // computed in, for vectors the dtype itself. Without terms the result is input * beta, and torch multiplies;
 // of a result without elements nothing is asked.
@@ -31,6 +30,7 @@ inline Summed summed_terms(bool results, bool terms) {
   return !results ? Summed::nothing : !terms ? Summed::no_terms : Summed::matrices;
 }
 
+// alpha and beta in the compute type of a dtype.
 struct Coefficients {
   alignas(16) char alpha[16], beta[16];
   bool beta_is_zero;
