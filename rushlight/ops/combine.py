@@ -395,7 +395,7 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError("cannot create std::vector larger than max_size()")
     if input.numel() < 2 and r > 1:  # one row, or none
         rows = input if with_replacement else input[:0]
-        return rows.unsqueeze(1).expand(-1, r).clone()
+        return rows.unsqueeze(1).repeat(1, r)
     if input.numel() and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
         raise RuntimeError("numel: integer multiplication overflow")
     if r >= 2**32:
