@@ -250,6 +250,7 @@ def _batch_norm_with_update(
 ) -> tuple:
     """native_batch_norm in training, with a reserve that nothing needs here."""
     results = rushlight.native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    results = _C.name_node(results, "BatchNormWithUpdateBackward0")
     return (*results, rushlight.empty(0, dtype=rushlight.uint8, device=input.device))
 
 

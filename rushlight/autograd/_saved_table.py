@@ -238,9 +238,9 @@ result* upper: Cholesky
 result* x1* x2*: EuclideanDist
 result1* self*: AdaptiveMaxPool2D AdaptiveMaxPool3D
 other* self*: ForeachDiv
-exponent* self*: ForeachPow
+exponent* result* self*: ForeachPow
 exponent self*: ForeachPowBackward1
-ord self*: ForeachNorm
+ord result* self*: ForeachNorm
 scalar self*: ForeachMaximum ForeachMinimum
 scalars self*: ForeachMaximumBackward1 ForeachMinimumBackward1
 self*: Abs Acos Acosh AdaptiveAvgPool2D AdaptiveAvgPool3D Angle Asin Asinh Atan Atanh Cos Cosh Digamma Erf

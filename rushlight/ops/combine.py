@@ -395,7 +395,8 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError("cannot create std::vector larger than max_size()")
     if input.numel() < 2 and r > 1:  # one row, or none
         rows = input if with_replacement else input[:0]
-        return rows.unsqueeze(1).repeat(1, r)
+        since, repeated = _C.next_sequence(), rows.unsqueeze(1).repeat(1, r)
+        return _C.name_node(repeated, "StackBackward0", since, {"dim": 1})
     if input.numel() and r * math.log2(input.numel()) >= 63:  # torch makes a grid of them all
         raise RuntimeError("numel: integer multiplication overflow")
     if r >= 2**32:

@@ -240,7 +240,7 @@ def native_dropout_backward(grad_output, mask, scale):
     >>> rushlight.native_dropout_backward(rushlight.ones(2), mask, 2.0)
     tensor([2., 0.])
     """
-    return grad_output * mask * float(scale)
+    return grad_output * (mask.to(grad_output.dtype) * float(scale))
 
 
 @function

@@ -272,7 +272,7 @@ def lu(A, *, pivot=True, out=None):
     result = unpack_lu(LU, pivots)
     if _C.next_sequence() != since:
         kept = dict(zip("PLU", (_C.keep(part.detach()) for part in result)), pivot=True)
-        _C.name_node(result, "LinalgLuBackward0", since, kept)
+        result = _C.name_node(result, "LinalgLuBackward0", since, kept)
     return several("linalg_lu", result, out)
 
 
