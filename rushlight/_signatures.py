@@ -6,7 +6,7 @@ surely fit. It returns if torch takes them and raises torch's TypeError if not, 
 A line of `_signatures.txt` gives names and their signatures. A name is that of a function of torch
 (`linalg_inv` is linalg.inv), of a method (`.sum`, where it is not that of the function without its first
 parameter and `out`), or of a function of nn.functional (`nn.linear`). A parameter is a letter for its type,
-`?` if it takes None, its name, and `=` if it has a default. What torch has in Python hands its arguments on:
+`?` if it takes None, its name, and `=` if it has a default, which may follow. What torch has in Python hands its arguments on:
 `im2col@` names the function that complains (`@`: the same name), `/train` the parameter as it is called
 there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name. A signature
 behind `!` is an old one, which torch takes and does not speak of:
@@ -67,10 +67,11 @@ class _Parameter(NamedTuple):
     shown: str
     place: str
     optional: bool
+    default: str
     by_keyword: bool
 
 
-_SELF = _Parameter("o", False, False, "self", "self", "", False, False)
+_SELF = _Parameter("o", False, False, "self", "self", "", False, "", False)
 
 
 def _read() -> dict[str, str]:
@@ -91,11 +92,13 @@ def _parse(text: str) -> list[_Parameter]:
             by_keyword = True
             continue
         kind, _, name = word.partition(" ")
-        name, optional = name.rstrip("="), name.endswith("=")
+        name, optional, default = name.partition("=")
         name, _, place = name.partition("#")
         name, _, shown = name.partition("/")
         one, none = kind.strip("?")[1:].isdigit(), kind.endswith("?")
-        parameters.append(_Parameter(kind[0], one, none, name, shown or name, place, optional, by_keyword))
+        parameters.append(
+            _Parameter(kind[0], one, none, name, shown or name, place, bool(optional), default, by_keyword)
+        )
     return parameters
 
 
@@ -217,7 +220,7 @@ def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) ->
     types += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
     shown = ", ".join(types) + (", " if kwargs and not args else "")
     expected = "".join(f"\n * ({_shown(_parse(listed[at]))})" for at in spoken_of)
-    raise _refusal(f"{refused} ({shown}), but expected one of:{expected}")
+    raise _refusal(f"{refused} ({shown}), but expected one of:{expected}\n")
 
 
 def _required(parameters: list[_Parameter]) -> int:
@@ -316,8 +319,8 @@ def _shown(parameters: list[_Parameter], defaults: bool = False) -> str:
         if p.by_keyword and not starred:
             words.append("*")
             starred = True
-        default = f" = {_DEFAULTS.get(p.kind)}" if defaults and p.optional else ""
-        words.append(f"{_WORDS.get(p.kind, 'object')} {p.shown}{default}")
+        default = p.default or (str(_DEFAULTS.get(p.kind)) if defaults and p.optional else "")
+        words.append(f"{_WORDS.get(p.kind, 'object')} {p.shown}" + (f" = {default}" if default else ""))
     return ", ".join(words)
 
 

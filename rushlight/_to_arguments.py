@@ -43,7 +43,7 @@ _FITS = {
     "copy": lambda value: isinstance(value, bool),
     "memory_format": lambda value: value is None or isinstance(value, memory_format),
 }
-_FIRST = ("v? device=,d? dtype=", "d dtype", "n tensor")
+_FIRST = ("v? device=None,d? dtype=None", "d dtype", "n tensor")
 _FORMS = (
     ("device", "dtype", "non_blocking", "copy"),
     ("dtype", "non_blocking", "copy"),
@@ -70,7 +70,7 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
             return _asked(given)
     _signatures.check(
         "to",
-        "|".join(f"{first},b non_blocking=,b copy=,*,m? memory_format=" for first in _FIRST),
+        "|".join(f"{first},b non_blocking=False,b copy=False,*,m? memory_format=None" for first in _FIRST),
         args,
         kwargs,
     )
