@@ -262,7 +262,13 @@ _LAZY_NAMES |= dict.fromkeys(
     ),
     "_checks",
 )  # fmt: skip
-_LAZY_NAMES |= {"Future": "futures", "ScriptModule": "jit", "Tag": "_schema", "FunctionSchema": "_schema"}
+_LAZY_NAMES |= {
+    "StorageBase": "_untyped_storage",
+    "Future": "futures",
+    "ScriptModule": "jit",
+    "Tag": "_schema",
+    "FunctionSchema": "_schema",
+}
 _LAZY_NAMES |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_archive_names")
 _LAZY_NAMES |= dict.fromkeys(
     ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "amp.grad_scaler"
@@ -276,10 +282,10 @@ _LAZY_NAMES |= dict.fromkeys(
 _LAZY_NAMES |= dict.fromkeys(
     (
         "_addmm_activation", "_chunk_cat", "_compute_linear_combination", "_debug_has_internal_overlap",
-        "_int_mm", "_lazy_clone", "_log_softmax_backward_data", "_native_batch_norm_legit",
-        "_pack_padded_sequence", "_pad_packed_sequence", "_segment_reduce", "_softmax_backward_data",
-        "_unsafe_masked_index",
-        "_unsafe_masked_index_put_accumulate",
+        "_dirichlet_grad", "_int_mm", "_lazy_clone", "_log_softmax_backward_data", "_make_dual",
+        "_native_batch_norm_legit", "_pack_padded_sequence", "_pad_packed_sequence", "_segment_reduce",
+        "_softmax_backward_data", "_standard_gamma_grad", "_unpack_dual", "_unsafe_index",
+        "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate",
     ),
     "_underscored",
 )  # fmt: skip

@@ -71,6 +71,7 @@ from rushlight.amp import GradScaler as GradScaler
 from rushlight._archive_names import PyTorchFileReader as PyTorchFileReader
 from rushlight._archive_names import PyTorchFileWriter as PyTorchFileWriter
 from rushlight.jit import ScriptModule as ScriptModule
+from rushlight._untyped_storage import StorageBase as StorageBase
 from rushlight._schema import Tag as Tag
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
@@ -96,6 +97,7 @@ from rushlight._private import _conj_copy as _conj_copy
 from rushlight._private import _conj_physical as _conj_physical
 from rushlight._underscored import _debug_has_internal_overlap as _debug_has_internal_overlap
 from rushlight._private import _dim_arange as _dim_arange
+from rushlight._underscored import _dirichlet_grad as _dirichlet_grad
 from rushlight._compile import _disable_dynamo as _disable_dynamo
 from rushlight.nn.functional.attention import _fused_sdp_choice as _fused_sdp_choice
 from rushlight._underscored import _int_mm as _int_mm
@@ -105,6 +107,7 @@ from rushlight._private import _is_zerotensor as _is_zerotensor
 from rushlight._underscored import _lazy_clone as _lazy_clone
 from rushlight._private import _log_softmax as _log_softmax
 from rushlight._underscored import _log_softmax_backward_data as _log_softmax_backward_data
+from rushlight._underscored import _make_dual as _make_dual
 from rushlight._underscored import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight.nn.functional.short_path import _native_multi_head_attention as _native_multi_head_attention
 from rushlight._private import _neg_view as _neg_view
@@ -117,12 +120,15 @@ from rushlight._checks import _shape_as_tensor as _shape_as_tensor
 from rushlight._private import _softmax as _softmax
 from rushlight._underscored import _softmax_backward_data as _softmax_backward_data
 from rushlight._private import _stack as _stack
+from rushlight._underscored import _standard_gamma_grad as _standard_gamma_grad
 from rushlight._test_operations import _test_autograd_multiple_dispatch as _test_autograd_multiple_dispatch
 from rushlight._test_operations import _test_autograd_multiple_dispatch_view as _test_autograd_multiple_dispatch_view
 from rushlight._test_operations import _test_autograd_multiple_dispatch_view_copy as _test_autograd_multiple_dispatch_view_copy
 from rushlight.nn.functional.short_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
 from rushlight._private import _unique as _unique
 from rushlight._private import _unique2 as _unique2
+from rushlight._underscored import _unpack_dual as _unpack_dual
+from rushlight._underscored import _unsafe_index as _unsafe_index
 from rushlight._underscored import _unsafe_masked_index as _unsafe_masked_index
 from rushlight._underscored import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from rushlight._private import _weight_norm as _weight_norm

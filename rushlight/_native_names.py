@@ -11,6 +11,7 @@ from rushlight import _C, _autograd_fallback, overrides
 from rushlight._absent import absent_class
 from rushlight._archive_names import PyTorchFileReader, PyTorchFileWriter
 from rushlight._type_names import type_name as class_name
+from rushlight._untyped_storage import StorageBase
 from rushlight.amp.autocast_mode import _DisableAutocast
 from rushlight.backends import cuda
 
@@ -289,7 +290,7 @@ NAMES |= {
         "_ExcludeDispatchKeyGuard",
     )
 }
-NAMES["FunctionSchema"], NAMES["Tag"] = rushlight.FunctionSchema, rushlight.Tag
+NAMES |= {"FunctionSchema": rushlight.FunctionSchema, "Tag": rushlight.Tag, "StorageBase": StorageBase}
 NAMES |= {
     "_get_autograd_fallback_mode": _autograd_fallback._get_autograd_fallback_mode,
     "_set_autograd_fallback_mode": _autograd_fallback._set_autograd_fallback_mode,

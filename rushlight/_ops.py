@@ -41,7 +41,7 @@ _OF_PRIMITIVE = {
     "attention": "scaled_dot_product_attention.default", "conj": "conj_physical.default",
     "conj_view": "_conj.default", "neg_view": "_neg_view.default",
 }  # fmt: skip
-_PUBLIC = {"_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view": "reshape"}
+_PUBLIC = {"_softmax": "softmax", "_log_softmax": "log_softmax"}
 
 
 class _Dispatching(threading.local):

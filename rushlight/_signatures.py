@@ -6,10 +6,10 @@ surely fit. It returns if torch takes them and raises torch's TypeError if not, 
 A line of `_signatures.txt` gives names and their signatures. A name is that of a function of torch
 (`linalg_inv` is linalg.inv), of a method (`.sum`, where it is not that of the function without its first
 parameter and `out`), or of a function of nn.functional (`nn.linear`). A parameter is a letter for its type,
-`?` if it takes None, its name, and `=` if it has a default, which may follow. What torch has in Python hands its arguments on:
-`im2col@` names the function that complains (`@`: the same name), `/train` the parameter as it is called
-there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name. A signature
-behind `!` is an old one, which torch takes and does not speak of:
+`?` if it takes None, its name, and `=` if it has a default, which may follow. What torch has in Python hands
+its arguments on: `im2col@` names the function that complains (`@`: the same name), `/train` the parameter as
+it is called there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name.
+A signature behind `!` is an old one, which torch takes and does not speak of:
 
     T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
     y int that may be a tensor or an array of a single one (torch calls it SymInt)

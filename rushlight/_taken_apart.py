@@ -44,7 +44,7 @@ def rule_of() -> str | None:
 def _unsafe_view(x: Tensor, size: list[int]) -> Tensor:
     unsafe.now = True
     try:
-        return _C.forget_base(_C.name_node(x.view(size), "UnsafeViewBackward0"))
+        return _C.name_node(_C.forget_base(x.view(size)), "UnsafeViewBackward0")
     finally:
         unsafe.now = False
 

@@ -14,6 +14,17 @@ _segment_reduce = FUNCTIONS["segment_reduce"]
 _BYTES = (rushlight.int8, rushlight.uint8)
 
 
+@told(node_name="UnsafeIndexBackward0")
+def _unsafe_index(input: Tensor, indices: Any) -> Tensor:
+    """input[indices] for indices that are whole numbers; the bounds are looked at all the same.
+
+    >>> rushlight._unsafe_index(rushlight.tensor([1.0, 2.0]), [rushlight.tensor([1, 1])])
+    tensor([2., 2.])
+    """
+    _check_kinds("_unsafe_index", indices)
+    return _C.ops.index(input, tuple(indices))
+
+
 @told(node_name="UnsafeMaskedIndexBackward0")
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """input[indices] where the mask is set (elsewhere an index may be out of range), else `fill`.
@@ -44,11 +55,68 @@ def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: An
 def _within(input: Tensor, indices: Any) -> tuple:
     """The indices, those out of range moved to the nearest end of their dimension."""
     found = []
+    _check_kinds("_unsafe_masked_index", indices)
     for index, size in zip_longest(indices, input.shape[: len(indices)]):
-        if isinstance(index, Tensor) and index.dtype not in (rushlight.int64, rushlight.int32):
-            raise RuntimeError(f"_unsafe_masked_index found unexpected index type {type_name(index.dtype)}")
         found.append(index if index is None or size is None else index.clamp(-size, size - 1))
     return tuple(found)
+
+
+def _check_kinds(name: str, indices: Any) -> None:
+    for index in indices:
+        if isinstance(index, Tensor) and index.dtype not in (rushlight.int64, rushlight.int32):
+            raise RuntimeError(f"{name} found unexpected index type {type_name(index.dtype)}")
+
+
+def _same_floats(name: str, first: Tensor, *others: Tensor) -> list[Tensor]:
+    """The tensors, broadcast together; they must be of one dtype, float32 or float64."""
+    tensors = rushlight.broadcast_tensors(first, *others)
+    for each in others:
+        if each.dtype != first.dtype:
+            raise RuntimeError(f"Found dtype {type_name(each.dtype)} but expected {type_name(first.dtype)}")
+    if first.dtype not in (rushlight.float32, rushlight.float64):
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(first.dtype)}'")
+    return tensors
+
+
+@public(method=False, namespace=False)
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
+    """How a sample `output` of the gamma distribution moves with its shape `input`.
+
+    >>> rushlight._standard_gamma_grad(rushlight.tensor([1.0]), rushlight.tensor([0.5]))
+    tensor([0.7578])
+    """
+    return _C.ops._standard_gamma_grad(*_same_floats("_standard_gamma_grad", input, output.detach()))
+
+
+@public(method=False, namespace=False)
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """How a component `x` of a sample of the Dirichlet distribution moves with its concentration `alpha`,
+    divided by 1 - x; `total` is the sum of all concentrations.
+
+    >>> x, one = rushlight.tensor([0.5]), rushlight.ones(1)
+    >>> rushlight._dirichlet_grad(x, one, 2 * one)
+    tensor([0.6931])
+    """
+    from rushlight.distributions._dirichlet import dirichlet_grad
+
+    tensors = _same_floats("_dirichlet_grad", x, alpha, total)
+    found = dirichlet_grad(*(each.detach() for each in tensors))
+    return undifferentiable("_dirichlet_grad", found, x, alpha, total)
+
+
+@public(method=False, namespace=False)
+def _make_dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """autograd.forward_ad.make_dual."""
+    return rushlight.autograd.forward_ad.make_dual(primal, tangent, level=level)
+
+
+@public(method=False, namespace=False)
+def _unpack_dual(dual: Tensor, level: int) -> Any:
+    """autograd.forward_ad.unpack_dual."""
+    if level < 0 and _C.tangent(dual) is not None:
+        raise RuntimeError("Invalid level given to _fw_primal")
+    parts = rushlight.autograd.forward_ad.unpack_dual(dual, level=level)
+    return rushlight.return_types._unpack_dual(parts)  # type: ignore[attr-defined]
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:

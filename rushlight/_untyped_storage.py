@@ -26,7 +26,18 @@ def _is_sequence(value: Any) -> bool:
     return hasattr(type(value), "__getitem__")
 
 
-class UntypedStorage:
+class StorageBase:
+    """What storages are told by; it has no objects of its own."""
+
+    __module__ = "torch._C"
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return super().__new__(cls)
+
+
+class UntypedStorage(StorageBase):
     """The bytes behind a tensor.
 
     >>> rushlight.ones(2).untyped_storage().nbytes()

@@ -56,6 +56,7 @@ _FIELDS = {
     "linalg_lstsq": ("solution", "residuals", "rank", "singular_values"),
     "triangular_solve": ("solution", "cloned_coefficient"),
     "geqrf": ("a", "tau"),
+    "_unpack_dual": ("primal", "tangent"),
 }
 
 # The form with `out=` has a type of its own.

@@ -448,7 +448,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   if (name && !inner_view && t->base() && from_base) return;
   // A reshape is an unsafe view if it had to copy. Otherwise it is the view that it is, called so by torch if
   // the elements lie one after the other.
-  if (name && !inner_view && std::string_view(name) == "UnsafeViewBackward0") {
+  if (name && t->base() && !inner_view && std::string_view(name) == "UnsafeViewBackward0") {
     const Tensor* from = !args.empty() && is_tensor(args[0]) ? as_tensor(args[0]) : t;
     if (contiguous_geometry(from->sizes(), from->strides())) return;
     name = "ReshapeAliasBackward0";

@@ -14,6 +14,7 @@ from rushlight.ops._public import Tensor, check_whole_or_apart, function, method
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
+from rushlight.ops.special import _no_derivative
 
 ops = _C.ops
 _into = _C.sample_into
@@ -52,9 +53,9 @@ derivative("binomial", count=_underivable("binomial"), prob=_underivable("binomi
 derivative("standard_gamma", alpha=lambda g, alpha, out: g * ops._standard_gamma_grad(alpha, out))
 derivative(
     "_standard_gamma_grad",
-    alpha=_underivable("_standard_gamma_grad"),
-    sample=_underivable("_standard_gamma_grad"),
-    node="NotImplemented",
+    alpha=lambda g: _no_derivative("_standard_gamma_grad"),
+    sample=lambda g: _no_derivative("_standard_gamma_grad"),
+    node="StandardGammaGradBackward0",
 )
 no_derivative("multinomial", "randperm")
 
