@@ -240,7 +240,8 @@ def native_dropout_backward(grad_output, mask, scale):
     >>> rushlight.native_dropout_backward(rushlight.ones(2), mask, 2.0)
     tensor([2., 0.])
     """
-    return grad_output * (mask.to(grad_output.dtype) * float(scale))
+    common = _C.promote_types(grad_output.dtype, mask.dtype)
+    return grad_output * (mask.to(common) * float(scale))
 
 
 @function
