@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rushlight import _C
+from rushlight._put_back import keep
 
 __all__ = [
     "get_ignored_functions",
@@ -81,12 +82,20 @@ class _Stack(threading.local):
 _stack = _Stack()
 
 
+def _put_back(modes: list[Any]) -> None:
+    _stack.modes = modes
+
+
 def _push_mode(mode: Any) -> None:
+    keep(_get_current_function_mode_stack, _put_back)
     _stack.modes.append(mode)
     _C.set_function_mode(True)
 
 
 def _pop_mode() -> Any:
+    if not _stack.modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    keep(_get_current_function_mode_stack, _put_back)
     mode = _stack.modes.pop()
     _C.set_function_mode(bool(_stack.modes))
     return mode

@@ -71,6 +71,8 @@ void run_node_prehooks(Node* node, Tensor** grads);
 uint64_t current_run();
 bool will_run(Node* node);
 void call_when_done(PyObject* callback);
+// The same for what must be put back even if the run fails.
+void put_back_when_done(PyObject* callback);
 Node* running_node();                      // whose hooks or derivative are at work, or null
 bool all_runs_accumulate();                // false inside grad() and backward(inputs=...)
 extern thread_local bool enforces_layout;  // of gradients, that of their leaf

@@ -76,6 +76,7 @@ struct Run {
   std::vector<TensorRef> results;  // of the node that is running; kept for its memory
   Source source{nullptr, 0};
   std::vector<Ref<PyObject>> callbacks;  // to be called when all is done
+  std::vector<Ref<PyObject>> put_back;   // the same, even if it fails
   Run* outer = current;
   uint32_t depth = outer ? outer->depth + 1 : 0;
   Node* running = nullptr;  // with its hooks
@@ -455,6 +456,21 @@ TensorRef fit_root(const Root& root, size_t index) {
   return summed;
 }
 
+// Calls what Python's side has left to be called at the end of a run, however it ends.
+struct PutBack {
+  std::vector<Ref<PyObject>>& callbacks;
+  ~PutBack() {
+    if (callbacks.empty()) return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (size_t i = 0; i < callbacks.size(); i++) {
+      Ref<PyObject> done(PyObject_CallNoArgs(callbacks[i].get()));
+      if (!done) PyErr_WriteUnraisable(callbacks[i].get());
+    }
+    PyErr_Restore(type, value, trace);
+  }
+};
+
 void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool keep_graph, bool create_graph,
               bool accumulate) {
   Run run;
@@ -468,6 +484,8 @@ void run_here(std::vector<Root>& roots, std::vector<Capture>* captures, bool kee
   if (captures) run.mark_needed();
   GradMode mode(create_graph);
   KeptHooks hooks;
+  KeptModes kept;
+  PutBack put_back{run.put_back};
   Unrecorded unrecorded(!create_graph && !modes.forward);  // tangents need every operation
   struct Frees {
     bool before;
@@ -607,6 +625,10 @@ void call_when_done(PyObject* callback) {
     fail(PyExc_RuntimeError, "Final callbacks can only be installed during backward pass.");
   }
   Run::current->callbacks.push_back(share(callback));
+}
+
+void put_back_when_done(PyObject* callback) {
+  if (Run::current) Run::current->put_back.push_back(share(callback));
 }
 
 namespace {

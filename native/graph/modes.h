@@ -28,6 +28,21 @@ class GradMode {
   bool before;
 };
 
+// What a hook switches and never switches back ends with the backward.
+class KeptModes {
+ public:
+  KeptModes() : before(modes) {}
+  ~KeptModes() {
+    modes.inference = before.inference;
+    modes.torch_function = before.torch_function;
+    modes.function_mode = before.function_mode;
+  }
+  KeptModes(const KeptModes&) = delete;
+
+ private:
+  Modes before;
+};
+
 class Unrecorded {
  public:
   explicit Unrecorded(bool on) : before(modes.unrecorded) { modes.unrecorded = on; }

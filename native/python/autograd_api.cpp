@@ -482,6 +482,13 @@ PyObject* py_call_when_done(PyObject*, PyObject* callback) {
   });
 }
 
+PyObject* py_put_back_when_done(PyObject*, PyObject* callback) {
+  return guarded([&]() -> PyObject* {
+    put_back_when_done(callback);
+    Py_RETURN_NONE;
+  });
+}
+
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
@@ -493,6 +500,7 @@ PyMethodDef functions[] = {
     {"all_runs_accumulate", py_all_runs_accumulate, METH_NOARGS, nullptr},
     {"will_run", py_will_run, METH_VARARGS, nullptr},
     {"call_when_done", py_call_when_done, METH_O, nullptr},
+    {"put_back_when_done", py_put_back_when_done, METH_O, nullptr},
     {"detach", py_detach, METH_O, nullptr},
     {"requires_grad_", FAST(py_requires_grad), nullptr},
     {"retain_grad", py_retain_grad, METH_O, nullptr},

@@ -16,6 +16,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._put_back import keep
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -277,6 +278,7 @@ class autocast:
         self._enabled = enabled
 
     def __enter__(self) -> autocast:
+        keep(_switched, _put_back)
         _hold()
         state = _state
         self._before = state.enabled, state.dtype, state.cache_enabled
@@ -290,6 +292,7 @@ class autocast:
         return self
 
     def __exit__(self, *error: object) -> None:
+        keep(_switched, _put_back)
         state = _state
         state.depth -= 1
         if state.depth == 0:
@@ -321,14 +324,29 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     """Switches autocast of this thread on or off, for good; with a bool alone, that of a GPU."""
     if enabled is None:
         device_type, enabled = "cuda", bool(device_type)
+    keep(_switched, _put_back)
     kind = _C.device(device_type).type
     if kind != "cpu":
         _elsewhere(kind, _UNKNOWN)[0] = enabled
         return
     _state.enabled = enabled
+    _switch_by_hand(enabled)
+
+
+def _switch_by_hand(enabled: bool) -> None:
     if enabled != _state.by_hand:
         _state.by_hand = enabled
         _hold() if enabled else _release()
+
+
+def _switched() -> tuple:
+    elsewhere = {kind: list(pair) for kind, pair in _state.elsewhere.items()}
+    return _state.enabled, _state.dtype, elsewhere, _state.by_hand
+
+
+def _put_back(switched: tuple) -> None:
+    _state.enabled, _state.dtype, _state.elsewhere, by_hand = switched
+    _switch_by_hand(by_hand)
 
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:
@@ -339,6 +357,7 @@ def get_autocast_dtype(device_type: str) -> _C.dtype:
 
 def set_autocast_dtype(device_type: str, dtype: _C.dtype) -> None:
     """Chooses the dtype autocast uses."""
+    keep(_switched, _put_back)
     kind = _C.device(device_type).type
     if kind == "cpu":
         _state.dtype = dtype

@@ -22,6 +22,7 @@ import rushlight._taken_apart  # noqa: F401  (shows the steps within operations)
 from rushlight import _C, _dispatching
 from rushlight._dispatching import show_modes as _show_modes
 from rushlight._dispatching import stack as _stack
+from rushlight._put_back import keep
 
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "is_traceable_wrapper_subclass"]
 
@@ -88,8 +89,16 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def _put_back(modes: list[TorchDispatchMode]) -> None:
+    while _stack.modes:
+        _pop_mode()
+    for mode in modes:
+        _push_mode(mode)
+
+
 def _push_mode(mode: TorchDispatchMode) -> None:
     global _active
+    keep(_get_current_dispatch_mode_stack, _put_back)
     with _lock:
         _active += 1
         if _active == 1:
@@ -101,6 +110,9 @@ def _push_mode(mode: TorchDispatchMode) -> None:
 
 def _pop_mode() -> TorchDispatchMode:
     global _active
+    if not _stack.modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    keep(_get_current_dispatch_mode_stack, _put_back)
     mode = _stack.modes.pop()
     _show_modes()
     with _lock:

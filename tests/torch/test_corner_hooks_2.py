@@ -1,7 +1,7 @@
 """Hooks: their order, what they see and may return, how they follow in-place writes, when they go."""
 
 from corners import same_in_torch, short_names
-from outcomes import collector
+from outcomes import collector, err
 
 
 def cases(torch):
@@ -411,6 +411,70 @@ def cases(torch):
         base.register_hook(lambda g: r.append(("base2", g)) or g * 7)
         base.sum().backward()
         return (r, a.grad)
+
+    @case("what a hook enters ends with the backward")
+    def _():
+        functions, dispatch = torch.overrides, torch.utils._python_dispatch
+
+        class Functions(functions.TorchFunctionMode):
+            pass
+
+        class Dispatch(dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+
+        def by_hand():
+            torch.set_autocast_enabled("cpu", True)
+            torch.set_autocast_dtype("cpu", torch.float16)
+
+        def state():
+            return (
+                torch.is_grad_enabled(),
+                torch.is_inference_mode_enabled(),
+                torch.is_autocast_enabled("cpu"),
+                torch.get_autocast_dtype("cpu"),
+                len(functions._get_current_function_mode_stack()),
+                len(dispatch._get_current_dispatch_mode_stack()),
+                torch._C._is_torch_function_enabled(),
+            )
+
+        held = []  # torch leaves inference mode when the object dies
+        r = [state()]
+        enters = (
+            lambda: held.append(torch.inference_mode()) or held[-1].__enter__(),
+            lambda: torch.autocast("cpu", torch.float16).__enter__(),
+            lambda: Functions().__enter__(),
+            lambda: (Dispatch().__enter__(), Dispatch().__enter__()),
+            lambda: torch._C.DisableTorchFunctionSubclass().__enter__(),
+            by_hand,
+        )
+        for enter in enters:
+            for fails in (False, True):
+                x = torch.ones(2, requires_grad=True)
+                y = x * 2
+
+                def hook(g, enter=enter, fails=fails):
+                    enter()
+                    r.append(state())
+                    if fails:
+                        raise ValueError("no")
+
+                y.register_hook(hook)
+                try:
+                    y.sum().backward()
+                except ValueError as error:
+                    r.append(str(error))
+                r.append((state(), x.grad))
+        held.clear()
+        torch.set_grad_enabled(True)
+        mode = Dispatch()
+        mode.__enter__()
+        y = torch.ones(2, requires_grad=True) * 2
+        y.register_hook(lambda g: mode.__exit__(None, None, None))
+        y.sum().backward()
+        r.append(state())
+        dispatch._pop_mode()
+        return [*r, state(), err(dispatch._pop_mode)]
 
     return found
 
