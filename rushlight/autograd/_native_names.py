@@ -73,6 +73,8 @@ def _push_saved_tensors_default_hooks(pack_hook: Any, unpack_hook: Any) -> None:
 
 def _pop_saved_tensors_default_hooks() -> None:
     """What leaving `saved_tensors_hooks` does."""
+    if _C.top_saved_hooks() is None:
+        raise RuntimeError("there are no saved-tensor hooks to leave")
     _C.pop_saved_hooks()
 
 

@@ -351,6 +351,7 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self.run_callbacks_on_exit = True
+        self._event: Any = None
 
     def __enter__(self) -> record_function:
         self._event = _C.profiler_begin(self.name)
@@ -369,11 +370,35 @@ class record_function:
         return wrapper
 
     def _call_end_callbacks_on_future(self, fut: Any) -> Any:
-        raise NotImplementedError("record_function of futures is not implemented: Rushlight has none")
+        """Ends the block when the future is complete; a future of the same value, complete after that."""
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        if self._event is None:
+            raise AssertionError("Expected record to be set")
+        from rushlight.futures import Future
+
+        if not isinstance(fut, Future):
+            raise RuntimeError(
+                "profiler::_call_end_callbacks_on_jit_fut() Expected a value of type 'Future[t]' for "
+                f"argument 'y' but instead found type '{type(fut).__name__}'."
+            )
+        self.run_callbacks_on_exit = False
+
+        def end(complete: Future) -> Any:
+            _C.profiler_end(self._event)
+            return complete.value()
+
+        return fut.then(end)
 
 
-def _record_enter(name: str, args: str | None = None) -> record_function:
-    return record_function(name, args).__enter__()
+def _record_enter(*args: Any, **kwargs: Any) -> record_function:
+    from rushlight._schema import parse
+
+    schema = parse("profiler::_record_function_enter_new(str name, str? args=None) -> Any")
+    refusal = schema.refusal(args, kwargs)
+    if refusal is not None:
+        raise RuntimeError(refusal)
+    return record_function(*args, **kwargs).__enter__()
 
 
 _PROFILER_OPS = {

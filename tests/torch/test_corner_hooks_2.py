@@ -476,6 +476,27 @@ def cases(torch):
         dispatch._pop_mode()
         return [*r, state(), err(dispatch._pop_mode)]
 
+    @case("record_function ends with a future")
+    def _():
+        record = torch.autograd.profiler.record_function
+
+        def recorded(complete, times=1):
+            future = torch.futures.Future() if complete is not None else 1
+            with record("block") as block:
+                for _ in range(times):
+                    last = block._call_end_callbacks_on_future(future)
+            before = last.done()
+            complete(future)
+            return before, err(last.wait)
+
+        r = [recorded(lambda f: f.set_result(3))]
+        r += [err(recorded, lambda f: None, 2), err(recorded, None)]
+        r += [err(record("x")._call_end_callbacks_on_future, torch.futures.Future())]
+        enter = torch.ops.profiler._record_function_enter_new
+        r += [err(enter, 1), err(enter, "a", 1), err(enter).split(" Decl")[0]]
+        pop = torch._C._autograd._pop_saved_tensors_default_hooks
+        return [*r, err(enter, "a", "b", "c").split(" Decl")[0], err(pop).split(":")[0]]
+
     return found
 
 
