@@ -404,14 +404,14 @@ class _Frame:
         if lines:
             raise self.error(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
-                f"than during the forward pass.\n{lines}"
+                f"than during the forward pass.\n{lines}."
             )
 
     def error(self, text: str) -> CheckpointError:
         """The error with this text, and with what was saved where if that was asked for."""
         if not self.debug:
             return CheckpointError(
-                f"{text}\nTo see which operations saved what, pass debug=True to checkpoint() or use "
+                f"{text}\n\nTo see which operations saved what, pass debug=True to checkpoint() or use "
                 "torch.utils.checkpoint.set_checkpoint_debug_enabled(True)."
             )
 

@@ -497,6 +497,22 @@ def cases(torch):
         pop = torch._C._autograd._pop_saved_tensors_default_hooks
         return [*r, err(enter, "a", "b", "c").split(" Decl")[0], err(pop).split(":")[0]]
 
+    @case("what differed when a checkpoint ran again")
+    def _():
+        checkpoint = torch.utils.checkpoint
+
+        def told(first, second):
+            runs = iter((first, second))
+            with checkpoint.set_checkpoint_early_stop(False):
+                y = checkpoint.checkpoint(lambda x: next(runs)(x), R(2), use_reentrant=False)
+            try:
+                y.sum().backward()
+            except checkpoint.CheckpointError as error:
+                return str(error).split("\n\n")[0]  # then comes advice
+
+        once, twice = (lambda x: x.sin()), (lambda x: x.sin().cos())
+        return told(once, twice), told(twice, once), told(once, lambda x: x.double().sin())
+
     return found
 
 
