@@ -67,7 +67,7 @@ def _check_kinds(name: str, indices: Any) -> None:
             raise RuntimeError(f"{name} found unexpected index type {type_name(index.dtype)}")
 
 
-def _same_floats(name: str, first: Tensor, *others: Tensor) -> list[Tensor]:
+def _same_floats(name: str, first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     """The tensors, broadcast together; they must be of one dtype, float32 or float64."""
     tensors = rushlight.broadcast_tensors(first, *others)
     for each in others:
