@@ -447,7 +447,7 @@ TensorRef fit_root(const Root& root, size_t index) {
   Node* node = root.edge.node;
   if (node->kind == Node::accumulate || root.edge.nr >= node->output_count) return share(root.grad);
   Sizes wanted = node->outputs[root.edge.nr].shape();
-  if (std::ranges::equal(wanted, root.grad->sizes()) || dispatching_classes) return share(root.grad);
+  if (std::ranges::equal(wanted, root.grad->sizes()) || dispatches(root.grad)) return share(root.grad);
   TensorRef summed = summed_to(root.grad, wanted);
   if (!summed) {
     failf(PyExc_RuntimeError, "invalid gradient at index %zu - got %s but expected shape compatible with %s",

@@ -331,7 +331,8 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = bias ? cast(bias, x->dtype) : TensorRef();
-  if (s.pointwise() && s.groups == 1 && !is_reduced(x->dtype) && is_dense_channels_last(x))
+  if (s.pointwise() && s.groups == 1 && x->ndim == dims + 2 && !is_reduced(x->dtype) &&
+      is_dense_channels_last(x))
     return pointwise_channels_last(x, weight, alike.get(), sizes);
   TensorRef from = operand(x), w = operand(weight), b = operand(alike.get());
   return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {

@@ -227,7 +227,8 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   bool nothing = numel_of(sizes) == 0 && !std::strcmp(e.kernel, "adaptive_avg_pool2d");
   if (!taken && !nothing) fail_not_implemented(e.kernel, t);
   bool last = !adjoint && e.keeps_layout && is_channels_last(x) && !x->is_meta() && numel_of(sizes) > 0;
-  bool in_place = last && t != DType::u8 && is_dense_channels_last(x);  // not turned round and back
+  // Not turned round and back, where the channels are none of the dimensions that are resized.
+  bool in_place = last && x->ndim == dims + 2 && t != DType::u8 && is_dense_channels_last(x);
   TensorRef result =
       in_place ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();

@@ -52,7 +52,7 @@ OTHER_VALUES = {
 }
 HIDDEN = {"cov"}  # not among the samples that run by default
 # Rushlight does not have these.
-NOT_HERE = {"to_sparse", "_batch_norm_with_update", "_upsample_bilinear2d_aa"}
+NOT_HERE = {"to_sparse"}
 
 
 def outcomes(lib, function, process, args, kwargs, leaves):

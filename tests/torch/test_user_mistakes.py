@@ -30,8 +30,6 @@ opt = O.SGD(net.parameters(), 0.1)
 class Unready(N.Module):
     def __init__(self): self.layer = N.Linear(5, 3)
 class Forgets(N.Module): pass
-class Endless(N.Module):
-    def forward(self, x): return self(x)
 class Stream(U.IterableDataset):
     def __iter__(self): return iter(range(3))
 class Unindexed(U.Dataset):
