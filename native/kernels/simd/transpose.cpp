@@ -49,31 +49,22 @@ inline void square(const char* from, int64_t stride, uint64_t* words, int64_t ro
 constexpr int SQUARE_4 = 0, SQUARE_8 = 0;
 #endif
 #if defined(__SSE2__)
-// Eight by eight of two bytes: three rounds of interleaving.
-inline void square(const char* from, int64_t stride, uint16_t* to, int64_t rows) {
-  __m128i r[8], s[8];
-  for (int i = 0; i < 8; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * stride));
-  for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < 4; i++) {
-      s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-      s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
+// Eight by eight of two bytes, sixteen by sixteen of one: rounds of interleaving.
+template <class Word>
+inline void square(const char* from, int64_t stride, Word* to, int64_t rows) {
+  constexpr int SIDE = 16 / sizeof(Word);
+  constexpr bool BYTES = sizeof(Word) == 1;
+  __m128i r[SIDE], s[SIDE];
+  for (int i = 0; i < SIDE; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * stride));
+  for (int done = 1; done < SIDE; done *= 2) {
+    for (int i = 0; i < SIDE / 2; i++) {
+      __m128i a = r[i], b = r[i + SIDE / 2];
+      s[2 * i] = BYTES ? _mm_unpacklo_epi8(a, b) : _mm_unpacklo_epi16(a, b);
+      s[2 * i + 1] = BYTES ? _mm_unpackhi_epi8(a, b) : _mm_unpackhi_epi16(a, b);
     }
-    for (int i = 0; i < 8; i++) r[i] = s[i];
+    for (int i = 0; i < SIDE; i++) r[i] = s[i];
   }
-  for (int i = 0; i < 8; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * rows), r[i]);
-}
-// Sixteen by sixteen bytes: four rounds.
-inline void square(const char* from, int64_t stride, uint8_t* to, int64_t rows) {
-  __m128i r[16], s[16];
-  for (int i = 0; i < 16; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * stride));
-  for (int round = 0; round < 4; round++) {
-    for (int i = 0; i < 8; i++) {
-      s[2 * i] = _mm_unpacklo_epi8(r[i], r[i + 8]);
-      s[2 * i + 1] = _mm_unpackhi_epi8(r[i], r[i + 8]);
-    }
-    for (int i = 0; i < 16; i++) r[i] = s[i];
-  }
-  for (int i = 0; i < 16; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * rows), r[i]);
+  for (int i = 0; i < SIDE; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * rows), r[i]);
 }
 constexpr int SQUARE_1 = 16, SQUARE_2 = 8;
 #else
