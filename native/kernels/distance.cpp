@@ -21,7 +21,7 @@ T sign(T x) {
 
 template <class T>
 struct Count {
-  static T add(T sum, T t, T) { return sum + T(t != 0); }
+  static T add(T sum, T t, T) { return sum + (t == t ? T(t != 0) : t); }
   static T finish(T sum, T) { return sum; }
   static T slope(T, T, T, T) { return 0; }
 };

@@ -152,10 +152,9 @@ struct Attention {
       if (causal) {
         for (int64_t j = first + r + 1; j < n; j++) row[j] = none;
       }
-      if (!mask) continue;
       bool nowhere = true;
       for (int64_t j = 0; nowhere && j < n; j++) nowhere = row[j] == none;
-      if (nowhere) {  // may look nowhere: sees nothing
+      if (nowhere) {  // may look nowhere, or all scores are -inf: sees nothing
         normalise(r);
         std::fill_n(row, n, T(0));
         ready = r + 1;

@@ -81,13 +81,13 @@ struct Labels {
 template <class T>
 T add_logs(T a, T b) {
   T high = std::max(a, b);
-  if (high == -std::numeric_limits<T>::infinity()) return high;
-  return high + std::log1p(std::exp(std::min(a, b) - high));
+  if (high == -std::numeric_limits<T>::infinity()) return a + b;  // NaN if either is
+  return high + std::log1p(std::exp((high == a ? b : a) - high));
 }
 template <class T>
 T add_logs(T a, T b, T c) {
   T high = std::max(a, std::max(b, c));
-  if (high == -std::numeric_limits<T>::infinity()) return high;
+  if (high == -std::numeric_limits<T>::infinity()) return a + b + c;
   return high + std::log(std::exp(a - high) + std::exp(b - high) + std::exp(c - high));
 }
 

@@ -5,6 +5,8 @@ All are composed of mm, bmm, mul and views, except the cross product, whose deri
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from rushlight import _C
 from rushlight._signatures import check_call
 from rushlight._warn import warn_once
@@ -218,8 +220,12 @@ def _multiply_chain(matrices):
     for length in range(2, n + 1):
         for i in range(n - length + 1):
             j = i + length - 1
+            cuts = (
+                range(i, j) if n > 3 else reversed(range(i, j))
+            )  # the first of equal ones, as torch prefers
             cost[i][j], cut[i][j] = min(
-                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+                ((cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in cuts),
+                key=itemgetter(0),
             )
 
     def product(i, j):

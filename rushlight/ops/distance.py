@@ -58,7 +58,7 @@ def _length(difference, p):
         none = ops.eq(total, 0)
         return ops.where(none, 0, ops.where(none, 1, total) ** (1 / p))
     if p == 0:
-        return ops.abs(ops.sign(difference)).sum(-1)
+        return ops.where(ops.isnan(difference), difference, ops.abs(ops.sign(difference))).sum(-1)
     return vector_norm(difference, p, -1)
 
 

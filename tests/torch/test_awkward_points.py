@@ -263,3 +263,21 @@ def test_a_query_that_is_no_number_does_not_reach_later_keys():
         result = lib.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         found = lib.autograd.grad(result[0, :, 1:].sum() + 0 * result.sum(), (key, value))
         assert all(bool(g[0, 0, 1:, 1:].isfinite().all()) and bool(g[0, 1].isfinite().all()) for g in found)
+
+
+LOST = [[-INF, 1.0], [-INF, 2.0]]
+ATTENTION = "scaled_dot_product_attention"
+FIGURES = {
+    "places that differ": lambda lib: lib.pdist(lib.tensor([[NAN, 1.0], [0.0, 2.0], [1.0, 2.0]]), 0),
+    "all scores are -inf": lambda lib: F(ATTENTION)(lib)(lib.ones(2, 2), lib.tensor(LOST), lib.ones(2, 3)),
+    "attention to nothing": lambda lib: F(ATTENTION)(lib)(lib.ones(2, 2), lib.ones(5, 2), lib.ones(0, 3)),
+    "an alignment that is no number": lambda lib: F("ctc_loss")(lib)(
+        lib.tensor([[-INF, NAN]]).expand(3, 2).unsqueeze(1), lib.ones(1, 1, dtype=lib.int64), (3,), (1,)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures(name):
+    mine, theirs = (FIGURES[name](lib).double().numpy() for lib in (rushlight, torch))
+    np.testing.assert_array_equal(mine, theirs)

@@ -98,6 +98,9 @@ def scaled_dot_product_attention(
     _check_attention(query, key, value, attn_mask)
     if _restricted:
         _fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa=enable_gqa)
+    if not value.numel() or not query.size(-2):  # whatever the other sizes are
+        nothing = query.sum() * 0 + key.sum() * 0 + value.sum() * 0
+        return nothing.new_zeros((*query.shape[:-1], value.size(-1))) + nothing
     if is_causal and attn_mask is not None:
         _check_both_masks(query, key, value, attn_mask, dropout_p, enable_gqa)
     dtype = query.dtype

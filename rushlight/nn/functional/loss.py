@@ -369,9 +369,10 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = reduction_of(size_average, reduce, reduction)
     reduction = check_reduction(reduction)
     require_tensor("hinge_embedding_loss", input)
-    if input.dtype == _C.bool:
-        input - input  # refused: torch's margin is a boolean
-    apart = rushlight.where(target != 1, (float(margin) - input).to(input.dtype).clamp_min(0), 0)
+    margin = float(margin)
+    if input.dtype not in (_C.float32, _C.float64):
+        margin = input.new_full((), margin)  # which rounds it
+    apart = rushlight.where(target != 1, (margin - input).clamp_min(0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 
