@@ -322,30 +322,6 @@ PyObject* triangle_forward(const Primitive& op, PyObject* const* args, Tensor* o
 PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   Tensor *given = tensor_argument(op, args, 0), *given_values = tensor_argument(op, args, 1);
   check_same_device(given, given_values);
-  if (given->ndim == 0) {
-    fail(PyExc_RuntimeError,
-         "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
-  }
-  if (given->ndim > 1) {
-    bool fits = given->ndim == given_values->ndim;
-    for (int d = 0; fits && d + 1 < given->ndim; d++) fits = given->size(d) == given_values->size(d);
-    if (!fits) {
-      fail(PyExc_RuntimeError,
-           "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-           "boundaries "
-           "tensor and input value tensor must match, but we got boundaries tensor " +
-               sizes_text(given->sizes()) + " and input value tensor " + sizes_text(given_values->sizes()));
-    }
-  }
-  DType common = promote(given->dtype, given_values->dtype);
-  if (is_complex(common) || common == DType::b1) {
-    failf(PyExc_NotImplementedError, "\"searchsorted_out_cpu\" not implemented for '%s'",
-          dtype_class_name(common));
-  }
-  TensorRef result = new_tensor(given_values->sizes(), DType::i64, given->device());
-  if (given->is_meta()) return result.release_object();
-  TensorRef sorted = contiguous(cast(given, common).get()),
-            values = contiguous(cast(given_values, common).get());
   TensorRef sorter;
   if (args[2] != Py_None) {
     Tensor* order = tensor_argument(op, args, 2);
@@ -361,12 +337,47 @@ PyObject* searchsorted_forward(const Primitive& op, PyObject* const* args, Tenso
             dtype_class_name(order->dtype));
     }
     sorter = stable(order);
-    int64_t n = given->size(given->ndim - 1);
+    int64_t n = given->ndim ? given->size(given->ndim - 1) : 1;
     for (int64_t i = 0; i < sorter->numel; i++) {
       int64_t at = sorter->data_as<int64_t>()[i];
       if (at < 0 || at >= n) fail(PyExc_RuntimeError, "torch.searchsorted(): sorter index out of range");
     }
   }
+  if (given_values->ndim == 0 && given->ndim != 1) {
+    failf(PyExc_RuntimeError,
+          "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but "
+          "we got boundaries tensor dim(%d) and input value's dim(0) numel(1)",
+          given->ndim);
+  }
+  if (given->ndim == 0) {
+    fail(PyExc_RuntimeError,
+         "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  }
+  if (given->ndim > 1) {
+    bool fits = given->ndim == given_values->ndim;
+    for (int d = 0; fits && d + 1 < given->ndim; d++) fits = given->size(d) == given_values->size(d);
+    if (!fits) {
+      fail(PyExc_RuntimeError,
+           "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+           "boundaries "
+           "tensor and input value tensor must match, but we got boundaries tensor " +
+               sizes_text(given->sizes()) + " and input value tensor " + sizes_text(given_values->sizes()));
+    }
+  }
+  Promotion promotion;
+  promotion.add(given);
+  promotion.add(given_values);
+  DType common = promotion.result();
+  if (!given_values->numel)
+    return new_tensor(given_values->sizes(), DType::i64, given->device()).release_object();
+  if (is_complex(common) || common == DType::b1) {
+    failf(PyExc_NotImplementedError, "\"searchsorted_out_cpu\" not implemented for '%s'",
+          dtype_class_name(common));
+  }
+  TensorRef result = new_tensor(given_values->sizes(), DType::i64, given->device());
+  if (given->is_meta()) return result.release_object();
+  TensorRef sorted = contiguous(cast(given, common).get()),
+            values = contiguous(cast(given_values, common).get());
   MaybeNoGil unlocked(values->numel);
   searchsorted(result->span(), sorted->span(), values->span(), sorter ? sorter->data_as<int64_t>() : nullptr,
                args[3] == Py_True);

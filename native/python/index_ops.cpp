@@ -481,8 +481,8 @@ PyObject* index_fill_forward(const Primitive& op, PyObject* const* args, Tensor*
 PyObject* index_reduce_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Tensor *x = tensor_argument(op, args, 0), *given = tensor_argument(op, args, 1),
          *source = tensor_argument(op, args, 2);
-  int dim = dim_argument(args[3], x);
   Reduction reduction = reduction_argument(args[4], x->dtype, "index_reduce", false);
+  int dim = dim_argument(args[3], x);
   TensorRef index = check_index_add("index_reduce_", x, dim, given, source);
   TensorRef result = changed_copy(x, out), from = apart_from(source, out);
   index = apart_from(index.get(), out);

@@ -466,7 +466,7 @@ def each_place_once(tensor, name, form):
     return tensor
 
 
-def _check_reducible(input, index, reduce, include_self):
+def _check_reducible(input, dim, index, source, reduce, include_self):
     """Complex numbers and booleans are reduced row by row only, with what torch has for rows."""
     warn_once("index_reduce() is in beta and the API may change at any time.")
     if not input.is_complex() and input.dtype != _C.bool:
@@ -474,8 +474,10 @@ def _check_reducible(input, index, reduce, include_self):
     rows = {"amax": "maximum_cpu", "amin": "minimum_cpu"} if input.is_complex() else {"mean": "div_floor_cpu"}
     kernel = rows.get(reduce) if index.numel() else None
     if input.dim() < 2 or not include_self:
-        kernel = "index_func_" if input.dim() < 2 else "index_reduce_func_exclude_input_init"
+        kernel = "index_func_" if include_self else "index_reduce_func_exclude_input_init"
     if kernel is not None:
+        known = reduce in ("amax", "amin", "mean")  # the product is there, and names other mistakes first
+        ops.index_reduce(_C.detach(input), index, source, dim, "prod" if known else reduce, True)
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
 
 
@@ -486,7 +488,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     >>> rushlight.ones(2).index_reduce(0, rushlight.tensor([1, 1]), rushlight.tensor([3.0, 4.0]), "prod")
     tensor([ 1., 12.])
     """
-    _check_reducible(input, index, reduce, include_self)
+    _check_reducible(input, dim, index, source, reduce, include_self)
     result = ops.index_reduce(input, index, source, dim, reduce, bool(include_self))
     return result if out is None else write_beside(out, result, input, index, source)
 
@@ -494,7 +496,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 @method
 def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
     """In-place version of :meth:`index_reduce`."""
-    _check_reducible(self, index, reduce, include_self)
+    _check_reducible(self, dim, index, source, reduce, include_self)
     return write_in_place(ops.index_reduce, self, index, source, dim, reduce, bool(include_self))
 
 

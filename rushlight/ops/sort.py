@@ -146,12 +146,6 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
             "was True"
         )
     if not isinstance(input, Tensor):
-        if sorted_sequence.dim() != 1:
-            raise RuntimeError(
-                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
-                "is 1, but "
-                f"we got boundaries tensor dim({sorted_sequence.dim()}) and input value's dim(0) numel(1)"
-            )
         kind = _C.result_type(sorted_sequence, input)  # a number has the digits of the sequence
         input = _C.from_data(input, _C.float64 if isinstance(input, float) else None, None).to(kind)
     for what, tensor in (("input value", input), ("boundary", sorted_sequence), ("sorter", sorter)):

@@ -183,8 +183,8 @@ def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, spars
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-            f"'per_sample_weights'; but type {weight.type()} does not equal {per_sample_weights.type()} "
-            "(while checking arguments for embedding_bag)"
+            f"'per_sample_weights'; but type {legacy_name(weight)} does not equal "
+            f"{legacy_name(per_sample_weights)} (while checking arguments for embedding_bag)"
         )
 
 
