@@ -370,6 +370,7 @@ void check_transposed_window(const ConvShape& s, const Triple& extra, const Tens
                                      "kernel_height x kernel_width) tensor expected for weight"
                                    : "non-empty 2D or 4D weight tensor expected";
     std::vector<int64_t> shown(weight->sizes().begin(), weight->sizes().end());
+    shown[0] /= s.groups;  // torch takes them one by one
     if (dims == 1) shown.insert(shown.begin() + 2, 1);
     fail(PyExc_RuntimeError, wanted + ", but got: " + sizes_text(shown));
   }

@@ -439,7 +439,7 @@ Tensor.__div__ = Tensor.__truediv__
 
 
 def _rdiv(self, other):
-    return self.reciprocal() * other
+    return self.reciprocal().__mul__(other)
 
 
 Tensor.__rdiv__ = _rdiv

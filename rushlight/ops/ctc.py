@@ -118,10 +118,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
             f"ctc_loss(): argument 'log_probs' (position 1) must be Tensor, not {class_name(log_probs)}"
         )
     batched = log_probs.dim() == 3
-    x = log_probs if batched or log_probs.dim() != 2 else log_probs.unsqueeze(1)
+    x = log_probs if batched else log_probs.unsqueeze(1)
     if x.dim() != 3:
         raise RuntimeError(
-            f"Expected 3-dimensional tensor, but got {x.dim() + 1}-dimensional tensor for argument #1 "
+            f"Expected 3-dimensional tensor, but got {x.dim()}-dimensional tensor for argument #1 "
             "'log_probs' (while checking arguments for ctc_loss_allocate_outputs)"
         )
     if x.is_meta:

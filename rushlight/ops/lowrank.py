@@ -35,6 +35,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     torch.Size([2])
     """
     require_tensor("svd_lowrank", A=A)
+    m, n = A.shape[-2:]
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
     if M is not None:
@@ -44,7 +45,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
                 kinds = f"{C_NAMES[factor.dtype]} != {C_NAMES[dtype]}"
                 raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
         A = A - M.expand(A.shape)
-    wide = A.shape[-2] < A.shape[-1]
+    wide = m < n
     if wide:
         A = A.mH
     Q = _basis(A, q, niter)

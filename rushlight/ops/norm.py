@@ -12,6 +12,7 @@ import operator
 from rushlight import _C
 from rushlight.ops._public import check_tensor, function, refuse_gradient, type_name, write_out
 from rushlight.ops._rules import derivative
+from rushlight.ops.layout import channels_last, channels_last_3d, contiguous_format, is_arranged
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -350,6 +351,8 @@ def _refuse_blocks(input, weight, bias, N, C, HxW, group):
             )
     if N < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {int(N)}: {[int(N), group]}")
+    if not any(is_arranged(input, format) for format in (contiguous_format, channels_last, channels_last_3d)):
+        raise RuntimeError("Expected X.is_contiguous(memory_format) to be true, but got false.")
     raise RuntimeError(
         "Expected X.numel() == N * C * HxW to be true, but got false.\n\n"
         f"  The input has sizes {shape}, not {N} samples of {C} channels of {HxW} elements."

@@ -422,6 +422,20 @@ def _check_size(name, size, at):
     )
 
 
+def _refuse_empty(dims, input, name):
+    for d in range(1 if dims == 3 else input.ndim - dims, input.ndim):
+        if input.shape[d] == 0:
+            shape = list(input.shape)
+            if dims == 1:
+                shape.insert(input.ndim - 1, 1)
+                d += 1
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                "sizes "
+                f"{shape} with dimension {d} being empty"
+            )
+
+
 def _adaptive_avg_pool(dims, input, output_size):
     name = f"adaptive_avg_pool{dims}d"
     if not isinstance(input, Tensor):
@@ -442,6 +456,8 @@ def _adaptive_avg_pool(dims, input, output_size):
     if input.ndim not in (dims + 1, dims + 2):
         if dims == 1:
             _check_dims(name, dims, input)
+        if dims == 3:
+            _refuse_empty(dims, input, name)
         raise RuntimeError(
             f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(input.shape)}"
         )
@@ -455,17 +471,7 @@ def _adaptive_avg_pool(dims, input, output_size):
         )
     if size == (1,):  # of an image of one row, as torch has it
         return input.unsqueeze(-2).mean((-1, -2), keepdim=True).squeeze(-2)
-    for d in range(1 if dims == 3 else input.ndim - dims, input.ndim):
-        if input.shape[d] == 0:
-            shape = list(input.shape)
-            if dims == 1:
-                shape.insert(input.ndim - 1, 1)
-                d += 1
-            raise RuntimeError(
-                f"{flat}(): Expected input to have non-zero size for non-batch dimensions, but input has "
-                "sizes "
-                f"{shape} with dimension {d} being empty"
-            )
+    _refuse_empty(dims, input, flat)
     return getattr(ops, name)(input, size, ("adaptive",), False)
 
 

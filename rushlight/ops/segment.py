@@ -63,8 +63,6 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if data.numel() == 0:
-        raise RuntimeError("Expected data.numel() > 0 to be true, but got false.")
     axis = wrap_dim(axis, data.dim())
     kind, given = ("offsets", offsets) if lengths is None else ("lengths", lengths)
     if data.dim() < given.dim():
@@ -76,12 +74,12 @@ def segment_reduce(
     segments = given.size(-1) - (lengths is None)
     if segments < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension -1: {[*given.shape[:-1], -1]}")
+    if lengths is not None and not unsafe and not data.is_meta:
+        _check_lengths(lengths, data.size(axis))
     if data.is_meta:
         return data.new_empty((*given.shape[:-1], segments, *data.shape[axis + 1 :]))
     if given.shape[:-1] != data.shape[:axis]:  # torch reads outside
         raise RuntimeError(_NOT_ALL)
-    if lengths is not None and not unsafe:
-        _check_lengths(lengths, data.size(axis))
     if given.dtype not in (_C.int64, _C.int32):
         raise NotImplementedError(
             f"\"_segment_reduce_{kind}_cpu_kernel1\" not implemented for '{type_name(given.dtype)}'"
@@ -94,7 +92,7 @@ def segment_reduce(
     shape = (*given.shape[:-1], segments)
     data = once(data, "aten::_segment_reduce_backward", data)
     rest = data.shape[axis + 1 :]
-    flat = data.reshape(-1, math.prod(rest))
+    flat = data.reshape(math.prod(data.shape[: axis + 1]), math.prod(rest))
     index = _C.from_data(place, _C.int64, None)
     flat = flat.index_select(0, _C.from_data(kept, _C.int64, None))
     start = _EMPTY[reduce] if reduce != "mean" else 0.0

@@ -249,7 +249,10 @@ def istft(
             raise RuntimeError(f"{describe()} : {message}")
 
     if input.ndim < 2:
-        raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
+        n = input.ndim + 1  # torch counts real and imaginary parts as a dimension
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {-n - 1})"
+        )
     frequencies, count = input.shape[-2:]
     require(input.numel() != 0, "input tensor cannot be empty.")
     require(input.ndim in (2, 3), f"expected a tensor with 3 or 4 dimensions, but got {input.ndim + 1}")

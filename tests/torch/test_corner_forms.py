@@ -9,6 +9,10 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 OUT = """
+torch.segment_reduce(torch.zeros(0), 'max', lengths=torch.tensor([0, 0]))
+torch.segment_reduce(torch.zeros(2, 0), 'mean', offsets=torch.tensor([0, 2]))
+torch.nn.functional.linear_cross_entropy(torch.ones(2, 0), torch.ones(3, 0), torch.tensor([0, 2]))
+torch.searchsorted(torch.tensor([1j]), torch.tensor([]))
 torch.sum(torch.ones(2, 2), 0, out=torch.empty(2, dtype=torch.int))
 torch.sum(torch.ones(2, 2), 0, dtype=torch.float, out=torch.empty(2, dtype=torch.int))
 torch.sum(torch.ones(2, 2), 0, dtype=torch.int, out=torch.empty(2))

@@ -370,7 +370,7 @@ def linear_cross_entropy(
             )
     classes = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    scores = rushlight.nn.functional.linear(input, linear_weight.reshape(-1, linear_weight.size(-1)), bias)
+    scores = rushlight.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
     if len(classes) > 1:
         scores = scores.unflatten(-1, classes)
     if ignore_index is None:
