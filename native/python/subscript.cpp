@@ -299,6 +299,18 @@ void check_expands(const Tensor* value, const Tensor* target) {
   }
 }
 
+// Whether the indices are one mask, beside dimensions that are taken whole.
+bool is_one_mask(PyObject* list) {
+  int masks = 0;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
+    PyObject* o = PySequence_Fast_GET_ITEM(list, k);
+    if (o == Py_None) continue;
+    if (!is_tensor(o) || as_tensor(o)->dtype != DType::b1) return false;
+    masks++;
+  }
+  return masks == 1;
+}
+
 void assign(Tensor* self, PyObject* index, PyObject* value) {
   bool is_value_tensor = is_tensor(value);
   // Of NumPy's numbers those that are integers, or floats and complex numbers of Python's.
@@ -331,8 +343,8 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   Walker walker(self);
   walk_any(walker, index);
   TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
-  if (from && from->ndim == 0 && from->dtype != self->dtype && is_tensor(index) &&
-      as_tensor(index)->dtype == DType::b1) {
+  bool fills = from && from->ndim == 0 && walker.list && is_one_mask(walker.list.get());
+  if (fills && from->dtype != self->dtype) {
     // Under a mask a single value is cast if it fits, as for masked_fill; other indices insist on the dtype.
     if (alignas(16) char fits[16]; !from->is_meta()) store_checked(item(from.get()), self->dtype, fits);
     static Primitive& to_dtype = primitive("to_dtype");
@@ -341,7 +353,6 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
-    bool fills = from && from->ndim == 0 && is_tensor(index) && as_tensor(index)->dtype == DType::b1;
     if (modes.grad && (walker.view->requires_grad() || (from && from->requires_grad())))
       check_inplace(walker.view.get());
     if (from && !fills) check_apart(from.get(), walker.view.get());
@@ -361,7 +372,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
       from = TensorRef(as_tensor(call(expand, expand_args)));
     }
     static Primitive& fill = primitive("fill");
-    bool fills = as_tensor(value)->ndim == 0 && !shares && from->dtype == self->dtype && walker.view->ndim;
+    fills = as_tensor(value)->ndim == 0 && !shares && from->dtype == self->dtype && walker.view->ndim;
     if (fills && !walker.view->is_meta()) check_writable(walker.view.get());
     PyObject* args[] = {walker.view->object(), from->object()};
     Py_DECREF(call_in_place(fills ? fill : copy, args));
