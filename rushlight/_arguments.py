@@ -177,7 +177,7 @@ def reword(function: Any, args: tuple, kwargs: dict, error: BaseException) -> st
         return None
     if function.__name__ in ("tensor", "as_tensor", "asarray", "new_tensor"):
         return None
-    if wrapped.__module__ == "rushlight.masked":
+    if wrapped.__module__ in ("rushlight.masked", "rushlight.ops.lowrank"):
         return None  # written in Python in torch as well
     call = _Call(function, args, kwargs)
     if isinstance(error, AttributeError):

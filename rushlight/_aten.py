@@ -16,6 +16,7 @@ from rushlight.ops.forms import _slice
 @told(node_name="SafeSoftmaxBackward0")
 def _safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
+    dim = int(dim)
     hidden = (self == -float("inf")).all(dim, keepdim=True)
     # Not where() alone: the derivatives of what it leaves out would be NaN times zero.
     return self.masked_fill(hidden, 0.0).softmax(dim, dtype=dtype).masked_fill(hidden, 0.0)

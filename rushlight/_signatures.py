@@ -28,6 +28,7 @@ import functools
 import importlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rushlight import _C
@@ -217,10 +218,35 @@ def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) ->
         if len(words) == len(types):  # torch counts the `*`, and compares words
             types = [one if word.startswith(f"{one} ") else f"!{one}!" for word, one in zip(words, types)]
         raise _refusal(f"{refused} ({', '.join(types)}), but expected ({expected})")
-    types += [f"{known}={type_name(value)}" for known, value in reversed(kwargs.items())]
+    types += [f"{known}={type_name(kwargs[known])}" for known in _hashed(kwargs)]
     shown = ", ".join(types) + (", " if kwargs and not args else "")
     expected = "".join(f"\n * ({_shown(_parse(listed[at]))})" for at in spoken_of)
     raise _refusal(f"{refused} ({shown}), but expected one of:{expected}\n")
+
+
+def _hashed(names: Iterable[str]) -> list[str]:
+    """Names in the order in which torch shows them: that of a table of hashes of the C++ library, a chain on
+    which a name comes first, or first of those that share its place among thirteen."""
+    chain: list[tuple[int, str]] = []
+    for name in names:
+        place = _hash(name) % 13
+        first = next((at for at, (other, _) in enumerate(chain) if other == place), 0)
+        chain.insert(first, (place, name))
+    return [name for _, name in chain]
+
+
+def _hash(name: str) -> int:
+    """The hash of a string in that library: MurmurHash64A with its seed."""
+    text, factor, mask = name.encode(), 0xC6A4A7935BD1E995, 2**64 - 1
+    mixed = 0xC70F6907 ^ len(text) * factor & mask
+    for start in range(0, len(text), 8):
+        part = int.from_bytes(text[start : start + 8], "little")
+        if start + 8 <= len(text):
+            part = part * factor & mask
+            part = (part ^ part >> 47) * factor
+        mixed = (mixed ^ part & mask) * factor & mask
+    mixed = (mixed ^ mixed >> 47) * factor & mask
+    return mixed ^ mixed >> 47
 
 
 def _required(parameters: list[_Parameter]) -> int:
@@ -228,8 +254,9 @@ def _required(parameters: list[_Parameter]) -> int:
 
 
 def check(name: str, texts: str, args: tuple, kwargs: dict) -> None:
-    """Raises torch's TypeError if none of the signatures takes the arguments of a call."""
-    _check(name, texts, args, kwargs, False)
+    """Raises torch's TypeError if none of the signatures (or those of the table) takes the arguments of a
+    call."""
+    _check(name, texts or _read()[name], args, kwargs, False)
 
 
 def check_call(name: str, texts: str, *args: Any) -> None:
@@ -474,7 +501,7 @@ def _refused(p: _Parameter, value: Any) -> str | None:
         if fine and kind == "D" and len(value):
             fine = isinstance(value[0], (int, float)) or _numpy_kind(value[0]) in "biuf"
         elif fine and kind == "S" and len(value):
-            fine = _is_number(value[0])
+            fine = all(map(_is_number, value))
     elif kind == "u":
         fine = any(kind.__name__.endswith("Storage") for kind in type(value).__mro__)
     elif kind == "c":

@@ -388,6 +388,11 @@ PyObject* norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   }
   Reduction reduction(cast(x, dtype), dims, keepdim);
   TensorRef out = reduction.result(to_real(dtype));
+  // A single number has its absolute value for a norm, which its power may be too large for. Not if a
+  // dimension is named that is not there: torch takes the power.
+  bool listed = PyTuple_Check(args[2]) || PyList_Check(args[2]);
+  bool named = !x->ndim && (listed ? PySequence_Fast_GET_SIZE(args[2]) > 0 : args[2] != Py_None);
+  if (reduction.count() == 1 && params.p != 0 && !named) params.p = 1;
   // An order beyond the range of float is infinite where torch computes in it: the root is 1, whatever the
   // sum.
   bool wide = dtype == DType::f64 || dtype == DType::c128;

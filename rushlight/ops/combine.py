@@ -307,7 +307,7 @@ def broadcast_shapes(*shapes):
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             if common[d] == 1:
                 common[d] = shape[d]
-            elif shape[d] not in (1, common[d]):
+            if shape[d] != 1 and shape[d] != common[d]:  # as NaN is not even itself
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {shape[d]} at {d}! Mismatching argument "
                     f"at index {at} had {shapes[at]}; but expected shape should be broadcastable to {common}"

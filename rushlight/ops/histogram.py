@@ -234,8 +234,11 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             if len(bins) and isinstance(bins[0], Tensor)
             else "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
-    for d, count in enumerate(bins):
-        if not isinstance(count, Tensor) and count < 0:
+    counts = [(d, count) for d, count in enumerate(bins) if not isinstance(count, Tensor)]
+    if any(count < -1 for _, count in counts):  # there is one edge more
+        raise RuntimeError("number of steps must be non-negative")
+    for d, count in counts:
+        if count < 0:
             raise RuntimeError(
                 "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
                 f"bins tensor for dimension {d}"

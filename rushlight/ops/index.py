@@ -180,10 +180,17 @@ def _index_tensor(data):
     """The tensor that a sequence or array stands for as an index (called by x[...])."""
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{class_name(data)}'")
-    index = tensor(data) if isinstance(data, (list, tuple, range)) else as_tensor(data)
-    if index.dtype in (_C.bool, _C.uint8, _C.int32, _C.int64):
-        return index
-    return index.to(_C.int64)
+    if not isinstance(data, (list, tuple, range)):
+        index = as_tensor(data)
+        return index if index.dtype in (_C.bool, _C.uint8, _C.int32, _C.int64) else index.to(_C.int64)
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if isinstance(first, (str, bytes)):  # it has no dtype, which torch asks for before the shape
+        raise TypeError(f"new(): invalid data type '{class_name(first)}'")
+    index = tensor(data)
+    # What is neither whole nor a mask is read once more: not all of it fits.
+    return index if index.dtype in (_C.bool, _C.uint8, _C.int64) else _C.from_data(data, _C.int64, None)
 
 
 # ---- along a dimension, with an index of the tensor's rank

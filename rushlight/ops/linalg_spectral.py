@@ -398,7 +398,6 @@ def tensorsolve(input, other, dims=None, *, out=None):
     torch.Size([6])
     """
     if dims is not None:
-        dims = [wrap_dim(d, input.ndim) for d in dims]
         input = input.movedim(dims, list(range(input.ndim - len(dims), input.ndim)))
     shape = input.shape[other.ndim :]
     if math.prod(shape) != other.numel():

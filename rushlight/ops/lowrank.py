@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._dtype_info import finfo
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.ops._public import C_NAMES, FUNCTIONS, function
+from rushlight.ops._public import C_NAMES, FUNCTIONS, function, stumble
 from rushlight.ops.linalg import records, require_tensor
 
 ops = _C.ops
@@ -34,11 +34,12 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     >>> S.shape
     torch.Size([2])
     """
-    require_tensor("svd_lowrank", A=A)
+    stumble(A, "shape")
     m, n = A.shape[-2:]
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
     if M is not None:
+        stumble(M, "broadcast_to")
         dtype = _dtype_of_directions(A)
         for factor in (A, M):  # both are multiplied with the directions
             if factor.dtype != dtype:
@@ -62,7 +63,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     >>> V.shape
     torch.Size([10, 2])
     """
-    require_tensor("pca_lowrank", A=A)
+    stumble(A, "shape")
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)

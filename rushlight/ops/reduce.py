@@ -627,6 +627,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             from rushlight.ops.linalg_spectral import matrix_norm
 
             dims = tuple(range(input.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
+            listed = isinstance(dims, (tuple, list)) and {d.__class__ for d in dims} <= {int}
+            if not listed or keepdim.__class__ is not bool or dtype is not None:
+                _signatures.check("linalg_matrix_norm", "", (input, p, dims, keepdim), {"dtype": dtype})
             return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     elif p is None:
         p = 2

@@ -93,10 +93,10 @@ def pad(input, pad, mode="constant", value=None):
         if value is not None and value < 0 and input.dtype == _C.uint8:
             raise RuntimeError("value cannot be converted to type uint8_t without overflow")
         return ops.constant_pad_nd(input, pad, 0 if value is None else value)
-    if value is not None and value != 0:
-        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if mode not in _PADS:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     dims = len(pad) // 2
     if not 1 <= dims <= 3 or input.ndim not in (dims + 1, dims + 2):
         raise NotImplementedError(
@@ -142,14 +142,16 @@ def _pad(mode, dims, input, pad):
                     "input "
                     f"{list(shape)}"
                 )
-        if min(size) < 1:
+        if max(size) < 1:
             axes = "DHW"[-dims:]
-            before = ", ".join(f"{axis}: {shape[n - dims + d]}" for d, axis in enumerate(axes))
-            if dims == 1:
-                after = f"W: {size[0]}"
-            else:
-                after = " ".join(f"{axis}: {length}" for axis, length in zip(axes, size, strict=True))
+            *outer, last = (f"{axis}: {shape[n - dims + d]}" for d, axis in enumerate(axes))
+            before = ", ".join([" ".join(outer), last] if outer else [last])
+            before += " " * (mode == "replicate" and dims == 2)
+            after = " ".join(f"{axis}: {length}" for axis, length in zip(axes, size, strict=True))
             raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
+        if min(size) < 0:
+            whole = [*shape[: n - dims], *size]
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {whole}")
     return getattr(ops, f"{_PADS[mode]}{dims}d")(input, size, (mode, tuple(left)), False)
 
 

@@ -6,8 +6,9 @@ import itertools
 import math
 
 from rushlight import _C
+from rushlight._dtype_info import finfo
 from rushlight.ops._lacking import once
-from rushlight.ops._public import function, type_name, wrap_dim
+from rushlight.ops._public import C_NAMES, function, type_name, wrap_dim
 
 ops = _C.ops
 
@@ -43,6 +44,14 @@ def _elements_of(rows, n, segments):
             kept += range(batch * n + start, batch * n + end)
             sizes.append(end - start)
     return place, kept, sizes
+
+
+def _start(initial, dtype):
+    """The number that segments start with, which has to fit the dtype."""
+    number = complex(initial)
+    if number.imag or finfo(dtype).max < abs(number.real) < math.inf:
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype]} without overflow")
+    return number.real
 
 
 @function
@@ -86,6 +95,7 @@ def segment_reduce(
         )
     if not data.is_floating_point():
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{type_name(data.dtype)}'")
+    initial = None if initial is None else _start(initial, data.dtype)
     rows = given.reshape(math.prod(given.shape[:-1]), given.size(-1)).tolist()
     ends = rows if lengths is None else [[0, *itertools.accumulate(row)] for row in rows]
     place, kept, sizes = _elements_of(ends, data.size(axis), segments)
@@ -103,12 +113,12 @@ def segment_reduce(
         if reduce == "mean":
             result = result / sizes.to(data.dtype)
             if initial is not None:
-                result = ops.where(ops.eq(sizes, 0), float(initial), result)
+                result = ops.where(ops.eq(sizes, 0), initial, result)
     else:
         name = {"prod": "prod", "max": "amax", "min": "amin"}[reduce]
         result = ops.index_reduce(base, index, flat, 0, name, True)
         if initial is not None:
-            number = base.new_full((), float(initial))
+            number = base.new_full((), initial)
             join = {"prod": ops.mul, "max": ops.maximum, "min": ops.minimum}[reduce]
             result = join(result, number)
     return result.reshape(*shape, *rest)

@@ -43,11 +43,11 @@ def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, require
     maker = "empty" if M == 0 else "ones" if M == 1 and ends != "float float" else "linspace"
     if maker == "linspace" and not _is_int(M):
         _refuse(M, device, requires_grad, ends)
-    if not isinstance(requires_grad, bool):
+    if not (requires_grad is None or isinstance(requires_grad, bool)):
         if maker == "linspace":
             _refuse(M, device, requires_grad, ends)
         raise TypeError(f"{maker}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
-    if isinstance(device, Tensor) or not (device is None or isinstance(device, (str, int, _C.device))):
+    if device is not None and (isinstance(device, bool) or not isinstance(device, (str, int, _C.device))):
         if maker == "linspace":
             _refuse(M, device, requires_grad, ends)
         raise TypeError(f"{maker}(): argument 'device' must be torch.device, not {type_name(device)}")
@@ -58,7 +58,7 @@ def _window(shape: Callable, M: Any, sym: bool, dtype: Any, device: Any, require
         window = _C.full((M,), 1.0, _C.float64, None)
     dtype = dtype or rushlight.get_default_dtype()
     device = (_device(None) or "cpu") if device is None else device
-    return window.to(dtype=dtype, device=device).requires_grad_(requires_grad)
+    return window.to(dtype=dtype, device=device).requires_grad_(bool(requires_grad))
 
 
 def _is_int(M: Any) -> bool:
@@ -167,6 +167,8 @@ def general_cosine(M, *, a: Iterable, sym=True, dtype=None, layout=None, device=
             raise ValueError("Coefficients cannot be empty")
 
     def shape(n, steps):
+        if requires_grad is None:  # which torch makes a tensor of `a` with
+            raise TypeError("tensor(): argument 'requires_grad' must be bool, not NoneType")
         return cosine_sum(n, steps, rushlight.tensor(list(a), dtype=_C.float64).tolist())
 
     return _window(shape, M, sym, dtype, device, requires_grad)

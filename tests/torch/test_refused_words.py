@@ -236,6 +236,57 @@ torch._softmax_backward_data(o(2, 3).half(), o(2, 3).half(), 1, torch.float).dty
 torch._softmax_backward_data(o(2, 3).int(), o(2, 3), 1, torch.float)
 torch._log_softmax_backward_data(o(2, 3).int(), o(2, 3), 0, torch.float)
 torch._softmax_backward_data(z(0, 3), z(0, 3), 1, torch.half).dtype
+torch.linalg.vector_norm(L([-8.5]), 100)
+torch.linalg.vector_norm(L([[-8.5, 2.0]]), nan, dim=0)
+torch.linalg.vector_norm(L([[3 + 4j]]), 500, dim=(), keepdim=True)
+torch.linalg.vector_norm(L([1e30]), 2)
+torch.linalg.vector_norm(L(-8.5), 100, dim=0)
+torch.linalg.vector_norm(L([-8.5]), 0)
+torch.dist(L(-8.5), L(0.0), 1e300)
+torch.autograd.grad(torch.linalg.vector_norm(x := g(1), 5), x)
+o(5)[[1.9, 1, 0]]
+o(5)[[1, 1e30]]
+o(5)[[1, 0, 1j]]
+o(5)[[numpy.float32(1), 0]]
+o(5, 5)[[0, 1], ['a', 1]]
+o(5, 5)[[0, 1], [b'a', 1]]
+o(5, 5)[[0, 1], [1, 'a']]
+torch.eye(2, 1.5, device='cpu', dtype=torch.float, requires_grad=False)
+torch.eye(2, 1.5, requires_grad=False, dtype=torch.float, device='cpu', layout=torch.strided)
+torch.linspace(end=2, steps='a', start=1, device='cpu', dtype=torch.float, requires_grad=False)
+torch.norm(o(5, 5, 5), 'nuc', [True, 2])
+torch.norm(o(5, 5, 5), 'nuc', (1, 2.5))
+torch.norm(o(5, 5, 5), 'nuc', (1, 2), dtype=1)
+torch.norm(o(5, 5, 5), 'fro', (1.5, 2, 0))
+N.pad(o(5, 3, 4, 4), (-4, 0, 0, 0), 'replicate').shape
+N.pad(o(5, 3, 4, 4, 4), (-4, 0, 0, 0, 1, 1), 'reflect').shape
+N.pad(o(3, 4, 4), (-4, -1, 0, 0), 'replicate')
+N.pad(o(3, 4, 4), (-4, 0, -5, 0), 'replicate')
+N.pad(o(3, 4, 4, 4), (-4, 0, -5, 0, -4, 0), 'reflect')
+N.pad(x := g(3, 4, 4), (-4, 0, 0, 0), 'replicate').sum().backward(), x.grad
+N.pad(o(4), (1, 1), 'a', 1)
+N.gaussian_nll_loss(o(2), o(2), o(2), eps=nan)
+N.gaussian_nll_loss(o(2), o(2), L([0.0, 1.0]), eps=0.5)
+N.gaussian_nll_loss(o(2), o(2), o(2), eps=1j)
+torch.segment_reduce(o(3), 'sum', lengths=L([3]), initial=1j)
+torch.segment_reduce(o(3).half(), 'mean', lengths=L([3]), initial=1e6)
+torch.segment_reduce(o(3), 'max', lengths=L([3]), initial=2 + 0j)
+torch.segment_reduce(o(3), 'min', lengths=L([3]), initial=-inf)
+torch.histogramdd(o(3, 2), [-1, -2])
+torch.linalg.tensorsolve(o(2, 3, 6), o(2, 3), (-1, 2))
+torch.broadcast_shapes((5, 1), (nan,))
+torch.gradient(o(5, 5), spacing=[2, o(5)])
+torch.gradient(o(5, 5), spacing=[2.0, 'a'])
+torch.svd_lowrank(o(5, 5), 2, 2, 2)
+torch.svd_lowrank([1.0], 2)
+torch.svd_lowrank(o(5, 5), 2, 1.5)
+torch.pca_lowrank(o(5, 5), 2, True, 'a')
+torch.pca_lowrank()
+torch.signal.windows.hann(1, requires_grad=None)
+torch.signal.windows.hann(3, requires_grad=None)
+torch.signal.windows.kaiser(3, requires_grad=None)
+torch.signal.windows.bartlett(1, device=True)
+torch.ops.aten._safe_softmax.default(o(2, 3), True)
 """
 
 

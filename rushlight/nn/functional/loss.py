@@ -327,13 +327,16 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     # The lower limit guards the values; the gradient goes through as if it were not there.
     if eps is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if not (isinstance(eps, rushlight.Tensor) or (hasattr(eps, "__float__") and eps.__hash__ is not None)):
+    if not (
+        isinstance(eps, (rushlight.Tensor, complex))
+        or (hasattr(eps, "__float__") and eps.__hash__ is not None)
+    ):
         given = f"min={signature_name(eps)}, "
         raise TypeError(
             f"clamp_() received an invalid combination of arguments - got ({given}), but expected one of:"
         )
     low = var.detach().clone().clamp_(min=eps)
-    var = var + rushlight.where(var < low, low - var, 0.0).detach()
+    var = var + rushlight.where(var == low, 0.0, low - var).detach()
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
