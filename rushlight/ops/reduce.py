@@ -621,12 +621,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """
     stumble(input, "layout")
     if isinstance(p, str):
-        if p == "fro" and (not isinstance(dim, (tuple, list)) or len(dim) < 3):
+        if p == "fro" and (dim is None or isinstance(dim, int) or len(dim) < 3):
             p = 2
         else:
             from rushlight.ops.linalg_spectral import matrix_norm
 
-            dims = tuple(range(input.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
+            dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else dim
             listed = isinstance(dims, (tuple, list)) and {d.__class__ for d in dims} <= {int}
             if not listed or keepdim.__class__ is not bool or dtype is not None:
                 _signatures.check("linalg_matrix_norm", "", (input, p, dims, keepdim), {"dtype": dtype})
@@ -637,9 +637,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
     except (TypeError, ValueError, IndexError, RuntimeError):  # torch looks at the kinds first
         dims = [dim] if isinstance(dim, int) else dim
-        _signatures.check_call(
-            "linalg_vector_norm", "T input,N ord,I1? dim,b keepdim", input, p, dims, keepdim
-        )
+        named = {"out": out, "dtype": dtype} if out is not None else {"dtype": dtype}
+        _signatures.check("linalg_vector_norm", "", (input, p, dims, keepdim), named)
         raise
 
 
