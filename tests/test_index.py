@@ -240,3 +240,10 @@ def test_a_mean_of_many_halves_has_a_gradient():
     x = rl.full((100_000,), 100.0, dtype=rl.float16, requires_grad=True)
     rl.nn.functional.mse_loss(x, rl.zeros_like(x)).backward(rl.tensor(0.013, dtype=rl.float16))
     assert abs(x.grad[0].item() / (100 * 2e-5 * 0.013) - 1) < 1e-2
+
+
+def test_a_list_that_contains_itself_is_no_index():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="contains itself"):
+        rl.ones(3, 3)[[0], endless]

@@ -183,12 +183,13 @@ def _index_tensor(data):
     if not isinstance(data, (list, tuple, range)):
         index = as_tensor(data)
         return index if index.dtype in (_C.bool, _C.uint8, _C.int32, _C.int64) else index.to(_C.int64)
-    first = data
-    while isinstance(first, (list, tuple)) and first:
-        first = first[0]
-    if isinstance(first, (str, bytes)):  # it has no dtype, which torch asks for before the shape
-        raise TypeError(f"new(): invalid data type '{class_name(first)}'")
-    index = tensor(data)
+    try:
+        index = tensor(data)
+    except ValueError as error:
+        kind = str(error).removeprefix("too many dimensions ")
+        if kind in ("'str'", "'bytes'"):  # it has no dtype, which torch asks for before the shape
+            raise TypeError(f"new(): invalid data type {kind}") from None
+        raise
     # What is neither whole nor a mask is read once more: not all of it fits.
     return index if index.dtype in (_C.bool, _C.uint8, _C.int64) else _C.from_data(data, _C.int64, None)
 

@@ -627,8 +627,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             from rushlight.ops.linalg_spectral import matrix_norm
 
             dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else dim
-            listed = isinstance(dims, (tuple, list)) and {d.__class__ for d in dims} <= {int}
-            if not listed or keepdim.__class__ is not bool or dtype is not None:
+            listed = dim is None or (isinstance(dims, (tuple, list)) and {d.__class__ for d in dims} <= {int})
+            if not listed or keepdim.__class__ is not bool or dtype.__class__ not in (type(None), _C.dtype):
                 _signatures.check("linalg_matrix_norm", "", (input, p, dims, keepdim), {"dtype": dtype})
             return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     elif p is None:
