@@ -216,12 +216,23 @@ def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) ->
             raise _refusal(f"{refused} unrecognized keyword arguments: {', '.join(reversed(kwargs))}")
         words = expected.split(", ")
         if len(words) == len(types):  # torch counts the `*`, and compares words
+            types = [_with_elements(value) for value in args]
             types = [one if word.startswith(f"{one} ") else f"!{one}!" for word, one in zip(words, types)]
         raise _refusal(f"{refused} ({', '.join(types)}), but expected ({expected})")
     types += [f"{known}={type_name(kwargs[known])}" for known in _hashed(kwargs)]
     shown = ", ".join(types) + (", " if kwargs and not args else "")
     expected = "".join(f"\n * ({_shown(_parse(listed[at]))})" for at in spoken_of)
     raise _refusal(f"{refused} ({shown}), but expected one of:{expected}\n")
+
+
+def _with_elements(value: Any) -> str:
+    """The type of an argument and, in brackets of its kind, those of what it lists."""
+    if not isinstance(value, (tuple, list)):
+        return type_name(value)
+    listed = ", ".join(type_name(one) for one in value)
+    if isinstance(value, list):
+        return f"{type_name(value)} of [{listed}]"
+    return f"{type_name(value)} of ({listed}{',' * (len(value) == 1)})"
 
 
 def _hashed(names: Iterable[str]) -> list[str]:

@@ -559,7 +559,7 @@ PyObject* geometry_of(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     bool given = at < total && args[at] != Py_None;
     bool number = given && (is_tensor(args[at])
                                 ? as_tensor(args[at])->ndim == 0 && is_integral(as_tensor(args[at])->dtype)
-                                : PyIndex_Check(args[at]) && !PyBool_Check(args[at]));
+                                : PyIndex_Check(args[at]) && !PyBool_Check(args[at]) && is_number(args[at]));
     if (given && !number) {
       failf(PyExc_TypeError, "%s(): argument 'dim'%s must be int, not %s", name, n ? " (position 1)" : "",
             is_tensor(args[at]) ? "Tensor" : Py_TYPE(args[at])->tp_name);

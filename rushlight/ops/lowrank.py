@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
+from rushlight._signatures import check_call
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.ops._public import C_NAMES, FUNCTIONS, function, stumble
 from rushlight.ops.linalg import records, require_tensor
@@ -18,6 +19,8 @@ def _dtype_of_directions(A):
 
 def _basis(A, q, niter):
     """Orthonormal columns that nearly span the q largest singular directions (Halko et al. 2009)."""
+    if q.__class__ is not int:
+        check_call("randn", "", A.shape[-1], q)
     R = FUNCTIONS["randn"](A.shape[-1], q, dtype=_dtype_of_directions(A), device=A.device)
     Q = ops.linalg_qr(A @ R, "reduced")[0]
     for _ in range(niter):
