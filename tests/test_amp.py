@@ -96,3 +96,16 @@ def test_custom_functions():
         assert Square.apply(x).dtype == FULL
     Square.apply(x).sum().backward()
     assert x.grad.tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_a_block_that_a_hook_entered_ends_with_the_backward():
+    x = torch.ones(2, 2, requires_grad=True)
+    (y := x * 2).register_hook(lambda g: torch.autocast("cpu").__enter__() and None)
+    operator = torch.Tensor.__matmul__
+    y.sum().backward(retain_graph=True)
+    assert torch.Tensor.__matmul__ is operator and not torch.is_autocast_enabled("cpu")
+    with torch.autocast("cpu"):
+        assert (x @ x).dtype == torch.bfloat16
+        y.sum().backward()
+        assert (x @ x).dtype == torch.bfloat16
+    assert torch.Tensor.__matmul__ is operator

@@ -50,6 +50,7 @@ class _State(threading.local):
     dtype = _C.bfloat16
     cache_enabled = True
     depth = 0
+    held = 0  # how many blocks of this thread hold the functions hooked
     by_hand = False  # switched on by set_autocast_enabled, outside of any block
 
     def __init__(self) -> None:
@@ -279,8 +280,8 @@ class autocast:
 
     def __enter__(self) -> autocast:
         keep(_switched, _put_back)
-        _hold()
         state = _state
+        _hold_for(state.held + 1)
         self._before = state.enabled, state.dtype, state.cache_enabled
         if self._kind == "cpu":
             state.enabled, state.dtype = self._enabled, self.fast_dtype
@@ -294,13 +295,13 @@ class autocast:
     def __exit__(self, *error: object) -> None:
         keep(_switched, _put_back)
         state = _state
-        state.depth -= 1
-        if state.depth == 0:
-            state.cache.clear()
         state.enabled, state.dtype, state.cache_enabled = self._before
         if self._kind != "cpu":
             state.elsewhere[self._kind] = self._there
-        _release()
+        state.depth -= 1
+        if state.depth == 0:
+            state.cache.clear()
+        _hold_for(max(state.held - 1, 0))  # a block that ended with a backward is left already
 
     def __call__(self, function: Callable) -> Callable:
         @functools.wraps(function)
@@ -339,14 +340,22 @@ def _switch_by_hand(enabled: bool) -> None:
         _hold() if enabled else _release()
 
 
+def _hold_for(blocks: int) -> None:
+    change = _hold if blocks > _state.held else _release
+    for _ in range(abs(blocks - _state.held)):
+        change()
+    _state.held = blocks
+
+
 def _switched() -> tuple:
     elsewhere = {kind: list(pair) for kind, pair in _state.elsewhere.items()}
-    return _state.enabled, _state.dtype, elsewhere, _state.by_hand
+    return _state.enabled, _state.dtype, elsewhere, _state.by_hand, _state.held
 
 
 def _put_back(switched: tuple) -> None:
-    _state.enabled, _state.dtype, _state.elsewhere, by_hand = switched
+    _state.enabled, _state.dtype, _state.elsewhere, by_hand, held = switched
     _switch_by_hand(by_hand)
+    _hold_for(held)
 
 
 def get_autocast_dtype(device_type: str) -> _C.dtype:

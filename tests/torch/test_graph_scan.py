@@ -56,7 +56,7 @@ DIFFER = {
     """,
     ("steps", "composed of other steps"): """
         __radd__ combinations corrcoef cov fft.fft2 fft.fftn fft.hfft fft.ifftn fft.ihfft
-        gradient kron linalg.lu linalg.lstsq linalg.lstsq.grad_oriented linalg.multi_dot
+        gradient kron linalg.lu linalg.lstsq linalg.lstsq.grad_oriented
         lu_unpack masked.std nanquantile nn.functional.bilinear nn.functional.cosine_embedding_loss
         nn.functional.cosine_similarity nn.functional.gaussian_nll_loss nn.functional.hinge_embedding_loss
         nn.functional.local_response_norm
