@@ -275,7 +275,6 @@ def test_what_no_weight_meets_stays_out_of_its_gradient():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs limits of memory")
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer needs more room")
 def test_a_copy_of_the_image_is_as_large_as_the_image():
     """Images of few results are taken together, but not more of them than there are."""
     program = """
