@@ -91,7 +91,8 @@ def _binary(name: str, operation: str, inplace: bool) -> Callable:
             _lists(name, other)
             since = _C.next_sequence()
             powers = tuple(rushlight.pow(tensors, exponent) for exponent in other)
-            return _shown("ForeachPowBackward2", since, powers, [other])
+            kept = {"self": tensors, "exponent": other, "result": None}
+            return _shown("ForeachPowBackward2", since, powers, [other], kept)
         if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
             _invalid(name, args, kwargs | extra)
         whole = isinstance(other, Tensor)
@@ -159,7 +160,8 @@ def _binary_node(operation: str, tensors: Any, other: Any) -> tuple[str, dict]:
         kept = {"scalars": tuple(other)} if several else {"scalar": other}
         return f"{name}{int(several)}", {"self": tensors} | kept
     if operation == "pow" and form != "Scalar":
-        return f"{name}{int(form == 'ScalarList')}", {"self": tensors, "exponent": other}
+        kept = {} if form == "ScalarList" else {"result": None}
+        return f"{name}{int(form == 'ScalarList')}", {"self": tensors, "exponent": other} | kept
     if operation == "div" and form == "List":
         return f"{name}0", {"self": tensors, "other": other}
     if operation.startswith("clamp"):
@@ -172,9 +174,12 @@ def _shown(node: str, since: int, results: tuple, lists: list, kept: dict | None
     if _C.next_sequence() == since:
         return results
     inputs = tuple(tensor for each in lists for tensor in each)
+    kept = dict(kept or {})
+    if "result" in kept:  # without the history that leads to the nodes that keep it
+        kept["result"] = [tensor.detach() for tensor in results]
     kept = {
         name: [_C.keep(tensor) for tensor in value] if _form(value) == "List" else value
-        for name, value in (kept or {}).items()
+        for name, value in kept.items()
     }
     return _C.name_node(results, node, since, kept, inputs)
 
@@ -311,7 +316,7 @@ def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
         rows = list(zip(tensor1, tensor2, values, strict=True))
         since = _C.next_sequence()
         results = _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
-        node = f"Foreach{operation.capitalize()}Backward0Scalar{'' if scalars is None else 'List'}"
+        node = f"Foreach{operation.capitalize()}Backward0{'Scalar' if scalars is None else _form(scalars)}"
         return results if inplace else _shown(node, since, results, list(lists))
 
     return function
@@ -347,7 +352,8 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
         )
     since = _C.next_sequence()
     norms = tuple(rushlight.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self)
-    return _shown("ForeachNormBackward0", since, norms, [self], {"self": self, "ord": ord})
+    kept = {"self": self, "ord": ord, "result": None}
+    return _shown("ForeachNormBackward0", since, norms, [self], kept)
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:

@@ -6,8 +6,9 @@ the results are stacked: the same values at the cost of a loop. (`torch.func`, w
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight import _C, stack
@@ -48,6 +49,18 @@ def _batch_size(values: list, dims: list, name: str, in_dims: Any) -> int:
             "for the mapped dimension"
         )
     return sizes[0]
+
+
+@contextlib.contextmanager
+def _marked(batches: list) -> Iterator[None]:
+    """Nothing may depend on the values of an example."""
+    for batch in batches:
+        _C.mark_batched(batch, True)
+    try:
+        yield
+    finally:
+        for batch in batches:
+            _C.mark_batched(batch, False)
 
 
 def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Any:
@@ -91,7 +104,7 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
         for i in range(size):
             one = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
             slices.append(one)
-            with batching:
+            with batching, _marked([v for v, d in zip(values, dims, strict=True) if d is not None]):
                 results.append(func(*tree_unflatten(one, spec)))
         if not results:
             raise ValueError(

@@ -11,6 +11,7 @@ struct Modes {
   bool function_mode = false;  // a TorchFunctionMode is asked before anything else
   bool unrecorded = false;     // inside the rules of a backward that records nothing
   bool forward = false;        // inside a dual level: operations carry tangents along
+  bool batching = false;       // inside a loop over the examples of a batch (python/batching.cpp)
 };
 
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.

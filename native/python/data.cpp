@@ -6,6 +6,7 @@
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "../tensor/reach.h"
+#include "batching.h"
 #include "functions.h"
 #include "primitive.h"
 #include "profiler.h"
@@ -421,6 +422,8 @@ PyObject* py_tolist(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "tolist(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (is_batched(t))
+      fail(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     // A copy: every new list may collect garbage, which may take the memory of t away.
     TensorRef values = t->is_lazy() ? resolved(t) : t->ndim ? clone(t) : share(t);
     return nested_list(values.get(), 0, values->data());

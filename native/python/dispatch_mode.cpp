@@ -22,7 +22,7 @@ std::vector<Forward>& reals() {
   static std::vector<Forward> all;
   return all;
 }
-bool timing_now = false;
+bool timing_now = false, batching_now = false;
 
 PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
@@ -148,8 +148,18 @@ void arrange_forwards(bool timing, bool dispatching) {
   timing_now = timing;
   dispatching_now = dispatching;
   for (uint32_t number = 1; Primitive* op = primitive_number(number); number++) {
-    op->forward = dispatching ? dispatched_forward : timing ? timed_forward : reals()[number];
+    op->forward = batching_now  ? batched_forward
+                  : dispatching ? dispatched_forward
+                  : timing      ? timed_forward
+                                : reals()[number];
   }
+}
+void arrange_batching(bool on) {
+  batching_now = on;
+  arrange_forwards(timing_now, dispatching_now);
+}
+Forward behind_batching() {
+  return dispatching_now ? dispatched_forward : timing_now ? timed_forward : run_real_forward;
 }
 
 bool dispatching_classes = false;

@@ -11,6 +11,7 @@
 #include "../tensor/hold.h"
 #include "../tensor/iterate.h"
 #include "../tensor/reach.h"
+#include "batching.h"
 #include "collector.h"
 #include "primitive.h"
 
@@ -211,6 +212,8 @@ PyObject* py_export(PyObject*, PyObject* o) {
     if (!is_tensor(o)) fail(PyExc_TypeError, "export_buffer(): expected a Tensor");
     Tensor* t = as_tensor(o);
     if (t->is_meta()) fail(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (is_batched(t))
+      fail(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     if (t->flags & Tensor::CONJ) {
       fail(PyExc_RuntimeError,
            "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "

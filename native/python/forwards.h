@@ -1,8 +1,9 @@
-// Who stands between a primitive and its forward function: nobody, the profiler, a TorchDispatchMode.
+// Who stands between a primitive and its forward function: nobody, a loop over a batch, the profiler, a
+// TorchDispatchMode.
 //
-// Both work by replacing Primitive::forward of all primitives while they are wanted, so that nothing is paid
-// otherwise. `arrange_forwards` is the one place that sets the field: dispatching comes first, then timing,
-// then the real function.
+// All work by replacing Primitive::forward of all primitives while they are wanted, so that nothing is paid
+// otherwise. `arrange_forwards` is the one place that sets the field: batching comes first, then dispatching,
+// then timing, then the real function.
 #pragma once
 #include "primitive.h"
 
@@ -10,6 +11,8 @@ namespace rl {
 
 Forward real_forward(const Primitive& op);
 void arrange_forwards(bool timing, bool dispatching);
+void arrange_batching(bool on);
+Forward behind_batching();
 bool dispatching_forwards();
 // Whether Python is asked about this call.
 bool asks_about(const Primitive& op, PyObject* const* args);
@@ -20,6 +23,8 @@ bool measuring();  // whether the profiler measures this thread
 
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
+
+PyObject* batched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // batching.cpp
 
 // primitive.cpp: what was worked out from the rules there were; to be called when a primitive gets another.
 void forget_plans();

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "../graph/errors.h"
+#include "../graph/modes.h"
 #include "../tensor/iterate.h"
 #include "generator_type.h"
 #include "lazy_views.h"
@@ -49,6 +50,10 @@ int64_t integer(PyObject* o) {
 }
 
 Generator& generator_of(const Primitive& op, PyObject* const* args) {
+  if (modes.batching && op.name != "binomial")  // which torch draws for the batch at once
+    fail(PyExc_RuntimeError,
+         "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+         "operations outside of vmap as a workaround");
   return generator_argument(args[op.args.size() - 1], op.name.c_str());
 }
 

@@ -346,6 +346,7 @@ def _node_of(root: Any) -> Any:
 def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads):
     """One run per row of the gradients, results stacked."""
     from rushlight import stack
+    from rushlight.ops._tangents import batching
 
     for gradient in given:
         if isinstance(gradient, Tensor) and not gradient.dim():
@@ -364,9 +365,13 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
     count = sizes[0] if sizes else 1
     rows = []
     for i in range(count):
-        row = tuple(None if g is None else g[i] for g in given)
-        last = i == count - 1
-        rows.append(grad(outputs, inputs, row, keep or not last, create_graph, allow_unused=allow_unused))
+        row = tuple(None if g is None else g[i].clone() for g in given)
+        for g in row:
+            if g is not None:
+                _C.mark_batched(g, True)
+        keep_row = keep or i < count - 1
+        with batching:
+            rows.append(grad(outputs, inputs, row, keep_row, create_graph, allow_unused=allow_unused))
     if not rows:
         return tuple(_C.zeros_like(x).expand((0, *x.shape)) for x in inputs)
     result = tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))

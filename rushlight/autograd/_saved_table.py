@@ -240,6 +240,7 @@ result1* self*: AdaptiveMaxPool2D AdaptiveMaxPool3D
 other* self*: ForeachDiv
 exponent* result* self*: ForeachPow
 exponent self*: ForeachPowBackward1
+exponent* result* self: ForeachPowBackward2
 ord result* self*: ForeachNorm
 scalar self*: ForeachMaximum ForeachMinimum
 scalars self*: ForeachMaximumBackward1 ForeachMinimumBackward1

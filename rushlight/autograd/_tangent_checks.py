@@ -15,6 +15,7 @@ from rushlight.autograd._jacobians import (
     results_of,
     slow_says,
 )
+from rushlight.ops._tangents import batching
 
 Tensor = _C.Tensor
 
@@ -119,14 +120,15 @@ def check_batched_forward(function, inputs, targets, places) -> None:
     for i, target in enumerate(targets):
         batch = [random_direction(target, generator) for _ in range(2)]
         single = [_pushed(function, inputs, targets, {i: tangent}, places) for tangent in batch]
-        state = rushlight.random.get_rng_state()
-        joint = _pushed(function, inputs, targets, {i: batch[0] + batch[1]}, places)
-        if not rushlight.equal(state, rushlight.random.get_rng_state()):
+        both = batch[0] + batch[1]
+        _C.mark_batched(both, True)
+        try:
+            with batching:
+                joint = _pushed(function, inputs, targets, {i: both}, places)
+        except RuntimeError as error:
             raise GradcheckError(
-                "While computing batched gradients, got: vmap: We do not yet support calling random "
-                "operations inside of vmap. Please perform random operations outside of vmap as a "
-                "workaround\n" + _BATCHED_FORWARD
-            )
+                f"While computing batched gradients, got: {error}\n{_BATCHED_FORWARD}"
+            ) from error
         for o, found in enumerate(joint):
             expected = [row[o] for row in single]
             if found is None or any(e is None for e in expected):

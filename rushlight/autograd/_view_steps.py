@@ -48,6 +48,11 @@ def track_views(on: bool) -> bool:
     return before
 
 
+def is_tracked(view: Tensor) -> bool:
+    """Whether it is known how this view was made."""
+    return view in _steps
+
+
 def _visited(argument: Any, value: Any, visit_number: Callable | None, visit_tensor: Callable | None) -> Any:
     """An argument as the visitors want it: sizes and offsets one by one, and tensors."""
     if isinstance(value, Tensor):

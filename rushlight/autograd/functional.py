@@ -7,11 +7,13 @@ vectorized Jacobian gives the same result as a loop.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight.ops._tangents import batching
 
 __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 
@@ -292,8 +294,11 @@ def _jacobian_rows(
     """Per input: the derivative of every element of the output, of a complex one only if vectorized."""
     rows: list[list] = [[] for _ in inputs]
     one = (output.new_ones(()),) if vectorize else None
+    if one:
+        _C.mark_batched(one[0], True)
     for element in output.reshape(-1):
-        grads = _gradients((element,), inputs, one, create_graph)
+        with batching if vectorize else contextlib.nullcontext():
+            grads = _gradients((element,), inputs, one, create_graph)
         for index, (grad, value) in enumerate(zip(grads, inputs, strict=True)):
             if grad is None:
                 if strict:
@@ -322,7 +327,8 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
         for element in range(value.numel()):
             direction = rushlight.zeros(value.numel(), dtype=value.dtype)
             direction[element] = 1
-            with forward_ad.dual_level():
+            _C.mark_batched(direction, True)
+            with batching, forward_ad.dual_level():
                 duals = [
                     forward_ad.make_dual(
                         x.detach(), direction.reshape(x.shape) if i == index else rushlight.zeros_like(x)

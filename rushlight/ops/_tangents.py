@@ -193,15 +193,21 @@ def _any_requires_grad(args: tuple, pushed: tuple) -> bool:
 
 
 class _Batching(threading.local):
-    """How many `_vmap`s this thread is in: there a tangent may be a slice of a batch of them."""
+    """How many loops over a batch this thread is in: there a tangent may be a slice of a batch of them, and
+    what torch refuses in such places is refused (native/python/batching.cpp)."""
 
     depth = 0
 
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
     def __enter__(self) -> None:
         self.depth += 1
+        self.before.append(_C.enter_batch())
 
     def __exit__(self, *error: object) -> None:
         self.depth -= 1
+        _C.leave_batch(self.before.pop())
 
 
 batching = _Batching()

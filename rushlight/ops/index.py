@@ -48,9 +48,10 @@ def _scattered_source(g, index, dim, src_shape):
     return padded(ops.gather(g, index, dim), src_shape)
 
 
+# torch keeps what gather, take and masked_select choose from; so do these, that a later write is refused.
 derivative(
     "gather",
-    x=lambda g, index, x_shape, dim: _in_place(ops.scatter_add, g.new_zeros(x_shape), index, g, dim),
+    x=lambda g, index, x, dim: _in_place(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
 )
 derivative("scatter", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), src=_scattered_source)
 derivative(
@@ -85,7 +86,7 @@ def _filled(g, index, dim):
     return ops.index_fill(_C.full(g.shape, False, _C.bool, g.device), index, True, dim)
 
 
-derivative("take", x=lambda g, index, x_shape: _in_place(ops.put, g.new_zeros(x_shape), index, g, True))
+derivative("take", x=lambda g, index, x: _in_place(ops.put, g.new_zeros(x.shape), index, g, True))
 derivative(
     "put",
     x=lambda g, index, source_shape, accumulate: (

@@ -323,7 +323,11 @@ def _close_to_zero(x, scale):
     if x.is_meta or not x.numel():
         return True
     tolerance = 1e-2 if x.dtype == _C.float32 else 1e-5
-    return bool((x.detach().abs() <= tolerance * (1 + scale.detach().abs())).all())
+    batching = _C.set_batching(False)
+    try:
+        return bool((x.detach().abs() <= tolerance * (1 + scale.detach().abs())).all())
+    finally:
+        _C.set_batching(batching)
 
 
 def _differences(values):

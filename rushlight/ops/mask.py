@@ -13,7 +13,7 @@ from rushlight.ops.index import each_place_once, padded
 ops = _C.ops
 _in_place = _C.in_place
 
-derivative("masked_select", x=lambda g, mask, x_shape: ops.masked_select_backward(g, mask, x_shape))
+derivative("masked_select", x=lambda g, mask, x: ops.masked_select_backward(g, mask, x.shape))
 derivative("masked_select_backward", g=lambda g_out, mask: ops.masked_select(g_out, mask))
 derivative(
     "masked_fill",

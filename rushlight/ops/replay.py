@@ -30,8 +30,10 @@ def _geometry(tensor: Tensor):
 
 
 @method
-def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+def _view_func_unsafe(self, new_base=None, symint_visitor_fn=None, tensor_visitor_fn=None):
     """This view's counterpart on `new_base`, whose geometry is not looked at. None if this is no view."""
+    if new_base is None:
+        raise TypeError('_view_func() missing 1 required positional arguments: "new_base"')
     if not isinstance(new_base, Tensor):
         raise TypeError(
             f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {class_name(new_base)}"
@@ -69,11 +71,28 @@ def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
 
 
 @method
-def _rev_view_func_unsafe(self, new_view):
-    """The base of which `new_view` would be this view: a view of the memory behind it."""
+def _rev_view_func_unsafe(self, *new_view):
+    """The base of which a new view would be this one: a view of the memory behind it. As in torch only views
+    that are more than a geometry know the way back, and those that remember how they were made."""
+    if len(new_view) != 1:
+        raise TypeError(
+            f"TensorBase._rev_view_func_unsafe() takes exactly one argument ({len(new_view)} given)"
+        )
+    (new_view,) = new_view
+    if not isinstance(new_view, Tensor):
+        raise RuntimeError("_rev_view_func expect a single argument that is a Tensor")
     base = self._base
     if base is None:
         return None
+    if (self.is_complex(), self.is_conj(), self.is_neg()) == (
+        base.is_complex(),
+        base.is_conj(),
+        base.is_neg(),
+    ):
+        from rushlight.autograd._view_steps import is_tracked
+
+        if not is_tracked(self):
+            raise RuntimeError("No _rev_view_func() found")
     whole = new_view = _read_like(new_view, self)
     if self.is_complex() and not base.is_complex():
         whole = ops.view_as_real(_strided(new_view, (base.numel() // 2,), (1,), 0))

@@ -470,6 +470,39 @@ def cases(torch):
         (g,) = torch.autograd.grad((x * 3).sum(), x, create_graph=True)
         return (g, g.requires_grad, nm(g))
 
+    @case("what is chosen from is kept")
+    def _():
+        i, found = torch.tensor([[0, 1, 0], [1, 0, 1]]), []
+        chosen = (
+            lambda x: x.gather(0, i),
+            lambda x: x.take(i),
+            lambda x: x.take_along_dim(i, 0),
+            lambda x: x.masked_select(i == 1),
+            lambda x: x.index_select(1, i[0]),
+            lambda x: x[i[:, 0]],
+        )
+        for choose in chosen:
+            x = R(2, 3)
+            part = x * 1
+            y = choose(part)
+            kept = getattr(y.grad_fn, "_saved_self", None)
+            part.add_(1)
+            found.append((kept is part, E(lambda y=y: y.sum().backward()), x.grad))
+        return found
+
+    @case("the way back from a view")
+    def _():
+        base = torch.arange(6.0)
+        pairs = torch.view_as_complex(base.view(3, 2))
+        with torch.autograd._force_original_view_tracking(True):
+            tracked = base.view(2, 3)[1]
+        views = (base.view(2, 3), base[1:], pairs, pairs.conj(), torch._neg_view(base), tracked, base)
+        return [
+            [E(lambda v=v: v._rev_view_func_unsafe(v.detach())) for v in views],
+            E(lambda: views[0]._rev_view_func_unsafe(1)),
+            [E(f) for f in (views[0]._view_func, views[0]._view_func_unsafe)],
+        ]
+
     @case("to same")
     def _():
         x = R(2)

@@ -96,6 +96,21 @@ def cases(torch):
         torch._foreach_mul_([part, e], [part, e])
         return e.detach(), e.grad_fn.name(), err(torch.autograd.grad, e.sum(), x)[:60]
 
+    @case("what norms and powers keep of all results")
+    def _():
+        y, z, found = R(2), R(3), []
+        for made in (
+            torch._foreach_norm([y, z], 1),
+            torch._foreach_pow([y, z], [y, z]),
+            torch._foreach_pow(2.0, [y, z]),
+        ):
+            node = made[0].grad_fn
+            found.append((node.name(), [t.detach() for t in node._saved_result]))
+            made[1].detach().add_(1)
+            found.append(err(lambda node=node: node._saved_result)[:60])
+        found.append(torch._foreach_addcmul([y], [y], [y], 0.5)[0].grad_fn.name())
+        return found
+
     @case("the derivative of a new memory")
     def _():
         x = R(2)
