@@ -74,7 +74,7 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
                                    same_width_t<T>* best_row, F&& body) {
   using I = same_width_t<T>;
   const int64_t *begin = w.begin[2].data(), *end = w.end[2].data(), step = w.step[2], width = w.in[2];
-  auto larger_in_row = dtype == DType::f32 ? rows().larger_in_row[0] : rows().larger_in_row[1];
+  auto larger_in_row = rows().larger_in_row[int(dtype)];
   int64_t position = 0;
   for (int64_t od = 0; od < w.out[0]; od++)
     for (int64_t oh = 0; oh < w.out[1]; oh++) {

@@ -29,6 +29,14 @@ void max_pool_indices(DType dtype, const Windows& windows, int64_t planes, void*
 void max_pool_gradient(DType dtype, const Windows& windows, int64_t planes, void* gx, const void* gy,
                        const void* x);
 
+// The same where the channels of a pixel lie side by side (channels last, dense), of the dtypes and sizes
+// that `pools_channels` names. Indices may be null.
+bool pools_channels(DType dtype, const Windows& windows, int64_t channels);
+void max_pool_channels(DType dtype, const Windows& windows, int64_t batch, int64_t channels, void* y,
+                       int64_t* indices, const void* x);
+void max_pool_gradient_channels(DType dtype, const Windows& windows, int64_t batch, int64_t channels,
+                                void* gx, const void* gy, const void* x);
+
 // Moving elements by indices within planes; the first index out of [0, size) is returned through `bad`.
 struct PlaneMove {
   int64_t planes, size, count;  // elements of a plane on the large side, indices per plane

@@ -11,13 +11,16 @@ struct PoolRows {
   using Along = void (*)(void* to, const void* row, const Windows& windows);
   // Adds g where the maximum of its 2x2 window is; windows do not overlap and to holds zeros.
   using Gradient = void (*)(void* to, const void* g, const void* x, const Windows& windows);
-  // best[i] = the larger of best[i] and row[i], and where that is row[i] (or NaN), rows[i] = number. Of float
-  // with int32 rows, and of double with int64 ones.
+  // best[i] = the larger of best[i] and row[i], and where that is row[i] (or NaN), rows[i] = number. Of
+  // double with int64 rows, of the other floating dtypes with int32 ones.
   using LargerInRow = void (*)(void* best, void* rows, const void* row, int64_t n, int64_t number);
+  // Adds g[i] to to[i] where rows[i] is number.
+  using AddInRow = void (*)(void* to, const void* rows, const void* g, int64_t n, int64_t number);
   Larger larger[DTYPE_COUNT];
   Along along[DTYPE_COUNT];
   Gradient gradient_2x2[DTYPE_COUNT];
-  LargerInRow larger_in_row[2];
+  LargerInRow larger_in_row[DTYPE_COUNT];
+  AddInRow add_in_row[DTYPE_COUNT];
 };
 namespace baseline {
 extern const PoolRows pool_rows;

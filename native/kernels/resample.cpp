@@ -158,30 +158,31 @@ void bytes_along(uint8_t* y, const uint8_t* x, int64_t rows, const ByteTaps& tap
 }
 
 // Bytes are rounded after each dimension, the last one first; one that keeps its size stays as it is.
-void combine_bytes(const Taps (&t)[3], int64_t planes, uint8_t* y, const uint8_t* x) {
+void combine_bytes(const Taps (&t)[3], int64_t planes, int64_t channels, uint8_t* y, const uint8_t* x) {
   const ByteTaps taps[3] = {ByteTaps(t[0]), ByteTaps(t[1]), ByteTaps(t[2])};
   int64_t largest =
-      std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out, out_size(t)});
+      std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out, out_size(t)}) *
+      channels;
   int64_t upright = (t[2].in + t[2].out) * BYTE_ROWS;
   Workspaces spaces(num_threads(), 2 * largest + upright);
   divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
     uint8_t* room[] = {lease.as<uint8_t>() + upright, lease.as<uint8_t>() + upright + largest};
     for (int64_t plane = begin; plane < end; plane++) {
-      const uint8_t* from = x + plane * in_size(t);
+      const uint8_t* from = x + plane * in_size(t) * channels;
       int64_t now[3] = {t[0].in, t[1].in, t[2].in};
       for (int d = 2, pass = 0; d >= 0; d--) {
         if (t[d].in == t[d].out) continue;
-        int64_t outer = 1, inner = 1;
+        int64_t outer = 1, inner = channels;
         for (int e = 0; e < d; e++) outer *= now[e];
         for (int e = d + 1; e < 3; e++) inner *= now[e];
         uint8_t* to = room[pass++ % 2];
-        if (d == 2) bytes_along(to, from, outer, taps[d], lease.as<uint8_t>());
+        if (d == 2 && channels == 1) bytes_along(to, from, outer, taps[d], lease.as<uint8_t>());
         else passes().bytes(to, from, outer, taps[d], inner);
         now[d] = t[d].out;
         from = to;
       }
-      std::copy_n(from, out_size(t), y + plane * out_size(t));
+      std::copy_n(from, out_size(t) * channels, y + plane * out_size(t) * channels);
     }
   });
 }
@@ -259,7 +260,8 @@ void resample(DType dtype, const Taps (&t)[3], int64_t planes, int64_t channels,
     combine_planes<T, C>(t, planes, channels, static_cast<T*>(y), static_cast<const T*>(x));
   };
   switch (dtype) {
-    case DType::u8: return combine_bytes(t, planes, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
+    case DType::u8:
+      return combine_bytes(t, planes, channels, static_cast<uint8_t*>(y), static_cast<const uint8_t*>(x));
     case DType::f16: return run(TypeTag<Half>{}, TypeTag<float>{});
     case DType::bf16: return run(TypeTag<BFloat16>{}, TypeTag<float>{});
     case DType::f32: return run(TypeTag<float>{}, TypeTag<float>{});

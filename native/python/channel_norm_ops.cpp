@@ -5,6 +5,7 @@
 // channels_last). Anything else is copied first. Running statistics are updated by a function of its own,
 // outside the graph.
 #include "../graph/custom.h"
+#include "../kernels/workspace.h"
 #include "norm_ops.h"
 
 namespace rl {
@@ -37,7 +38,6 @@ struct Channels {
     return copy;
   }
 
- private:
   // Whether the channels are contiguous and positions follow each other.
   static bool innermost(const Tensor* t) {
     int64_t step = t->size(1);
@@ -326,6 +326,101 @@ TensorRef in_layout_of(Tensor* x, TensorRef result) {
   return copy;
 }
 
+// Whether the groups of an image are normalised where they lie, by columns. The result lies so too.
+bool by_columns(const Tensor* x) {
+  return x->ndim >= 4 && !x->is_meta() && !x->is_contiguous() && x->stride(1) == 1 && Channels::innermost(x);
+}
+
+// Four numbers for each channel, and the same in the compute type, for each thread.
+struct ColumnRoom {
+  Workspaces::Lease lease;
+  DType type;
+  int64_t channels;
+  ColumnRoom(Workspaces& spaces, DType type, int64_t channels)
+      : lease(spaces), type(type), channels(channels) {}
+  static Workspaces spaces(int64_t channels) { return {num_threads(), channels * 64}; }
+  double* numbers(int i) const { return lease.as<double>() + i * channels; }
+  const void* coefficients(int i) const {
+    double* to = numbers(4 + i);
+    store_numbers(type, reinterpret_cast<char*>(to), numbers(i), channels);
+    return to;
+  }
+};
+
+// Every image has columns of its own: their moments, of which those of a group are made, then one pass.
+void norm_columns(const Groups& s, const Tensor* x, const TensorRef& w, const TensorRef& b, double eps,
+                  Tensor* out, Tensor* mean, Tensor* rstd) {
+  const NormLoops& loops = norm_loops();
+  DType dtype = x->dtype, type = norm_type(dtype);
+  int64_t image = s.C * s.S * dtype_size(dtype), size = dtype_size(type);
+  Workspaces spaces = ColumnRoom::spaces(s.C);
+  MaybeNoGil released(x->numel);
+  divide(double(x->numel), s.N, [&](int64_t begin, int64_t end) {
+    ColumnRoom room(spaces, type, s.C);
+    double *centre = room.numbers(0), *scale = room.numbers(1), *shift = room.numbers(2),
+           *squares = room.numbers(3);
+    for (int64_t n = begin; n < end; n++) {
+      const char* from = x->data() + n * image;
+      loops.column_moments(dtype, from, s.S, s.C, 0, s.C, centre, squares);
+      for (int64_t group = 0; group < s.G; group++) {
+        double m = 0, total = 0;
+        for (int64_t k = group * s.D; k < (group + 1) * s.D; k++) m += centre[k] / double(s.D);
+        for (int64_t k = group * s.D; k < (group + 1) * s.D; k++) {
+          double away = centre[k] - m;
+          total += squares[k] + double(s.S) * away * away;
+        }
+        double inverse = 1 / std::sqrt(total / double(s.D * s.S) + eps);
+        store_numbers(type, mean->data() + (n * s.G + group) * size, &m, 1);
+        store_numbers(type, rstd->data() + (n * s.G + group) * size, &inverse, 1);
+        for (int64_t k = group * s.D; k < (group + 1) * s.D; k++) {
+          centre[k] = m;
+          scale[k] = inverse * (w ? number_at(w, k) : 1);
+          shift[k] = b ? number_at(b, k) : 0;
+        }
+      }
+      loops.column_affine(dtype, out->data() + n * image, from, s.C, 0, s.S, room.coefficients(0),
+                          room.coefficients(1), room.coefficients(2));
+    }
+  });
+}
+
+// `sum` and `product` are of every channel of every image.
+void norm_columns_backward(const Groups& s, const Tensor* x, const TensorRef& up, const TensorRef& mean,
+                           const TensorRef& rstd, const TensorRef& w, Tensor* dx, Numbers& sum,
+                           Numbers& product) {
+  const NormLoops& loops = norm_loops();
+  DType dtype = x->dtype;
+  int64_t image = s.C * s.S * dtype_size(dtype);
+  Workspaces spaces = ColumnRoom::spaces(s.C);
+  divide(double(x->numel), s.N, [&](int64_t begin, int64_t end) {
+    ColumnRoom room(spaces, norm_type(dtype), s.C);
+    double *centre = room.numbers(0), *a = room.numbers(1), *b = room.numbers(2), *c = room.numbers(3);
+    for (int64_t n = begin; n < end; n++) {
+      const char *from = x->data() + n * image, *g = up->data() + n * image;
+      double *sums = sum.data() + n * s.C, *products = product.data() + n * s.C;
+      for (int64_t k = 0; k < s.C; k++) centre[k] = number_at(mean, n * s.G + k / s.D);
+      loops.column_sums(dtype, g, from, s.S, s.C, 0, s.C, centre, sums, products);
+      for (int64_t group = 0; group < s.G; group++) {
+        double inverse = number_at(rstd, n * s.G + group), all = 0, aligned = 0;
+        for (int64_t k = group * s.D; k < (group + 1) * s.D; k++) {
+          double factor = w ? number_at(w, k) : 1;
+          all += factor * sums[k];
+          aligned += factor * products[k];
+          products[k] *= inverse;
+          a[k] = factor * inverse;
+        }
+        double count = double(s.D * s.S);
+        for (int64_t k = group * s.D; k < (group + 1) * s.D; k++) {
+          b[k] = -inverse * inverse * inverse * aligned / count;
+          c[k] = -inverse * all / count;
+        }
+      }
+      loops.column_combine(dtype, dx->data() + n * image, g, from, s.C, 0, s.S, room.coefficients(0),
+                           room.coefficients(1), room.coefficients(2), room.coefficients(3));
+    }
+  });
+}
+
 // native_group_norm(x, weight, bias; groups, eps) -> out, mean, rstd
 PyObject* group_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   const char* name = "group_norm";
@@ -343,8 +438,14 @@ PyObject* group_norm_forward(const Primitive&, PyObject* const* args, Tensor*) {
   double eps = eps_argument(name, args[4]);
   DType dtype = x->dtype, type = norm_type(dtype);
   int64_t sizes[] = {s.N, s.G};
-  TensorRef out = new_tensor(x->sizes(), dtype, x->device());
   TensorRef mean = new_tensor(sizes, type, x->device()), rstd = new_tensor(sizes, type, x->device());
+  if (by_columns(x)) {
+    TensorRef out = new_strided(x->sizes(), x->strides(), dtype, x->device());
+    norm_columns(s, x, parameter_values(weight, dtype), parameter_values(bias, dtype), eps, out.get(),
+                 mean.get(), rstd.get());
+    return tuple_of({out.get(), mean.get(), rstd.get()});
+  }
+  TensorRef out = new_tensor(x->sizes(), dtype, x->device());
   if (!x->is_meta()) {
     TensorRef from = contiguous(x), w = parameter_values(weight, dtype), b = parameter_values(bias, dtype);
     if (s.S == 1) {
@@ -392,12 +493,16 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
       fail(PyExc_RuntimeError, "the gradient of a norm needs the statistics of its forward pass");
     }
   }
-  TensorRef dx = new_tensor(x->sizes(), dtype, x->device());
+  bool columns = by_columns(x);
+  TensorRef dx = columns ? new_strided(x->sizes(), x->strides(), dtype, x->device())
+                         : new_tensor(x->sizes(), dtype, x->device());
   TensorRef dw = empty_statistics(x, s.C), db = empty_statistics(x, s.C);
   if (x->is_meta()) return tuple_of({dx.get(), dw.get(), db.get()});
-  TensorRef from = contiguous(x), up = contiguous(cast(g, dtype).get()), w = parameter_values(weight, dtype);
+  TensorRef from = columns ? share(x) : contiguous(x),
+            up = columns ? Channels(x).alike(g) : contiguous(cast(g, dtype).get()),
+            w = parameter_values(weight, dtype);
   TensorRef centre = share(mean), scale = share(rstd);
-  if (s.S == 1) {
+  if (s.S == 1 && !columns) {
     run_norm_rows_backward(
         {dtype, dx->data(), up->data(), from->data(), mean->data(), rstd->data(), data_or_null(w), s.D, s.G},
         s.N * s.G, dw.get(), db.get());
@@ -406,27 +511,29 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
     MaybeNoGil released(x->numel);
     const NormLoops& loops = norm_loops();
     int64_t n = s.D * s.S, size = dtype_size(dtype);
-    parallel_for(s.N * s.G, grain_of(n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; r++) {
-        double m = number_at(centre, r), inverse = number_at(scale, r), all = 0, aligned = 0;
-        for (int64_t d = 0; d < s.D; d++) {
-          size_t k = size_t(r * s.D + d);
-          int64_t at = (r * n + d * s.S) * size;
-          double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
-          loops.sums(dtype, up->data() + at, from->data() + at, {1, 0, s.S}, m, &sum[k], &product[k]);
-          all += factor * sum[k];
-          aligned += factor * product[k];
-          product[k] *= inverse;
+    if (columns) norm_columns_backward(s, x, up, centre, scale, w, dx.get(), sum, product);
+    else
+      parallel_for(s.N * s.G, grain_of(n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r++) {
+          double m = number_at(centre, r), inverse = number_at(scale, r), all = 0, aligned = 0;
+          for (int64_t d = 0; d < s.D; d++) {
+            size_t k = size_t(r * s.D + d);
+            int64_t at = (r * n + d * s.S) * size;
+            double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
+            loops.sums(dtype, up->data() + at, from->data() + at, {1, 0, s.S}, m, &sum[k], &product[k]);
+            all += factor * sum[k];
+            aligned += factor * product[k];
+            product[k] *= inverse;
+          }
+          for (int64_t d = 0; d < s.D; d++) {
+            int64_t at = (r * n + d * s.S) * size;
+            double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
+            loops.combine(dtype, dx->data() + at, up->data() + at, from->data() + at, {1, 0, s.S}, m,
+                          factor * inverse, -inverse * inverse * inverse * aligned / double(n),
+                          -inverse * all / double(n));
+          }
         }
-        for (int64_t d = 0; d < s.D; d++) {
-          int64_t at = (r * n + d * s.S) * size;
-          double factor = w ? number_at(w, r % s.G * s.D + d) : 1;
-          loops.combine(dtype, dx->data() + at, up->data() + at, from->data() + at, {1, 0, s.S}, m,
-                        factor * inverse, -inverse * inverse * inverse * aligned / double(n),
-                        -inverse * all / double(n));
-        }
-      }
-    });
+      });
     for (int64_t i = s.C; i < s.N * s.C; i++) {
       sum[size_t(i % s.C)] += sum[size_t(i)];
       product[size_t(i % s.C)] += product[size_t(i)];
@@ -438,7 +545,7 @@ PyObject* group_norm_backward_forward(const Primitive&, PyObject* const* args, T
     store_numbers(type, dw->data(), product.data(), s.C);
     store_numbers(type, db->data(), sum.data(), s.C);
   }
-  dx = in_layout_of(x, dx);
+  if (!columns) dx = in_layout_of(x, dx);
   return tuple_of({dx.get(), dw.get(), db.get()});
 }
 

@@ -5,6 +5,7 @@
 // each one's derivatives are the other two. Read `geometry` first. f16 and bf16 are computed in float and
 // rounded once.
 #include "../kernels/conv.h"
+#include "../kernels/depthwise.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
 #include "matmul_ops.h"
@@ -312,6 +313,29 @@ PyObject* pointwise_channels_last(Tensor* x, Tensor* weight, Tensor* bias, Sizes
   return result.release_object();
 }
 
+// Whether the channels of t are convolved where they lie, side by side.
+bool by_channels(const Tensor* t, const ConvShape& s, int dims) {
+  return t->ndim == dims + 2 && (dims == 2 || t->dtype != DType::f64) &&
+         depthwise_channels_fit(t->dtype, s) && is_dense_channels_last(t);
+}
+
+// A contiguous tensor as a matrix, transposed.
+TensorRef turned(const TensorRef& t, int64_t rows, int64_t columns) {
+  const int64_t sizes[] = {columns, rows}, strides[] = {1, columns};
+  return new_alias(t.get(), sizes, strides, t->offset);
+}
+// The weights of one channel each, in the compute type, with all channels of one term together.
+TensorRef weights_by_terms(Tensor* weight, const ConvShape& s) {
+  return contiguous(turned(operand(weight), s.groups, s.kernel_size()).get());
+}
+
+TensorRef dense_channels_last(Tensor* t) {
+  if (is_dense_channels_last(t)) return share(t);
+  TensorRef moved = new_channels_last(t->sizes(), t->dtype, t->device());
+  copy_into(moved.get(), t);
+  return moved;
+}
+
 // convolution(x, weight, bias; stride, padding, dilation, groups)
 PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor *x = tensor_at(args, 0, "input"), *weight = tensor_at(args, 1, "weight");
@@ -334,6 +358,13 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
   if (s.pointwise() && s.groups == 1 && x->ndim == dims + 2 && !is_reduced(x->dtype) &&
       is_dense_channels_last(x))
     return pointwise_channels_last(x, weight, alike.get(), sizes);
+  if (by_channels(x, s, dims)) {
+    TensorRef result = new_channels_last(sizes, x->dtype, x->device()), b = operand(alike.get());
+    TensorRef w = weights_by_terms(weight, s);
+    MaybeNoGil released(x->numel);
+    depthwise_channels_forward(x->dtype, s, result->data(), x->data(), w->data(), data_of(b));
+    return result.release_object();
+  }
   TensorRef from = operand(x), w = operand(weight), b = operand(alike.get());
   return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
     conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));
@@ -480,8 +511,16 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
   check_kernel(s, window, dims);
   check_dtypes(g, weight, window);
   if (g->is_meta()) return new_tensor(size, g->dtype, g->device()).release_object();
+  if (by_channels(g, s, dims)) {
+    TensorRef result = new_channels_last(size, g->dtype, g->device());
+    TensorRef w = weights_by_terms(weight, s);
+    MaybeNoGil released(g->numel);
+    depthwise_channels_input_gradient(g->dtype, s, result->data(), g->data(), w->data());
+    return result.release_object();
+  }
+  bool last = is_channels_last(g) && (dims == 2 || g->dtype != DType::f64);
   TensorRef from = operand(g), w = operand(weight);
-  return compute(g, size, s.work(), false, [&](DType dtype, void* gx) {
+  return compute(g, size, s.work(), last, [&](DType dtype, void* gx) {
     conv_input_gradient(dtype, s, gx, data_of(from), data_of(w), nullptr);
   });
 }
@@ -504,6 +543,19 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
   check_kernel(s, window, dims);
   check_dtypes(x, g, window);
   if (x->is_meta()) return new_tensor(size, x->dtype, x->device()).release_object();
+  if (by_channels(x, s, dims)) {
+    TensorRef gy = dense_channels_last(g);
+    DType wide = is_reduced(x->dtype) ? DType::f32 : x->dtype;
+    const int64_t by_terms[] = {s.kernel_size(), s.groups};
+    TensorRef sums = new_tensor(by_terms, wide, x->device());
+    {
+      MaybeNoGil released(x->numel);
+      depthwise_channels_weight_gradient(x->dtype, s, sums->data(), gy->data(), x->data());
+    }
+    TensorRef result = new_tensor(size, x->dtype, x->device());
+    copy_into(turned(result, s.groups, s.kernel_size()).get(), sums.get());
+    return result.release_object();
+  }
   TensorRef from = operand(x), gy = operand(g);
   return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {
     conv_weight_gradient(dtype, s, gw, data_of(gy), data_of(from));

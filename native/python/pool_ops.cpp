@@ -230,6 +230,12 @@ PyObject* both(TensorRef values, TensorRef indices, bool channels_last = false) 
   return checked(PyTuple_Pack(2, one.get(), other.get())).release();
 }
 
+// Whether the channels of x are pooled where they lie, side by side.
+bool by_channels(const Tensor* x, const Windows& windows, int dims) {
+  return x->ndim == dims + 2 && !x->is_meta() && is_dense_channels_last(x) &&
+         pools_channels(x->dtype, windows, x->size(1));
+}
+
 // max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode)
 PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& e = entry_of(op);
@@ -241,7 +247,14 @@ PyObject* max_pool_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Windows windows = regular_windows(x, window, e);
   bool by_image = e.dims == 1 && x->requires_grad();  // as torch pools lines whose gradient is wanted
   check_dtype(x, by_image ? "max_pool2d" : e.kernel, e.dims != 1);
-  TensorRef result = new_tensor(pooled_sizes(x, windows, e.dims), x->dtype, x->device());
+  Shape sizes = pooled_sizes(x, windows, e.dims);
+  if (by_channels(x, windows, e.dims)) {
+    TensorRef result = new_channels_last(sizes, x->dtype, x->device());
+    MaybeNoGil released(x->numel);
+    max_pool_channels(x->dtype, windows, x->size(0), x->size(1), result->data(), nullptr, x->data());
+    return result.release_object();
+  }
+  TensorRef result = new_tensor(sizes, x->dtype, x->device());
   if (!x->is_meta() && result->numel) {
     TensorRef from = contiguous(x);
     MaybeNoGil released(x->numel);
@@ -261,6 +274,16 @@ PyObject* with_indices_forward(const Primitive& op, PyObject* const* args, Tenso
   Windows windows = regular_windows(x, window, e);
   check_dtype(x, e.kernel);
   Shape sizes = pooled_sizes(x, windows, e.dims);
+  if (by_channels(x, windows, e.dims)) {
+    TensorRef values = new_channels_last(sizes, x->dtype, x->device()),
+              indices = new_channels_last(sizes, DType::i64, x->device());
+    {
+      MaybeNoGil released(x->numel);
+      max_pool_channels(x->dtype, windows, x->size(0), x->size(1), values->data(),
+                        indices->data_as<int64_t>(), x->data());
+    }
+    return both(values, indices);
+  }
   TensorRef values = new_tensor(sizes, x->dtype, x->device()),
             indices = new_tensor(sizes, DType::i64, x->device());
   if (!x->is_meta() && values->numel) {
@@ -285,6 +308,17 @@ PyObject* gradient_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   if (g->dtype != x->dtype || g->ndim != sizes.ndim ||
       !std::equal(sizes.sizes, sizes.sizes + sizes.ndim, g->geometry))
     fail(PyExc_RuntimeError, "max_pool(): the gradient does not fit the result");
+  if (by_channels(x, windows, e.dims)) {
+    TensorRef result = new_channels_last(x->sizes(), x->dtype, x->device()), grad = share(g);
+    if (!is_dense_channels_last(g)) {
+      grad = new_channels_last(g->sizes(), g->dtype, g->device());
+      copy_into(grad.get(), g);
+    }
+    MaybeNoGil released(x->numel);
+    max_pool_gradient_channels(x->dtype, windows, x->size(0), x->size(1), result->data(), grad->data(),
+                               x->data());
+    return result.release_object();
+  }
   TensorRef result = new_tensor(x->sizes(), x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
   TensorRef from = contiguous(x), grad = contiguous(g);

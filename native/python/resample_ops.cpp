@@ -226,9 +226,9 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
                (is_integral(t) && e.integers) || (is_bool(t) && e.boolean);
   bool nothing = numel_of(sizes) == 0 && !std::strcmp(e.kernel, "adaptive_avg_pool2d");
   if (!taken && !nothing) fail_not_implemented(e.kernel, t);
-  bool last = !adjoint && e.keeps_layout && is_channels_last(x) && !x->is_meta() && numel_of(sizes) > 0;
+  bool last = e.keeps_layout && is_channels_last(x) && !x->is_meta() && numel_of(sizes) > 0;
   // Not turned round and back, where the channels are none of the dimensions that are resized.
-  bool in_place = last && x->ndim == dims + 2 && t != DType::u8 && is_dense_channels_last(x);
+  bool in_place = last && x->ndim == dims + 2 && is_dense_channels_last(x);
   TensorRef result =
       in_place ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
@@ -256,7 +256,7 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
     MaybeNoGil released(std::max(x->numel, result->numel));
     resample(x->dtype, taps, planes / channels, channels, result->data(), from->data());
   }
-  return in_place ? result.release_object() : laid_out(std::move(result), last);
+  return in_place ? result.release_object() : laid_out(std::move(result), last && !adjoint);
 }
 
 // constant_pad_nd(x; pad, value): pad lists the last dimension first; negative numbers cut off.
@@ -293,18 +293,20 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
   Scalar value = scalar_argument(args[2], "constant_pad_nd", "value");
   alignas(16) char element[16];
   store_checked(value, x->dtype, element);
-  TensorRef result = new_tensor(sizes, x->dtype, x->device());
   bool last = is_channels_last(x);
-  if (x->is_meta() || result->numel == 0) return laid_out(std::move(result), last);
+  for (int d = 0; d < sizes.ndim; d++) last &= sizes.sizes[d] > 0;
+  TensorRef result =
+      last ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
+  if (x->is_meta() || result->numel == 0) return result.release_object();
   Sizes part(kept, size_t(x->ndim));
   bool whole = std::equal(part.begin(), part.end(), result->geometry);
   if (!whole) fill(result.get(), element);
-  if (numel_of(part) == 0) return laid_out(std::move(result), last);
+  if (numel_of(part) == 0) return result.release_object();
   for (int d = 0; d < x->ndim; d++) to += starts[d] * result->stride(d);
   TensorRef inside = new_alias(result.get(), part, result->strides(), to);
   TensorRef source = new_alias(x, part, x->strides(), from);
   copy_into(inside.get(), source.get());
-  return laid_out(std::move(result), last);
+  return result.release_object();
 }
 
 ModuleInit init([](PyObject*) {

@@ -116,10 +116,108 @@ void weights(DType dtype, const DepthwisePlane& p, const void* image, const void
   dtype == DType::f32 ? run(0.0f) : run(0.0);
 }
 
+// VECTORS vectors of channels at once; the sums stay in registers.
+template <class T, int VECTORS>
+inline void window_of(const ChannelWindow& p, const T* from, const compute_t<T>* w, const compute_t<T>* start,
+                      T* y) {
+  using V = lane_t<T>;
+  constexpr int64_t LANES = lanes_v<T>;
+  V sum[VECTORS];
+#pragma GCC unroll 4
+  for (int v = 0; v < VECTORS; v++) sum[v] = start ? load(start + v * LANES) : V{};
+  for (int64_t a = 0; a < p.count[0]; a++)
+    for (int64_t b = 0; b < p.count[1]; b++) {
+      const T* x = from + a * p.step[0] + b * p.step[1];
+      const compute_t<T>* factor = w + a * p.weight_step[0] + b * p.weight_step[1];
+      for (int64_t c = 0; c < p.count[2]; c++, x += p.step[2], factor += p.weight_step[2])
+#pragma GCC unroll 4
+        for (int v = 0; v < VECTORS; v++) sum[v] = fma(load(factor + v * LANES), load(x + v * LANES), sum[v]);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < VECTORS; v++) store(y + v * LANES, sum[v]);
+}
+
+template <class T>
+void channels_of(const ChannelWindow& p, const T* from, const compute_t<T>* w, const compute_t<T>* start,
+                 T* y, int64_t n) {
+  using C = compute_t<T>;
+  constexpr int64_t LANES = lanes_v<T>;
+  int64_t i = 0;
+  auto begin = [&] { return start ? start + i : nullptr; };
+  for (; i + 4 * LANES <= n; i += 4 * LANES) window_of<T, 4>(p, from + i, w + i, begin(), y + i);
+  for (; i + LANES <= n; i += LANES) window_of<T, 1>(p, from + i, w + i, begin(), y + i);
+  for (; i < n; i++) {
+    C sum = start ? start[i] : C(0);
+    for (int64_t a = 0; a < p.count[0]; a++)
+      for (int64_t b = 0; b < p.count[1]; b++)
+        for (int64_t c = 0; c < p.count[2]; c++)
+          sum += w[i + a * p.weight_step[0] + b * p.weight_step[1] + c * p.weight_step[2]] *
+                 C(from[i + a * p.step[0] + b * p.step[1] + c * p.step[2]]);
+    y[i] = T(sum);
+  }
+}
+
+template <class T>
+void products_of(const T* g, int64_t g_step, const T* x, int64_t x_step, int64_t pixels, compute_t<T>* sums,
+                 int64_t n) {
+  using V = lane_t<T>;
+  using C = compute_t<T>;
+  constexpr int64_t LANES = lanes_v<T>, TOGETHER = 4;
+  int64_t i = 0;
+  for (; i + TOGETHER * LANES <= n; i += TOGETHER * LANES) {
+    V sum[TOGETHER];
+    for (int v = 0; v < TOGETHER; v++) sum[v] = load(sums + i + v * LANES);
+    for (int64_t p = 0; p < pixels; p++)
+#pragma GCC unroll 4
+      for (int v = 0; v < TOGETHER; v++)
+        sum[v] = fma(load(g + p * g_step + i + v * LANES), load(x + p * x_step + i + v * LANES), sum[v]);
+    for (int v = 0; v < TOGETHER; v++) store(sums + i + v * LANES, sum[v]);
+  }
+  for (; i < n; i++)
+    for (int64_t p = 0; p < pixels; p++) sums[i] += C(g[p * g_step + i]) * C(x[p * x_step + i]);
+}
+
+template <class F>
+void with_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f64: return f(TypeTag<double>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{});
+    case DType::f16: return f(TypeTag<Half>{});
+    default: return f(TypeTag<float>{});
+  }
+}
+
+void channels(DType dtype, const ChannelWindow& p, const void* from, const void* w, const void* start,
+              void* y, int64_t n) {
+  with_type(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    channels_of<T>(p, static_cast<const T*>(from), static_cast<const C*>(w), static_cast<const C*>(start),
+                   static_cast<T*>(y), n);
+  });
+}
+
+void channel_products(DType dtype, const void* g, int64_t g_step, const void* x, int64_t x_step,
+                      int64_t pixels, void* sums, int64_t n) {
+  with_type(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    products_of<T>(static_cast<const T*>(g), g_step, static_cast<const T*>(x), x_step, pixels,
+                   static_cast<compute_t<T>*>(sums), n);
+  });
+}
+
+void add(DType dtype, void* to, const void* from, int64_t n) {
+  auto run = [&](auto* sum, auto* more) {
+    for (int64_t i = 0; i < n; i++) sum[i] += more[i];
+  };
+  dtype == DType::f64 ? run(static_cast<double*>(to), static_cast<const double*>(from))
+                      : run(static_cast<float*>(to), static_cast<const float*>(from));
+}
+
 }  // namespace
 
 extern const DepthwiseLoops depthwise_loops;
-const DepthwiseLoops depthwise_loops = {lines, weights};
+const DepthwiseLoops depthwise_loops = {lines, weights, channels, channel_products, add};
 
 }  // namespace RL_ISA
 }  // namespace rl

@@ -29,9 +29,22 @@ void larger_in_row(void* best, void* rows, const void* row, int64_t n, int64_t n
   const T* x = static_cast<const T*>(row);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) {
-    bool better = (x[i] > top[i]) | (x[i] != x[i]);
+    compute_t<T> now = compute_t<T>(x[i]);
+    bool better = (now > compute_t<T>(top[i])) | (now != now);
     top[i] = better ? x[i] : top[i];
     at[i] = better ? I(number) : at[i];
+  }
+}
+
+template <class T, class I>
+void add_in_row(void* to, const void* rows, const void* g, int64_t n, int64_t number) {
+  T* sum = static_cast<T*>(to);
+  const I* at = static_cast<const I*>(rows);
+  const T* grad = static_cast<const T*>(g);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    T more = T(compute_t<T>(sum[i]) + compute_t<T>(grad[i]));
+    sum[i] = at[i] == I(number) ? more : sum[i];
   }
 }
 
@@ -84,10 +97,14 @@ void gradient_2x2(void* to, const void* g, const void* x, const Windows& w) {
     f<uint8_t>, f<int8_t>, f<int16_t>, f<int32_t>, f<int64_t>, f<Half>, f<float>, f<double>, nullptr, \
         nullptr, nullptr, f<BFloat16>                                                                 \
   }
-extern const PoolRows pool_rows = {RL_REAL(larger_rows),
-                                   RL_REAL(along_row),
-                                   RL_REAL(gradient_2x2),
-                                   {larger_in_row<float, int32_t>, larger_in_row<double, int64_t>}};
+#define RL_FLOATING(f)                                                                                    \
+  {                                                                                                       \
+    nullptr, nullptr, nullptr, nullptr, nullptr, f<Half, int32_t>, f<float, int32_t>, f<double, int64_t>, \
+        nullptr, nullptr, nullptr, f<BFloat16, int32_t>                                                   \
+  }
+extern const PoolRows pool_rows = {RL_REAL(larger_rows), RL_REAL(along_row), RL_REAL(gradient_2x2),
+                                   RL_FLOATING(larger_in_row), RL_FLOATING(add_in_row)};
+#undef RL_FLOATING
 #undef RL_REAL
 
 }  // namespace RL_ISA
