@@ -743,6 +743,7 @@ def sort(input: Tensor, dim: Any = ..., descending: _bool = ..., *, stable: _boo
 sparse_bsc: Any
 sparse_bsr: Any
 sparse_coo: Any
+def sparse_coo_tensor(*args: Any, indices: Any = ..., values: Any = ..., size: Any = ..., dtype: _dtype | None = ..., device: Any = ..., pin_memory: _bool = ..., requires_grad: _bool = ..., check_invariants: Any = ..., is_coalesced: Any = ...) -> Any: ...
 sparse_csc: Any
 sparse_csr: Any
 def split(tensor: Tensor, split_size_or_sections: Any = ..., dim: Any = ..., *, split_size: Any = ...) -> tuple[Tensor, ...]: ...

@@ -68,9 +68,10 @@ def find_name(module: str, name: str) -> Any:
 
 def _get_layout(name: str) -> Any:
     """The layout of this name."""
-    if name != "torch.strided":
-        raise NotImplementedError(f"Rushlight does not have the layout {name}")
-    return rushlight.strided
+    for layout in (rushlight.strided, rushlight.sparse_coo):
+        if name == str(layout):
+            return layout
+    raise NotImplementedError(f"Rushlight does not have the layout {name}")
 
 
 _get_layout.__module__ = "rushlight.serialization"  # where torch has it, and where pickles look for it
@@ -100,7 +101,7 @@ class _NamesPickler(_PythonPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, _C.Tensor) and type(obj).__reduce_ex__ is _C.Tensor.__reduce_ex__:
             return _utils.reduce_tensor(obj)
-        if obj is rushlight.strided:
+        if isinstance(obj, rushlight.layout):
             return _get_layout, (str(obj),)
         if isinstance(obj, rushlight.nn.Module):
             return _reduce_module(obj)

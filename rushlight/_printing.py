@@ -163,11 +163,12 @@ def _reads_back_as(dtype: Any) -> bool:
     return dtype == rushlight.get_default_dtype() or dtype == rushlight.int64 or dtype == rushlight.bool
 
 
-def _append(text: str, suffixes: list[str], indent: int) -> str:
+def _append(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
     # A line counts one column more than it shows: torch does so, and where lines break must agree.
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _options.linewidth:
+        if new_line or column + len(suffix) + 2 > _options.linewidth:
+            new_line = False
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:

@@ -67,6 +67,18 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
+def _rebuild_sparse_tensor(layout: Any, data: tuple) -> _C.Tensor:
+    """A sparse tensor of its indices, values, size and, in newer files, whether it is coalesced."""
+    import rushlight
+
+    if layout is not rushlight.sparse_coo:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    indices, values, size, *coalesced = data
+    return rushlight.sparse_coo_tensor(
+        indices, values, size, is_coalesced=coalesced[0] if coalesced else None
+    )
+
+
 def _rebuild_parameter(data: _C.Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
     from rushlight.nn.parameter import Parameter
 
@@ -151,6 +163,8 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     from rushlight.utils.hooks import warn_if_has_hooks
 
     warn_if_has_hooks(tensor)
+    if _C.is_sparse(tensor):
+        return tensor.__reduce_ex__(2)
     grad = tensor.requires_grad
     if _C.dispatches(tensor) and tensor.data_ptr() == 0:
         place = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()

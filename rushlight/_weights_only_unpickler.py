@@ -28,8 +28,7 @@ user_allowed: dict[str, Any] = {}
 
 # What torch's checkpoints may hold and Rushlight cannot.
 _LACKING = {
-    "torch._utils._rebuild_sparse_tensor": "sparse tensors",
-    "torch._utils._rebuild_sparse_csr_tensor": "sparse tensors",
+    "torch._utils._rebuild_sparse_csr_tensor": "compressed sparse tensors",
     "torch._utils._rebuild_qtensor": "quantized tensors",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses",
@@ -91,7 +90,8 @@ def _table() -> tuple[dict[str, Any], tuple]:
         "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
     }
     for name in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
-                 "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage"):  # fmt: skip
+                 "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage",
+                 "_rebuild_sparse_tensor"):  # fmt: skip
         called[f"torch._utils.{name}"] = getattr(_utils, name)
     names: dict[str, Any] = dict(called)
     for dtype in LEGACY.values():

@@ -21,6 +21,13 @@ bool is_asked(const Tensor* t);
 // Whether Python is asked about what happens to t: by its class, or by a mode of this thread.
 inline bool asks_dispatch(const Tensor* t) { return dispatching_now && is_asked(t); }
 
+// The class of sparse tensors (rushlight/_sparse), once there is one. They are wrappers of their indices and
+// values that users take for plain tensors.
+extern PyTypeObject* sparse_type;
+inline bool is_sparse(const Tensor* t) {
+  return sparse_type && Py_TYPE(const_cast<Tensor*>(t)) == sparse_type;
+}
+
 // While it lives this thread's modes are not asked: the bookkeeping of the graph is no operation of a
 // program.
 class ModesUnasked {

@@ -163,6 +163,7 @@ Forward behind_batching() {
 }
 
 bool dispatching_classes = false;
+PyTypeObject* sparse_type = nullptr;
 
 bool asks_about(const Primitive& op, PyObject* const* args) {
   if (!dispatching_now || !handler) return false;
@@ -192,6 +193,7 @@ Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
 }
 
 bool class_dispatches(PyTypeObject* type) {
+  if (type == sparse_type) return true;  // nothing of it could be computed otherwise
   if (subclasses_off) return false;
   static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");
   return _PyType_Lookup(type, name) != _PyType_Lookup(TensorType, name);
@@ -246,8 +248,8 @@ Device claimed_device(const Storage* storage) {
   return {DeviceType(storage->bytes[1]), int8_t(storage->bytes[2])};
 }
 
-PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
-  if (!asks_about(op, args)) return next_forward(op, args, out);
+namespace {
+PyObject* asked_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
   Ref<PyObject> values = checked(PyTuple_New(Py_ssize_t(op.args.size())));
   for (size_t i = 0; i < op.args.size(); i++) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
   BelowAutograd below;
@@ -272,6 +274,16 @@ PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor*
   for (Py_ssize_t i = 0; i < count; i++)
     PyTuple_SET_ITEM(list.get(), i, fresh(op, args, PySequence_Fast_GET_ITEM(result.get(), i)).release());
   return list.release();
+}
+}  // namespace
+
+PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  return asks_about(op, args) ? asked_forward(op, args, out) : next_forward(op, args, out);
+}
+
+PyObject* python_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  start_dispatching();
+  return asked_forward(op, args, out);
 }
 
 namespace {
@@ -380,6 +392,21 @@ PyObject* py_dispatches(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && dispatches(as_tensor(o)));
 }
 
+// set_sparse_type(cls): the class of sparse tensors.
+PyObject* py_set_sparse_type(PyObject*, PyObject* cls) {
+  return guarded([&]() -> PyObject* {
+    if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), TensorType))
+      fail(PyExc_TypeError, "set_sparse_type: a class of tensors expected");
+    Py_XSETREF(sparse_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(cls)));
+    Py_RETURN_NONE;
+  });
+}
+
+// is_sparse(object): whether it is a sparse tensor.
+PyObject* py_is_sparse(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && is_sparse(as_tensor(o)));
+}
+
 // make_wrapper(cls, meta tensor, device, offset): a tensor without data.
 PyObject* py_make_wrapper(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -449,6 +476,8 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"watched", py_watched, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},
                            {"asks_dispatch", py_asks, METH_O, nullptr},
+                           {"set_sparse_type", py_set_sparse_type, METH_O, nullptr},
+                           {"is_sparse", py_is_sparse, METH_O, nullptr},
                            {"make_wrapper", FAST(py_make_wrapper), nullptr},
                            {"set_dispatching", py_set_dispatching, METH_O, nullptr},
                            {"run_forward", FAST(py_run_forward), nullptr},

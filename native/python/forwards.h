@@ -23,6 +23,8 @@ bool measuring();  // whether the profiler measures this thread
 
 PyObject* timed_forward(const Primitive& op, PyObject* const* args, Tensor* out);       // profiler.cpp
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // dispatch_mode.cpp
+// The forward function of primitives that are computed in Python: it asks, whoever the arguments are.
+PyObject* python_forward(const Primitive& op, PyObject* const* args, Tensor* out);
 
 PyObject* batched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // batching.cpp
 

@@ -43,6 +43,7 @@ from rushlight.ops import (
     segment,
     shape,
     sort,
+    sparse,
     special,
     stft,
     windows,

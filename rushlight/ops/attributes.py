@@ -295,30 +295,7 @@ def reinforce(self, reward):
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
-# ---- what sparse tensors have, and all others answer
-
-
-@method
-def to_dense(self, dtype=None, *, masked_grad=None):
-    """The tensor itself, for every tensor is dense.
-
-    >>> x = rushlight.ones(1)
-    >>> x.to_dense() is x
-    True
-    """
-    return self if dtype is None else self.to(dtype)
-
-
-@method
-def sparse_dim(self):
-    """0: no dimension is sparse."""
-    return 0
-
-
-@method
-def dense_dim(self):
-    """The number of dimensions, all of which are dense."""
-    return self.dim()
+# ---- what compressed sparse tensors have
 
 
 def _sparse_only(name, expected):
@@ -330,10 +307,6 @@ def _sparse_only(name, expected):
     method(refuse)
 
 
-_sparse_only("values", "sparse")
-_sparse_only("indices", "sparse coordinate")
-_sparse_only("is_coalesced", "sparse coordinate")
-_sparse_only("coalesce", "sparse coordinate")
 _sparse_only("crow_indices", "sparse row compressed")
 _sparse_only("col_indices", "sparse row compressed")
 _sparse_only("ccol_indices", "sparse column compressed")
@@ -349,12 +322,11 @@ def _absent(name, lacking):
     method(refuse)
 
 
-for _each in ("to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
-              "to_sparse_csr", "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_",
-              "resize_as_sparse_", "smm", "sspaddmm", "_indices", "_values", "_coalesced_", "_dimI", "_dimV",
-              "_nnz", "_sparse_mask_projection", "_to_dense", "_to_sparse", "_to_sparse_bsc",
+for _each in ("to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "_to_sparse_bsc",
               "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr"):  # fmt: skip
-    _absent(_each, "sparse tensors")
+    _absent(_each, "compressed sparse tensors")
+for _each in ("sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm"):
+    _absent(_each, "this operation of sparse tensors")
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")

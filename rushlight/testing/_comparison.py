@@ -261,7 +261,7 @@ class TensorLikePair(Pair):
             self._inputs_not_supported()
 
     def _check_supported(self, tensor: Any, *, id: tuple) -> None:
-        if tensor.layout is not rushlight.strided:
+        if tensor.layout not in (rushlight.strided, rushlight.sparse_coo):
             raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
 
     def compare(self) -> None:
@@ -288,7 +288,7 @@ class TensorLikePair(Pair):
             must_match("stride()", actual.stride(), expected.stride())
 
     def _equalize_attributes(self, actual: Any, expected: Any) -> tuple[Any, Any]:
-        """Both on the CPU and of one dtype."""
+        """Both on the CPU, of one dtype and layout, coalesced if one of them is."""
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
         if actual.dtype != expected.dtype:
@@ -296,12 +296,39 @@ class TensorLikePair(Pair):
             signed = [rushlight.int64 if d in _WIDE_UNSIGNED else d for d in (actual.dtype, expected.dtype)]
             wider = rushlight.promote_types(*signed)
             actual, expected = actual.to(wider), expected.to(wider)
+        if actual.is_sparse and expected.is_sparse:
+            if actual.is_coalesced() != expected.is_coalesced():
+                actual, expected = actual.coalesce(), expected.coalesce()
+        elif actual.is_sparse or expected.is_sparse:
+            actual, expected = actual.to_dense(), expected.to_dense()
         return actual, expected
 
     def _compare_values(self, actual: Any, expected: Any) -> None:
+        if actual.is_sparse:
+            self._compare_sparse_coo_values(
+                actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
+            )
+            return
         self._compare_regular_values_close(
             actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
         )
+
+    def _compare_sparse_coo_values(
+        self, actual: Any, expected: Any, *, rtol: float, atol: float, equal_nan: bool
+    ) -> None:
+        if actual._nnz() != expected._nnz():
+            self._fail(
+                AssertionError,
+                "The number of specified values in sparse COO tensors does not match: "
+                f"{actual._nnz()} != {expected._nnz()}",
+            )
+        self._compare_regular_values_equal(
+            actual._indices(), expected._indices(), identifier="Sparse COO indices"
+        )
+        self._compare_regular_values_close(
+            actual._values(), expected._values(), rtol=rtol, atol=atol, equal_nan=equal_nan,
+            identifier="Sparse COO values",
+        )  # fmt: skip
 
     def _compare_regular_values_equal(
         self, actual: Any, expected: Any, *, equal_nan: bool = False, identifier: Any = None

@@ -1,0 +1,331 @@
+"""Kernels of arithmetic and of functions that map zero to zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight._sparse.build import coalesced, dense, look_up, places, sparse_at, sparse_sizes, sum_rows
+from rushlight._sparse.table import assign, in_place, kernel, refuse
+from rushlight._sparse.tensor import SparseTensor, make, with_values
+
+Tensor = _C.Tensor
+ops = _C.ops
+
+
+def _is_sparse(x: Any) -> bool:
+    return type(x) is SparseTensor
+
+
+# ---- sums
+
+
+def _merged(a: list, b: list) -> tuple[list, list, int]:
+    """Where the entries of two lists go when they are walked side by side, equal heads together."""
+    of_a, of_b, i, j, count = [], [], 0, 0, 0
+    while i < len(a) or j < len(b):
+        left = j == len(b) or (i < len(a) and a[i] <= b[j])
+        right = i == len(a) or (j < len(b) and b[j] <= a[i])
+        if left:
+            of_a.append(count)
+            i += 1
+        if right:
+            of_b.append(count)
+            j += 1
+        count += 1
+    return of_a, of_b, count
+
+
+def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
+        )
+    dtype = rushlight.result_type(a, b)
+    (i, v, was), (j, w, is_too) = a.parts, b.parts
+    if not w.shape[0]:
+        return with_values(a, v.to(dtype, copy=True))
+    scaled = w.to(dtype) if alpha == 1 else w.to(dtype) * alpha
+    if not v.shape[0]:
+        return with_values(b, scaled.clone() if alpha == 1 else scaled)
+    if i.shape[0] != j.shape[0]:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same density, but 'self' has {i.shape[0]} sparse "
+            f"dimensions while 'other' has {j.shape[0]} sparse dimensions"
+        )
+    sizes = sparse_sizes(a)
+    of_a, of_b, count = _merged(places(i, sizes).tolist(), places(j, sizes).tolist())
+    first, second = rushlight.tensor(of_a), rushlight.tensor(of_b)
+    indices = rushlight.empty((i.shape[0], count), dtype=_C.int64)
+    indices = ops.index_copy(ops.index_copy(indices, first, i, 1), second, j, 1)
+    summed = sum_rows(rushlight.cat([v.to(dtype), scaled]), rushlight.cat([first, second]), count)
+    return make(indices, summed, a.shape, was and is_too)
+
+
+def _onto(a: Tensor, b: SparseTensor, alpha: Any) -> Tensor:
+    """A dense tensor and a sparse one."""
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(a.shape)} while "
+            f"other has size {list(b.shape)} (FYI: dense-sparse addition does not currently support "
+            "broadcasting)"
+        )
+    return ops.add_alpha(a, dense(b), alpha)
+
+
+@kernel("add_alpha")
+def add_alpha(a: Any, b: Any, alpha: Any) -> Tensor:
+    """a + alpha * b: both sparse, or the second one."""
+    if not _is_sparse(a):
+        return _onto(a if isinstance(a, Tensor) else rushlight.tensor(a), b, alpha)
+    if not _is_sparse(b):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    return _sum(a, b, alpha)
+
+
+@kernel("add")
+def add(a: Any, b: Any) -> Tensor:
+    """a + b."""
+    return add_alpha(a, b, 1)
+
+
+@kernel("sub")
+def sub(a: Any, b: Any) -> Tensor:
+    """a - b."""
+    return add_alpha(a, b, -1)
+
+
+@kernel("sub_alpha")
+def sub_alpha(a: Any, b: Any, alpha: Any) -> Tensor:
+    """a - alpha * b."""
+    return add_alpha(a, b, -alpha)
+
+
+@kernel("rsub_number")
+def rsub_number(a: Any, b: Any) -> Tensor:
+    """b - a of a number b."""
+    return add_alpha(b, a, -1)
+
+
+# ---- products and quotients
+
+
+@kernel("mul")
+def mul(a: Any, b: Any) -> SparseTensor:
+    """By a number, by a dense tensor, or where both have entries."""
+    if _is_sparse(a) and _is_sparse(b):
+        return _product(a, b)
+    if _is_sparse(b):
+        a, b = b, a
+    if not isinstance(b, Tensor) or b.dim() == 0:
+        number = b if isinstance(b, Tensor) else None
+        dtype = rushlight.result_type(a, b)
+        values = a.parts[1].to(dtype)
+        return with_values(a, ops.mul(values, b if number is None else number.to(dtype)))
+    indices, values, _ = a.parts
+    if b.shape != a.shape:
+        b = rushlight.broadcast_to(b, a.shape)
+    dtype = rushlight.result_type(a, b)
+    return with_values(a, ops.mul(values.to(dtype), sparse_at(b, indices).to(dtype)))
+
+
+def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    if a.shape != b.shape or a.parts[0].shape[0] != b.parts[0].shape[0]:
+        raise RuntimeError(
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of "
+            "sparse dimensions, and shape of sparse dimensions"
+        )
+    dtype = rushlight.result_type(a, b)
+    if a.parts[2] and b.parts[2]:
+        indices, values, _ = a.parts
+        sizes = sparse_sizes(a)
+        both = ops.nonzero(_is_in(places(indices, sizes), places(b.parts[0], sizes)))[:, 0]
+        indices = ops.index_select(indices, both, 1)
+        rows = ops.index_select(values, both, 0).to(dtype)
+        return make(indices, rows * look_up(b, indices).to(dtype), a.shape, True)
+    # The pattern is that of the one which is not in order.
+    pattern, other = (a, b) if b.parts[2] else (b, a)
+    rows = look_up(coalesced(other), pattern.parts[0])
+    return with_values(pattern, pattern.parts[1].to(dtype) * rows.to(dtype), False)
+
+
+def _is_in(wanted: Tensor, ordered: Tensor) -> Tensor:
+    if not ordered.shape[0]:
+        return rushlight.zeros_like(wanted, dtype=_C.bool)
+    at = rushlight.searchsorted(ordered, wanted).clamp(max=ordered.shape[0] - 1)
+    return ops.index_select(ordered, at, 0) == wanted
+
+
+@in_place("mul")
+def mul_(a: Any, b: Any) -> None:
+    """Also of a dense tensor by a sparse one, which leaves zeros."""
+    assign(a, mul(a, b))
+
+
+def _check_divisor(b: Any) -> None:
+    if isinstance(b, Tensor) and b.dim():
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{list(b.shape)} for divisor)"
+        )
+    if _is_sparse(b):
+        raise RuntimeError("Sparse division requires a dense divisor")
+
+
+def _divided(primitive: Any, rounds: bool) -> Any:
+    def divide(a: Any, b: Any) -> SparseTensor:
+        if not _is_sparse(a):
+            if isinstance(a, Tensor):
+                _check_divisor(b)
+            refuse("aten::reciprocal")
+        _check_divisor(b)
+        whole = coalesced(a) if rounds else a
+        # The zero-dimensional divisor counts for the dtype as it does beside a tensor with dimensions.
+        values = whole.parts[1]
+        return with_values(whole, primitive(values, b))
+
+    return divide
+
+
+kernel("div")(_divided(ops.div, False))
+kernel("div_floor")(_divided(ops.div_floor, True))
+kernel("div_trunc")(_divided(ops.div_trunc, True))
+kernel("floor_divide")(_divided(ops.floor_divide, True))
+
+
+@in_place("div")
+def div_(a: SparseTensor, b: Any) -> None:
+    """Divides the values where they are."""
+    _check_divisor(b)
+    a.parts[1].div_(b)
+
+
+@kernel("pow_scalar")
+def pow_scalar(x: SparseTensor, s: Any) -> SparseTensor:
+    """A power other than the zeroth."""
+    if s == 0:
+        raise RuntimeError(
+            "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense"
+        )
+    x = coalesced(x)
+    return with_values(x, ops.pow_scalar(x.parts[1], s))
+
+
+# ---- elementwise functions
+
+_COALESCING = (
+    *("abs", "asin", "asinh", "atan", "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac"),
+    *("log1p", "rad2deg", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
+    *("relu", "isinf", "isnan", "isneginf", "isposinf", "signbit", "angle"),
+)
+
+
+def _unary(name: str) -> Any:
+    primitive = getattr(ops, name)
+
+    def function(x: SparseTensor) -> SparseTensor:
+        x = coalesced(x)
+        return with_values(x, primitive(x.parts[1]))
+
+    return function
+
+
+for _name in _COALESCING:
+    kernel(_name)(_unary(_name))
+
+
+@kernel("nan_to_num")
+def nan_to_num(x: SparseTensor, s: Any, t: Any, u: Any) -> SparseTensor:
+    """Without a number for NaN other than zero all is as it is elsewhere."""
+    x = coalesced(x)
+    return with_values(x, ops.nan_to_num(x.parts[1], s, t, u))
+
+
+@kernel("neg")
+def neg(x: SparseTensor) -> SparseTensor:
+    """The entries one by one."""
+    return with_values(x, ops.neg(x.parts[1]))
+
+
+@kernel("conj", "conj_view")
+def conj(x: SparseTensor) -> SparseTensor:
+    """The entries one by one."""
+    return with_values(x, ops.conj(x.parts[1]))
+
+
+@kernel("real")
+def real(x: SparseTensor) -> SparseTensor:
+    """The entries one by one."""
+    return with_values(x, ops.real(x.parts[1]))
+
+
+@kernel("imag")
+def imag(x: SparseTensor) -> SparseTensor:
+    """The entries one by one."""
+    return with_values(x, ops.imag(x.parts[1]))
+
+
+# ---- reductions
+
+
+@kernel("sum")
+def sum_all(x: SparseTensor, dtype: Any) -> Tensor:
+    """The sum of all elements, a dense number."""
+    return ops.sum(coalesced(x).parts[1], dtype)
+
+
+@kernel("any")
+def any_of(x: SparseTensor, dim: Any, keepdim: bool) -> Tensor:
+    """Whether an element is not zero."""
+    if dim is not None and len(dim if isinstance(dim, (tuple, list)) else [dim]) != x.dim():
+        refuse("aten::any.dim")
+    return x.parts[1].any()
+
+
+@kernel("sum_dim")
+def sum_dim(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    """The sum over some dimensions, of which the sparse ones that are left stay sparse."""
+    dims = sorted(d % x.dim() for d in ([dim] if isinstance(dim, int) else dim)) or list(range(x.dim()))
+    indices, values, _ = x.parts
+    count = indices.shape[0]
+    of_values = [d - count + 1 for d in dims if d >= count]
+    kept = [d for d in range(count) if d not in dims]
+    if of_values:
+        values = ops.sum_dim(values, tuple(of_values), keepdim, dtype)
+    elif dtype is not None:
+        values = values.to(dtype)
+    size = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims]
+    if keepdim:
+        rows = [indices[d] if d in kept else rushlight.zeros_like(indices[d]) for d in range(count)]
+        return coalesced(make(rushlight.stack(rows), values, size, False))
+    if not kept:
+        return ops.sum_dim(values, (0,), False, None)
+    chosen = ops.index_select(indices, rushlight.tensor(kept), 0)
+    return coalesced(make(chosen, values, size, False))
+
+
+@kernel("mean", "mean_dim")
+def mean(x: SparseTensor, *args: Any) -> Tensor:
+    """torch has none."""
+    refuse("aten::mean.dim")
+
+
+@kernel("sparse_sum")
+def sparse_sum(x: SparseTensor, dim: Any) -> Tensor:
+    """torch.sparse.sum over some dimensions."""
+    return sum_dim(x, dim, False, None)
+
+
+@kernel("vector_norm")
+def vector_norm(x: SparseTensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    """The norm of all elements."""
+    dims = [] if dim is None else [dim] if isinstance(dim, int) else dim
+    if len(dims) not in (0, x.dim()):
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain "
+            "all dimensions of the input"
+        )
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    return ops.vector_norm(coalesced(x).parts[1], ord, None, False, dtype)

@@ -1,0 +1,196 @@
+"""Kernels of matrix products with sparse factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight._sparse.build import check_indices, coalesced, dense, look_up, places, sum_rows
+from rushlight._sparse.table import kernel
+from rushlight._sparse.tensor import SparseTensor, make, with_values
+
+Tensor = _C.Tensor
+ops = _C.ops
+
+
+def _is_sparse(x: Any) -> bool:
+    return type(x) is SparseTensor
+
+
+def _check_product(a: Any, b: Any) -> None:
+    if a.dim() != 2:
+        raise RuntimeError(f"addmm: matrices expected, got {a.dim()}D tensor")
+    if b.dim() != 2:
+        raise RuntimeError(f"addmm: matrices expected, got {b.dim()}D tensor")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and "
+            f"{b.shape[0]}x{b.shape[1]})"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError("expected scalar type of both matrices to be the same")
+    for x in (a, b):
+        if _is_sparse(x) and x.parts[0].shape[0] != 2:
+            raise RuntimeError("addmm: sparse matrices with dense dimensions are not supported")
+
+
+def _times_dense(a: SparseTensor, b: Tensor) -> Tensor:
+    """Rows of b, weighted by the entries, summed up."""
+    (rows, columns), values, _ = a.parts
+    check_indices(a.parts[0], a.shape)
+    return sum_rows(values[:, None] * ops.index_select(b, columns, 0), rows, a.shape[0])
+
+
+def _transposed(x: SparseTensor) -> SparseTensor:
+    indices, values, _ = x.parts
+    return make(indices.flip(0), values, (x.shape[1], x.shape[0]), False)
+
+
+@kernel("mm", "mm_t")
+def mm(a: Any, b: Any) -> Tensor:
+    """A product of two matrices: dense if one of them is, else sparse."""
+    _check_product(a, b)
+    if _is_sparse(a) and _is_sparse(b):
+        return sparse_sparse_matmul(a, b)
+    if _is_sparse(a):
+        return _times_dense(a, b)
+    return _times_dense(_transposed(b), a.t()).t()
+
+
+@kernel("sparse_sparse_matmul")
+def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """A sparse product of two sparse matrices: each entry of a meets a row of b."""
+    _check_product(a, b)
+    a, b = coalesced(a), coalesced(b)
+    (rows, inner), left = a.parts[0], a.parts[1]
+    (b_rows, columns), right = b.parts[0], b.parts[1]
+    starts = rushlight.searchsorted(b_rows.contiguous(), inner.contiguous())
+    ends = rushlight.searchsorted(b_rows.contiguous(), inner.contiguous(), right=True)
+    counts = ends - starts
+    entry = rushlight.repeat_interleave(rushlight.arange(left.shape[0]), counts)
+    before = counts.cumsum(0) - counts
+    at = rushlight.arange(entry.shape[0]) - before[entry] + starts[entry]
+    indices = rushlight.stack([rows[entry], columns[at]])
+    return coalesced(make(indices, left[entry] * right[at], (a.shape[0], b.shape[1]), False))
+
+
+@kernel("mv")
+def mv(a: Any, b: Tensor) -> Tensor:
+    """A sparse matrix and a dense vector."""
+    if a.dim() != 2 or b.dim() != 1:
+        raise RuntimeError(
+            f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {a.dim()}Tensor Dim: {b.dim()}"
+        )
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
+    return _times_dense(a, b[:, None])[:, 0]
+
+
+@kernel("vecmat")
+def vecmat(a: Tensor, b: Any) -> Tensor:
+    """A dense vector and a sparse matrix."""
+    return mv(_transposed(b), a)
+
+
+@kernel("addmm", "sparse_addmm")
+def addmm(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Tensor:
+    """beta * input + alpha * the product of a sparse matrix and a dense one."""
+    if _is_sparse(input):
+        raise RuntimeError("addmm: expected a dense input beside a sparse factor")
+    product = mm(mat1, mat2)
+    if _is_sparse(product):
+        product = dense(product)
+    product = product if alpha == 1 else product * alpha
+    if input.shape != product.shape:
+        input = input.expand(product.shape)
+    if beta == 0:
+        return product
+    return (input if beta == 1 else input * beta) + product
+
+
+@kernel("bmm")
+def bmm(a: Any, b: Any) -> Tensor:
+    """A batch of sparse matrices and one of dense matrices."""
+    if not _is_sparse(a) or _is_sparse(b):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    if a.parts[0].shape[0] != 3:
+        raise RuntimeError("bmm_sparse: Tensor 'self' must have three sparse dimensions")
+    if b.dim() != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        raise RuntimeError(f"bmm_sparse: sizes {list(a.shape)} and {list(b.shape)} cannot be multiplied")
+    a = coalesced(a)
+    check_indices(a.parts[0], a.shape)
+    (batch, rows, columns), values = a.parts[0], a.parts[1]
+    lines = b.reshape(-1, b.shape[2]).index_select(0, batch * b.shape[1] + columns)
+    summed = sum_rows(values[:, None] * lines, batch * a.shape[1] + rows, a.shape[0] * a.shape[1])
+    return summed.view(a.shape[0], a.shape[1], b.shape[2])
+
+
+# ---- softmax over the entries
+
+
+def _groups(x: SparseTensor, dim: int) -> tuple[Tensor, Tensor, int]:
+    """The values of x in rows along `dim`, the row of each, and how many rows there are."""
+    indices, values, _ = x.parts
+    others = [d for d in range(indices.shape[0]) if d != dim]
+    if not others:
+        return values, rushlight.zeros(values.shape[0], dtype=_C.int64), 1
+    chosen = indices.index_select(0, rushlight.tensor(others))
+    place = places(chosen, [x.shape[d] for d in others])
+    known, row = rushlight.unique(place, return_inverse=True)
+    return values, row, known.shape[0]
+
+
+def _softmax(x: SparseTensor, dim: int, logarithm: bool) -> SparseTensor:
+    x = coalesced(x)
+    dim %= x.dim()
+    count = x.parts[0].shape[0]
+    if dim >= count:
+        function = rushlight.log_softmax if logarithm else rushlight.softmax
+        return with_values(x, function(x.parts[1], dim - count + 1))
+    values, row, rows = _groups(x, dim)
+    if not values.shape[0]:
+        return with_values(x, values)
+    low = rushlight.full((rows, *values.shape[1:]), -float("inf"), dtype=values.dtype)
+    highest = ops.index_reduce(low, row, values, 0, "amax", True)
+    shifted = values - highest.index_select(0, row)
+    raised = shifted.exp()
+    total = sum_rows(raised, row, rows).index_select(0, row)
+    return with_values(x, shifted - total.log() if logarithm else raised / total)
+
+
+@kernel("sparse_softmax")
+def sparse_softmax(x: SparseTensor, dim: int) -> SparseTensor:
+    """The softmax of the entries along a dimension; what is no entry counts as minus infinity."""
+    return _softmax(x, dim, False)
+
+
+@kernel("sparse_log_softmax")
+def sparse_log_softmax(x: SparseTensor, dim: int) -> SparseTensor:
+    """Its logarithm."""
+    return _softmax(x, dim, True)
+
+
+def _softmax_backward(g: SparseTensor, result: SparseTensor, dim: int, logarithm: bool) -> SparseTensor:
+    dim %= result.dim()
+    count = result.parts[0].shape[0]
+    out = result.parts[1]
+    grads = look_up(g, result.parts[0])
+    if dim >= count:
+        total = (grads if logarithm else grads * out).sum(dim - count + 1, True)
+    else:
+        _, row, rows = _groups(result, dim)
+        total = sum_rows(grads if logarithm else grads * out, row, rows).index_select(0, row)
+    return with_values(result, grads - out.exp() * total if logarithm else out * (grads - total))
+
+
+@kernel("sparse_softmax_backward")
+def sparse_softmax_backward(g: SparseTensor, result: SparseTensor, dim: int) -> SparseTensor:
+    """The gradient of the softmax of entries."""
+    return _softmax_backward(g, result, dim, False)
+
+
+@kernel("sparse_log_softmax_backward")
+def sparse_log_softmax_backward(g: SparseTensor, result: SparseTensor, dim: int) -> SparseTensor:
+    """The gradient of its logarithm."""
+    return _softmax_backward(g, result, dim, True)

@@ -1,0 +1,116 @@
+"""Which kernel computes a primitive that is given sparse tensors.
+
+`@kernel("mul")` registers a function of the primitive's arguments; it runs below autograd, where nothing is
+recorded and nobody else is asked. Written in place the result of the kernel becomes that of the tensor,
+unless `@in_place("mul")` has another for it. What is asked about by torch's name (factories, `item`,
+`detach`) stands under that name with the overload: `@kernel("zeros_like.default")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rushlight import _C
+from rushlight._ops import handle_named, handle_of
+from rushlight._sparse.tensor import SparseTensor
+
+KERNELS: dict[str, Callable] = {}
+IN_PLACE: dict[str, Callable] = {}
+
+
+def kernel(*names: str) -> Callable:
+    """Registers the kernel of these primitives, or of operations by torch's names."""
+
+    def register(function: Callable) -> Callable:
+        KERNELS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def in_place(*names: str) -> Callable:
+    """Registers what writes into its first argument and returns nothing."""
+
+    def register(function: Callable) -> Callable:
+        IN_PLACE.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
+    """There is no such kernel in torch."""
+    raise NotImplementedError(
+        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the "
+        "operator doesn't exist for this backend, or was omitted during the selective/custom build process "
+        "(if using custom build)."
+    )
+
+
+def run(primitive: Any, args: tuple, out: Any) -> Any:
+    """What a primitive computes of sparse tensors; `out` is the tensor it is written into."""
+    name = primitive.__name__
+    if out is not None and name in IN_PLACE:
+        IN_PLACE[name](*args)
+        return out
+    function = KERNELS.get(name)
+    if function is None:
+        return _other(primitive, args, out)
+    result = function(*args)
+    return result if out is None else assign(out, result)
+
+
+def _other(primitive: Any, args: tuple, out: Any) -> Any:
+    from rushlight import _aten_calls
+
+    if out is None and primitive.__name__ in _aten_calls.COMPOSED:
+        result = _aten_calls.COMPOSED[primitive.__name__](*args)
+        if result is not NotImplemented:
+            return result
+    shown = _aten_calls.shown(primitive, args, out is not None)
+    handle = handle_of(primitive, out is not None) if shown is None else handle_named(shown[0])
+    refuse(handle.name())
+
+
+def run_named(handle: Any, args: tuple, kwargs: dict) -> Any:
+    """What an operation that is no primitive computes of sparse tensors."""
+    function = KERNELS.get(handle.__name__)
+    if function is not None:
+        return function(*args, **kwargs)
+    from rushlight._dispatching import _SHOWN
+
+    if handle.__name__.partition(".")[0] in _SHOWN:
+        refuse(handle.name())
+    before = _C.set_grad_enabled(False)
+    try:
+        return handle._overloadpacket.run(args, kwargs)  # whose primitives have kernels
+    finally:
+        _C.set_grad_enabled(before)
+
+
+def assign(out: Any, result: Any) -> Any:
+    """Lets `out` be what was computed for it."""
+    if type(out) is not SparseTensor:
+        return out.copy_(result.to_dense() if type(result) is SparseTensor else result)
+    if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
+        from rushlight.ops._public import type_name
+
+        raise RuntimeError(
+            f"result type {type_name(result.dtype)} can't be cast to the desired output type "
+            f"{type_name(out.dtype)}"
+        )
+    indices, values, coalesced = result.parts
+    out.parts = indices, values.to(out.dtype), coalesced
+    return out
+
+
+def any_sparse(values: Any) -> bool:
+    """Whether a sparse tensor is among the arguments."""
+    for value in values:
+        if type(value) is SparseTensor or (isinstance(value, (tuple, list)) and any_sparse(value)):
+            return True
+    return False
+
+
+from rushlight._sparse import arithmetic, build, products, shape  # noqa: E402, F401  (the kernels themselves)

@@ -1,0 +1,166 @@
+"""The sparse tensor: a tensor without memory of its own, which holds indices and values.
+
+It is a wrapper like those of `Tensor._make_wrapper_subclass`, so that no native loop can read it, and passes
+for a plain Tensor otherwise. `parts` is (indices, values, whether they are coalesced): int64 of size
+(sparse dimensions, entries), and one row of `values` for each entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rushlight import _C
+from rushlight.ops import create
+
+Tensor = _C.Tensor
+_NO_STORAGE = "Cannot access storage of SparseTensorImpl"
+_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
+_NO_ARRAY = "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
+
+
+def _refusing(error: type[Exception], sentence: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error(sentence)
+
+    return refuse
+
+
+class SparseTensor(Tensor):
+    """Not to be made but by `make`."""
+
+    __slots__ = ("parts",)
+    parts: tuple[Tensor, Tensor, bool]
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from rushlight._sparse.table import run_named
+
+        return run_named(func, args, kwargs or {})
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return Tensor
+
+    @property
+    def layout(self) -> Any:
+        return create.sparse_coo
+
+    @property
+    def is_sparse(self) -> bool:
+        return True
+
+    @property
+    def data(self) -> Any:
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if type(value) is not SparseTensor:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                "incompatible tensor type."
+            )
+        if value.shape != self.shape or value.dtype != self.dtype:
+            raise NotImplementedError("sparse tensors are given data of their own size and dtype only")
+        self.parts = value.parts
+
+    @property
+    def nbytes(self) -> NoReturn:
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add "
+            "the nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, "
+            "multiply numel() by element_size()"
+        )
+
+    def stride(self, dim: int | None = None) -> Any:
+        return (0,) * self.dim() if dim is None else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return False
+
+    contiguous = _refusing(RuntimeError, "unsupported memory format option Contiguous")
+    data_ptr = tolist = _refusing(RuntimeError, _NO_POINTER)
+    storage = untyped_storage = _typed_storage = _refusing(NotImplementedError, _NO_STORAGE)
+    is_shared = share_memory_ = storage_type = _refusing(NotImplementedError, _NO_STORAGE)
+    numpy = __array__ = _refusing(TypeError, _NO_ARRAY)
+    __dlpack__ = _refusing(BufferError, "Can't export tensors with layout other than torch.strided")
+    reshape = flatten = ravel = _refusing(RuntimeError, "reshape is not implemented for sparse tensors")
+    expand = expand_as = repeat = broadcast_to = _refusing(
+        RuntimeError, "expand is unsupported for Sparse tensors"
+    )
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is None:
+            return self.parts[1].type().replace("torch.", "torch.sparse.")
+        if isinstance(dtype, str):
+            dtype = dtype.replace("torch.sparse.", "torch.")
+        return self.to(self.parts[1][:0].type(dtype).dtype)
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        from rushlight._sparse.printing import text
+
+        return text(self, tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.dim() == 0:
+            return format(self.item(), spec)
+        if spec:
+            raise TypeError("unsupported format string passed to Tensor.__format__")
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from rushlight._utils import _rebuild_sparse_tensor
+
+        if self._backward_hooks:
+            from rushlight.utils.hooks import warn_if_has_hooks
+
+            warn_if_has_hooks(self)
+        indices, values, coalesced = self.parts
+        return _rebuild_sparse_tensor, (create.sparse_coo, (indices, values, self.size(), coalesced))
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        from copy import deepcopy
+
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            return Tensor.__deepcopy__(self, memo)
+        copy = self.detach().clone()
+        if self.requires_grad:
+            _C.requires_grad_(copy, True)
+        memo[id(self)] = copy
+        if self.grad is not None:
+            copy.grad = deepcopy(self.grad, memo)
+        for name, value in self.__dict__.items():
+            setattr(copy, name, deepcopy(value, memo))
+        return copy
+
+
+SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
+SparseTensor.__module__ = "torch"
+_C.set_sparse_type(SparseTensor)
+
+
+def make(indices: Any, values: Any, size: Any, coalesced: bool = False) -> SparseTensor:
+    """A sparse tensor of these parts, which fit together. Fewer than two entries are coalesced."""
+    whole = _C.empty(tuple(size), values.dtype, "meta")
+    made: Any = _C.make_wrapper(SparseTensor, whole, values.device, 0)
+    made.parts = indices, values, coalesced or values.shape[0] < 2
+    return made
+
+
+def with_values(x: SparseTensor, values: Tensor, coalesced: bool | None = None) -> SparseTensor:
+    """A sparse tensor with the indices of x."""
+    indices, _, was = x.parts
+    return make(indices, values, x.shape, was if coalesced is None else coalesced)
+
+
+def empty(size: Any, dtype: Any, device: Any, sparse_dim: int | None = None) -> SparseTensor:
+    """A sparse tensor without entries."""
+    size = tuple(size)
+    count = len(size) if sparse_dim is None else sparse_dim
+    indices = _C.empty((count, 0), _C.int64, device)
+    return make(indices, _C.empty((0, *size[count:]), dtype, device), size, True)

@@ -1,0 +1,483 @@
+"""Sparse tensors in coordinates: derivatives, then the functions that make and read them.
+
+What computes is in rushlight/_sparse, which is imported with the first sparse tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops import create
+from rushlight.ops._public import function, method
+from rushlight.ops._rules import derivative
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+# ---- derivatives
+
+
+def _of_values(g, x):
+    indices, _, coalesced = x.parts
+    return ops.sparse_coo(indices, g, x.shape, coalesced)
+
+
+def _of_at(g, x, indices):
+    made = ops.sparse_coo(indices, g, x.shape, False)
+    return made if is_sparse(x) else made.to_dense()
+
+
+def _of_dense(g, x, masked_grad):
+    if masked_grad is False:
+        return g.to_sparse(x.sparse_dim())
+    return g.sparse_mask(x.coalesce())
+
+
+def _of_mask(g, x, mask):
+    if not is_sparse(x):
+        return g.to_dense() if is_sparse(g) else g
+    entries = ops.sparse_coo(mask._indices(), _ones(mask._values(), x), x.shape, False).coalesce()
+    return g.coalesce() * entries
+
+
+def _ones(values, x):
+    from rushlight import ones
+
+    return ones(values.shape, dtype=x.dtype, device=x.device)
+
+
+def _of_sum(g, x, dim):
+    """The sum's gradient at the entries of x."""
+    x = x.coalesce()
+    indices, values = x._indices(), x._values()
+    count = x.sparse_dim()
+    dims = {d % x.dim() for d in ([dim] if isinstance(dim, int) else dim)}
+    kept = [d for d in range(count) if d not in dims]
+    if kept:
+        if not is_sparse(g):
+            raise RuntimeError("_sparse_sum_backward_cpu: expected grad_ Tensor to be sparse, but got dense")
+        rows = ops.sparse_at(g, indices[kept])
+    else:
+        rows = g.unsqueeze(0)
+    for d in sorted(dims):
+        if d >= count:
+            rows = rows.unsqueeze(d - count + 1)
+    return ops.sparse_coo(indices, rows.expand(values.shape).clone(), x.shape, True)
+
+
+def _of_sparse_factor(g, sparse, dense, alpha):
+    product = (g @ dense.mH).sparse_mask(sparse.coalesce())
+    return product if alpha == 1 else product * alpha
+
+
+def _of_dense_factor(g, sparse, alpha):
+    product = sparse.conj().t() @ g
+    return product if alpha == 1 else product * alpha
+
+
+derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
+           values=lambda g, indices: ops.sparse_at(g, indices))  # fmt: skip
+derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
+derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
+derivative("to_sparse", node="ToSparseBackward0", x=lambda g: g.to_dense() if is_sparse(g) else g)
+derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)
+derivative("values", node="ValuesBackward0", x=_of_values)
+derivative("sparse_mask", node="SparseMaskBackward0", x=_of_mask)
+derivative("sparse_sum", node="SparseSumBackward0", x=_of_sum)
+derivative("sparse_addmm", node="SparseAddmmBackward0",
+           input=lambda g, beta: g if beta == 1 else g * beta,
+           sparse=_of_sparse_factor, dense=_of_dense_factor)  # fmt: skip
+derivative("sparse_sparse_matmul", node="SparseSparseMatmulBackward0",
+           a=lambda g, a, b: _masked(ops.sparse_sparse_matmul(g, b.conj().t()), a),
+           b=lambda g, a, b: _masked(ops.sparse_sparse_matmul(a.conj().t(), g), b))  # fmt: skip
+derivative("sparse_softmax", node="SparseSoftmaxBackward0",
+           x=lambda g, out, dim: ops.sparse_softmax_backward(g, out, dim))  # fmt: skip
+derivative("sparse_log_softmax", node="SparseLogSoftmaxBackward0",
+           x=lambda g, out, dim: ops.sparse_log_softmax_backward(g, out, dim))  # fmt: skip
+
+
+def _masked(g, x):
+    return g.sparse_mask(x.coalesce())
+
+
+def _lacking(name):
+    def refuse(g):
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+for _name, _named in (
+    ("sparse_softmax_backward", "_sparse_softmax_backward_data"),
+    ("sparse_log_softmax_backward", "_sparse_log_softmax_backward_data"),
+):
+    derivative(_name, g=_lacking(_named), result=_lacking(_named))
+
+# ---- what is sparse
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether it is a sparse tensor."""
+    return _C.is_sparse(x)
+
+
+def _expect(x: Tensor, name: str, expected: str = "sparse coordinate") -> None:
+    if not is_sparse(x):
+        raise RuntimeError(f"{name} expected {expected} tensor layout but got Strided")
+
+
+def _refuse_dense(x: Tensor, name: str) -> None:
+    if not is_sparse(x):
+        from rushlight._sparse.table import refuse
+
+        refuse(f"aten::{name}", "CPU")
+
+
+@method
+def sparse_dim(self):
+    """How many dimensions are sparse, 0 for a dense tensor.
+
+    >>> rushlight.eye(2).to_sparse().sparse_dim()
+    2
+    """
+    return self.parts[0].shape[0] if is_sparse(self) else 0
+
+
+@method
+def dense_dim(self):
+    """How many dimensions are dense.
+
+    >>> rushlight.eye(2).to_sparse(1).dense_dim()
+    1
+    """
+    return self.dim() - sparse_dim(self)
+
+
+@method
+def _dimI(self):
+    """How many dimensions of a sparse tensor are sparse."""
+    _refuse_dense(self, "_dimI")
+    return sparse_dim(self)
+
+
+@method
+def _dimV(self):
+    """How many dimensions of a sparse tensor are dense."""
+    _refuse_dense(self, "_dimV")
+    return dense_dim(self)
+
+
+@method
+def _nnz(self):
+    """How many entries a sparse tensor has.
+
+    >>> rushlight.eye(2).to_sparse()._nnz()
+    2
+    """
+    _refuse_dense(self, "_nnz")
+    return self.parts[1].shape[0]
+
+
+@method
+def _indices(self):
+    """The indices as they are, also with repetitions."""
+    _refuse_dense(self, "_indices")
+    return _C.detach(self.parts[0])
+
+
+@method
+def _values(self):
+    """The values as they are, without a gradient.
+
+    >>> rushlight.eye(2).to_sparse()._values()
+    tensor([1., 1.])
+    """
+    _refuse_dense(self, "_values")
+    return _C.detach(self.parts[1])
+
+
+@method
+def is_coalesced(self):
+    """Whether each index is there once, in order.
+
+    >>> rushlight.eye(2).to_sparse().is_coalesced()
+    True
+    """
+    _expect(self, "is_coalesced")
+    return self.parts[2]
+
+
+@method
+def _coalesced_(self, coalesced):
+    """Says of a sparse tensor whether it is coalesced."""
+    _refuse_dense(self, "_coalesced_")
+    self.parts = (*self.parts[:2], bool(coalesced))
+    return self
+
+
+@method
+def coalesce(self):
+    """The sparse tensor with each index once, in order; itself if it is so already.
+
+    >>> x = rushlight.sparse_coo_tensor([[1, 1]], [1.0, 2.0], (2,))
+    >>> x.coalesce().values()
+    tensor([3.])
+    """
+    _expect(self, "coalesce")
+    return self if self.parts[2] else ops.coalesce(self)
+
+
+@method
+def indices(self):
+    """The indices of a coalesced sparse tensor, one column for each entry.
+
+    >>> rushlight.eye(2).to_sparse().indices().tolist()
+    [[0, 1], [0, 1]]
+    """
+    _expect(self, "indices")
+    if not self.parts[2]:
+        raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
+    return _C.detach(self.parts[0])
+
+
+@method
+def values(self):
+    """The values of a coalesced sparse tensor, through which gradients flow back.
+
+    >>> rushlight.eye(2).to_sparse().values()
+    tensor([1., 1.])
+    """
+    _expect(self, "values", "sparse")
+    if not self.parts[2]:
+        raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
+    return ops.values(self)
+
+
+@method(aliases=["_to_dense"])
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor with all its elements; a dense one is returned as it is. The gradient is that of the
+    entries, unless masked_grad is False.
+
+    >>> x = rushlight.ones(1)
+    >>> x.to_dense() is x
+    True
+    >>> rushlight.sparse_coo_tensor([[1]], [5.0], (2,)).to_dense()
+    tensor([0., 5.])
+    """
+    if not is_sparse(self):
+        return self if dtype is None else self.to(dtype)
+    return ops.to_dense(self, dtype, masked_grad)
+
+
+def _to_coo(self, count):
+    many = self.dim()
+    if is_sparse(self):
+        if count in (None, self.sparse_dim()):
+            return self
+        raise RuntimeError(
+            "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not "
+            "supported"
+        )
+    if count is None:
+        count = many
+    if many and count == 0:
+        raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
+    if not 0 <= count <= many:
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{many}] range, but {count} is given"
+        )
+    return ops.to_sparse(self, count)
+
+
+@method(aliases=["_to_sparse"])
+def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The elements that are not zero, or of which a row along the dense dimensions is not.
+
+    >>> rushlight.tensor([0.0, 2.0]).to_sparse()
+    tensor(indices=tensor([[1]]),
+           values=tensor([2.]),
+           size=(2,), nnz=1, layout=torch.sparse_coo)
+    """
+    if sparse_dim is not None and (layout, blocksize, dense_dim) != (None, None, None):
+        raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
+    if layout not in (None, create.sparse_coo) or blocksize is not None:
+        raise NotImplementedError(f"to_sparse(layout={layout}): only coordinates are implemented")
+    if dense_dim is not None:
+        sparse_dim = self.dim() - dense_dim
+    return _to_coo(self, sparse_dim)
+
+
+@method
+def to_sparse_coo(self):
+    """The elements that are not zero, in coordinates.
+
+    >>> rushlight.eye(2).to_sparse_coo()._nnz()
+    2
+    """
+    return self.to_sparse()
+
+
+@method
+def sparse_mask(self, mask):
+    """The elements where the sparse tensor `mask` has entries.
+
+    >>> rushlight.tensor([3.0, 4.0]).sparse_mask(rushlight.tensor([0.0, 1.0]).to_sparse()).values()
+    tensor([4.])
+    """
+    _expect(mask, "sparse_mask")
+    return ops.sparse_mask(self, mask.detach())
+
+
+@method
+def _sparse_mask_projection(self, mask, accumulate_matches=False):
+    """The entries of a sparse tensor where another has some."""
+    if accumulate_matches:
+        raise NotImplementedError("_sparse_mask_projection(accumulate_matches=True) is not implemented")
+    return ops.sparse_mask(self, mask.detach())
+
+
+# ---- making them
+
+
+class invariants:
+    """Whether sparse tensors are checked when they are made, where a call does not say."""
+
+    checked = False
+
+
+def _check_parts(indices: Tensor, values: Tensor, size: Any, coalesced: Any, checks: bool) -> tuple:
+    if indices.dim() == 0:
+        raise RuntimeError("indices must be sparse_dim x nnz, but got: []")
+    count, dense = indices.shape[0], values.dim() - 1
+    if size is None:
+        if indices.dim() != 2:
+            raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+        size = (*_inferred(indices), *values.shape[1:])
+    if len(size) != count + dense:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{count}, dense_dim = {dense}"
+        )
+    if indices.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from "
+            f"values: {values.shape[0]}"
+        )
+    if list(values.shape[1:]) != list(size[count:]):
+        raise RuntimeError(
+            f"values has incorrect size, expected {[values.shape[0], *size[count:]]}, got "
+            f"{list(values.shape)}"
+        )
+    if checks:
+        from rushlight._sparse.build import check_indices
+        from rushlight._sparse.tensor import make
+
+        check_indices(indices, size)
+        if coalesced:
+            plain = make(indices, _C.detach(values), size)
+            if plain.coalesce()._nnz() != indices.shape[1] or not bool(
+                (plain.coalesce()._indices() == indices).all()
+            ):
+                raise RuntimeError(
+                    "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+                )
+    return tuple(size)
+
+
+def _inferred(indices: Tensor) -> list[int]:
+    if not indices.shape[1]:
+        return [0] * indices.shape[0]
+    if not indices.shape[0]:
+        return []
+    for d, low in enumerate(ops.amin(indices, (1,), False).tolist()):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {d}")
+    return [high + 1 for high in ops.amax(indices, (1,), False).tolist()]
+
+
+@function
+def sparse_coo_tensor(
+    *args, indices=None, values=None, size=None, dtype=None, device=None, pin_memory=False,
+    requires_grad=False, check_invariants=None, is_coalesced=None,
+):  # fmt: skip
+    """A sparse tensor of indices, one column for each entry, and values; without both, of a size and
+    nothing else.
+
+    >>> rushlight.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 0.]])
+    """
+    from rushlight import _sparse, as_tensor  # noqa: F401
+    from rushlight._sparse.tensor import empty
+
+    if len(args) == 1 and indices is values is size is None:
+        size, args = args[0], ()
+    if not args and indices is values is None and isinstance(size, (tuple, list)):
+        made = empty(size, dtype or _C.get_default_dtype(), _C.device(device or "cpu"))
+        return made.requires_grad_() if requires_grad else made
+    if args:
+        indices, values, size = (*args, *(indices, values, size)[len(args) :])
+    if len(args) > 3 or indices is None or values is None or not isinstance(size, (tuple, list, type(None))):
+        _refuse_arguments(args or tuple(value for value in (indices, values, size) if value is not None))
+    if device is not None and _C.device(device).type != "cpu":
+        raise NotImplementedError(f"sparse tensors on {device} are not implemented")
+    values = as_tensor(values, dtype=dtype)
+    indices = as_tensor(indices).to(_C.int64)
+    if values.dim() == 0:
+        values = values.unsqueeze(0)
+    checks = invariants.checked if check_invariants is None else check_invariants
+    size = _check_parts(indices, values, size, is_coalesced, checks)
+    made = ops.sparse_coo(indices, values, size, bool(is_coalesced))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _refuse_arguments(args: tuple) -> None:
+    from rushlight._type_names import type_name
+
+    if len(args) == 1:
+        raise TypeError(
+            f"sparse_coo_tensor(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type_name(args[0])}"
+        )
+    given = ", ".join(type_name(value) for value in args)
+    raise TypeError(
+        f"sparse_coo_tensor() received an invalid combination of arguments - got ({given}), but "
+        "expected one of:"
+        "\n * (object indices, object values, *, torch.dtype dtype = None, torch.device device = None, bool "
+        "pin_memory = False, bool requires_grad = False, bool check_invariants = None, bool "
+        "is_coalesced = None)"
+    )
+
+
+@function
+def _sparse_coo_tensor_unsafe(
+    indices, values, size, *, dtype=None, device=None, requires_grad=False, check_invariants=None,
+    is_coalesced=None,
+):  # fmt: skip
+    """As sparse_coo_tensor with a size."""
+    return sparse_coo_tensor(
+        indices,
+        values,
+        size,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
+        is_coalesced=is_coalesced,
+    )
+
+
+@function
+def _sparse_coo_tensor_with_dims(sparse_dim, dense_dim, size, *, dtype=None, layout=None, device=None,
+                                 pin_memory=False):  # fmt: skip
+    """A sparse tensor without entries."""
+    from rushlight._sparse.tensor import empty
+
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, dense_dim = {dense_dim}"
+        )
+    return empty(size, dtype or _C.get_default_dtype(), _C.device("cpu"), sparse_dim)

@@ -1,0 +1,214 @@
+"""Sparse tensors against the dense ones that they stand for, and their gradients against finite
+differences."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import gradcheck, gradgradcheck
+
+INDICES = torch.tensor([[1, 0, 1, 0], [0, 2, 0, 1]])  # (1, 0) is there twice
+
+
+def sample(dtype=torch.float64, grad=False):
+    values = torch.tensor([3.0, -4.0, 5.0, 0.5], dtype=dtype)
+    return torch.sparse_coo_tensor(INDICES, values, (2, 3)).requires_grad_(grad)
+
+
+def dense(x):
+    return x.to_dense() if x.is_sparse else x
+
+
+FUNCTIONS = {
+    "coalesce": lambda x: x.coalesce(),
+    "clone": lambda x: x.clone(),
+    "detach": lambda x: x.detach(),
+    "to_float": lambda x: x.float(),
+    "neg": lambda x: -x,
+    "times": lambda x: x * 3,
+    "over": lambda x: x / 4,
+    "plus": lambda x: x + x * 2,
+    "minus": lambda x: x.sub(x.coalesce(), alpha=3),
+    "square": lambda x: x * x,
+    "by_dense": lambda x: x * torch.arange(6.0, dtype=x.dtype).reshape(2, 3),
+    "onto_dense": lambda x: torch.ones(2, 3, dtype=x.dtype) + x,
+    "sin": lambda x: x.sin(),
+    "power": lambda x: x**3,
+    "sum": lambda x: x.sum(),
+    "sum_rows": lambda x: x.sum(0),
+    "sum_kept": lambda x: x.sum(1, keepdim=True),
+    "transposed": lambda x: x.t(),
+    "unsqueezed": lambda x: x.unsqueeze(1),
+    "row": lambda x: x[1],
+    "element": lambda x: x[1, 0],
+    "chosen": lambda x: x.index_select(1, torch.tensor([0, 2, 0])),
+    "together": lambda x: torch.cat([x, x], 1),
+    "stacked": lambda x: torch.stack([x, x], 2),
+    "product": lambda x: x @ torch.arange(12.0, dtype=x.dtype).reshape(3, 4),
+    "other_product": lambda x: torch.arange(8.0, dtype=x.dtype).reshape(4, 2) @ x,
+    "vector": lambda x: x @ torch.arange(3.0, dtype=x.dtype),
+    "norm": lambda x: x.norm(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_are_those_of_the_dense_tensor(name):
+    function, x = FUNCTIONS[name], sample()
+    for given in (x, x.coalesce()):
+        if name == "coalesce":
+            result, wanted = function(given), given.to_dense()
+        else:
+            twin = given.to_dense()
+            result = function(given)
+            wanted = twin - 3 * twin if name == "minus" else function(twin)
+        torch.testing.assert_close(dense(result), wanted)
+        assert result.shape == wanted.shape and result.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("name", ["to_dense", "values", "plus", "product", "masked", "built"])
+def test_gradients(name):
+    values = torch.tensor([3.0, -4.0, 5.0, 0.5], dtype=torch.float64, requires_grad=True)
+    weights = torch.arange(6.0, dtype=torch.float64).reshape(2, 3) + 1
+
+    def function(v):
+        x = torch.sparse_coo_tensor(INDICES, v, (2, 3))
+        if name == "values":
+            return x.coalesce().values() ** 2
+        if name == "plus":
+            return ((x + x * 2).to_dense() * weights) ** 2
+        if name == "product":
+            return (x.to_dense() @ weights.t()) ** 2
+        if name == "masked":
+            return (x.coalesce() * weights).to_dense() ** 3
+        return x.to_dense() ** 3
+
+    assert gradcheck(function, (values,))
+    assert gradgradcheck(function, (values,))
+
+
+def test_dense_to_sparse_and_back_has_a_gradient():
+    x = torch.tensor([[1.0, 0.0], [2.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    y = (x * 2).to_sparse()
+    assert y.grad_fn.name() == "ToSparseBackward0" and y.is_coalesced()
+    (y.to_dense() ** 2).sum().backward()
+    torch.testing.assert_close(x.grad, 8 * x.detach())
+
+
+class Rows(torch.autograd.Function):
+    """Its gradient is sparse, or dense."""
+
+    @staticmethod
+    def forward(ctx, x, sparse, scale):
+        ctx.sparse, ctx.scale = sparse, scale
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        if not ctx.sparse:
+            return grad * ctx.scale, None, None
+        made = torch.sparse_coo_tensor([[1, 0, 1]], torch.full((3, 2), ctx.scale), (2, 2))
+        return made, None, None
+
+
+@pytest.mark.parametrize("pattern", [(1, 1), (1, 0), (0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)])
+def test_sparse_gradients_are_summed_with_others(pattern):
+    def run(inputs):
+        return sum(
+            Rows.apply(x, bool(p), k + 1.0) for k, (x, p) in enumerate(zip(inputs, pattern, strict=True))
+        )
+
+    parts = [
+        torch.tensor([[1.0, 1.0], [2.0, 2.0]]) * (k + 1) if p else torch.full((2, 2), k + 1.0)
+        for k, p in enumerate(pattern)
+    ]
+    x = torch.ones(2, 2, requires_grad=True)
+    run([x] * len(pattern)).sum().backward()
+    torch.testing.assert_close(dense(x.grad), sum(parts))
+    assert x.grad.is_sparse == all(pattern)
+    x.grad = None
+    for k, p in enumerate(pattern):  # one after the other into .grad
+        before = x.grad
+        Rows.apply(x, bool(p), k + 1.0).sum().backward()
+        assert x.grad is not before or not (before.is_sparse and not p)
+    torch.testing.assert_close(dense(x.grad), sum(parts))
+    assert x.grad.is_sparse == all(pattern)
+
+
+def test_sparse_leaf_accumulates():
+    x = sample(grad=True)
+    for _ in range(2):
+        (x.to_dense() ** 2).sum().backward()
+    torch.testing.assert_close(x.grad.to_dense(), 4 * x.detach().to_dense())
+    assert x.grad.is_sparse
+
+
+def test_copies_and_pickles():
+    x = sample()
+    x.mark = "kept"
+    saved = io.BytesIO()
+    torch.save({"x": x}, saved)
+    saved.seek(0)
+    for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), torch.load(saved)["x"]):
+        assert copied.is_sparse and not copied.is_coalesced() and copied is not x
+        torch.testing.assert_close(copied, x)
+    assert copy.deepcopy(x).mark == "kept"
+    assert copy.deepcopy(sample(grad=True)).requires_grad
+
+
+def test_it_passes_for_a_tensor():
+    x = sample()
+    assert isinstance(x, torch.Tensor) and x.__class__ is torch.Tensor and x.layout is torch.sparse_coo
+    for refused in (
+        lambda: x.numpy(),
+        lambda: x.storage(),
+        lambda: x.data_ptr(),
+        lambda: x.tolist(),
+        lambda: x.exp(),
+    ):
+        with pytest.raises((TypeError, NotImplementedError, RuntimeError)):
+            refused()
+
+
+def test_an_index_outside_is_never_followed():
+    x = torch.sparse_coo_tensor([[0, 1], [3, 0]], [1.0, 2.0], (2, 3))
+    for use in (
+        lambda: x.to_dense(),
+        lambda: x.coalesce(),
+        lambda: x @ torch.ones(3, 2),
+        lambda: x + x,
+        lambda: x * torch.ones(2, 3),
+        lambda: torch.ones(2, 3).sparse_mask(x),
+    ):
+        with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+            use()
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        torch.sparse_coo_tensor([[0, 1], [3, 0]], [1.0, 2.0], (2, 3), check_invariants=True)
+
+
+def test_modes_see_the_operations_and_no_class():
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((str(func), types))
+            return func(*args, **(kwargs or {}))
+
+    x = sample(grad=True)
+    with Log():
+        y = (x * 2).coalesce()
+    assert ("aten.mul.Tensor", ()) in seen and all(types == () for _, types in seen)
+    torch.testing.assert_close(y.to_dense(), (2 * x).to_dense())
+
+
+def test_printing():
+    assert repr(sample(torch.float32).coalesce()) == (
+        "tensor(indices=tensor([[0, 0, 1],\n"
+        "                       [1, 2, 0]]),\n"
+        "       values=tensor([ 0.5000, -4.0000,  8.0000]),\n"
+        "       size=(2, 3), nnz=3, layout=torch.sparse_coo)"
+    )
