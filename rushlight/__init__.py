@@ -114,6 +114,9 @@ from rushlight.random import (  # noqa: E402
 
 globals().update({name: getattr(_settings, name) for name in _settings.EXPORTED})
 globals().update(_tensor_types.TYPES)
+for _kind in (dtype, device, Size, layout, memory_format, finfo, iinfo):
+    _C.name_in_errors(_kind, f"torch.{_kind.__name__}")
+_C.name_in_errors(Generator, "torch._C.Generator")
 
 
 is_grad_enabled = _C.shown_grad_enabled

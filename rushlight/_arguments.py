@@ -32,7 +32,9 @@ _OVERLOADED = {
     "all", "any", "arange", "clamp", "clip", "eye", "fill_", "linspace", "logspace", "masked_fill", "max",
     "mean", "min", "pow", "prod", "squeeze", "std", "sum", "to", "var", "view", "where",
 }  # fmt: skip
-_IN_PYTHON = {"norm", "split", "unravel_index"}  # outside of nn.functional
+_IN_PYTHON = {  # outside of nn.functional
+    "broadcast_shapes", "norm", "resize_as", "split", "stft", "tensordot", "unravel_index",
+}  # fmt: skip
 _NATIVE_LOSSES = {"dropout", "alpha_dropout", "one_hot"}
 _OTHER_NAMES = {("copy_", "src"): "other", ("one_hot", "tensor"): "input", ("arange", "start"): "end",
                 ("dropout", "training"): "train", ("alpha_dropout", "training"): "train",
@@ -156,7 +158,8 @@ class _Call:
         if match := _NOT_INT.fullmatch(text):
             return self.of_kind("int", {match.group(1)})
         if match := _NOT_COMPARED.fullmatch(text):
-            return None if self.in_functional else self.of_kind("int", set(match.groups()) - {"int"})
+            in_python = self.in_functional or self.name in _IN_PYTHON
+            return None if in_python else self.of_kind("int", set(match.groups()) - {"int"})
         if match := _NOT_NUMBER.fullmatch(text):
             return self.of_kind("Number", {match.group(1)})
         if not (match := _KIND.match(text)):

@@ -47,11 +47,13 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 
 def _dropout(name: str, function) -> None:
-    def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-        return function(input, p, train)
+    def dropout(input: Tensor, p: float, train: bool, inplace: bool = False) -> Tensor:
+        if not 0 <= p <= 1:  # nn.functional has a ValueError for it
+            raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {float(p):g}")
+        return function(input, p, train, inplace)
 
     def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-        return function(input, p, train, True)
+        return dropout(input, p, train, True)
 
     for each, form in ((name, dropout), (f"{name}_", dropout_)):
         form.__name__ = form.__qualname__ = each

@@ -128,22 +128,25 @@ _LACKS = {
 }  # fmt: skip
 # Whose results never have a tangent: only that of `out` is in the way.
 _CONSTANT = re.compile(r"special_(airy|.*bessel|.*polynomial)_")
-_entries: dict[Any, tuple[str, slice | None, str]] = {}
+_entries: dict[Any, tuple[str, slice | None, str, int]] = {}
 
 
-def _entry(function: Any) -> tuple[str, slice | None, str]:
+def _entry(function: Any) -> tuple[str, slice | None, str, int]:
     """Who complains of a gradient (nobody: ""), which inputs the function reads as it writes, element by
-    element (None: it writes as a whole), and who complains of a tangent."""
-    from rushlight import _signatures
+    element (None: it writes as a whole), who complains of a tangent, and how many results there are (one: 0).
+    """
+    from rushlight import _signatures, return_types
 
     key, name = _signatures._name_of(function)
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return "", None, ""
+        return "", None, "", 0
     apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
-    return complains, _ALONG.get(key), _lacks_tangents(key, name, complains)
+    several = getattr(return_types, key, None)
+    count = 3 if key == "native_batch_norm" else 0 if several is None else several.n_fields
+    return complains, _ALONG.get(key), _lacks_tangents(key, name, complains), count
 
 
 def _lacks_tangents(key: str, name: str, complains: str) -> str:
@@ -193,7 +196,9 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
     entry = _entries.get(function)
     if entry is None:
         entry = _entries[function] = _entry(function)
-    complains, along, lacks = entry
+    complains, along, lacks, count = entry
+    if count and isinstance(out, (tuple, list)) and len(out) != count:
+        raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
     forward = _C.carries_tangents()
     if out is None or not (complains or along is not None or forward):
         return

@@ -77,7 +77,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """The sum of the singular values."""
     if isinstance(dim, bool):  # a matrix, and `keepdim`
         dim, keepdim = None, dim
-    dim = (0, 1) if dim is None else dim
+    dim = (0, 1) if dim is None else (dim, dim) if isinstance(dim, int) else dim
     warn_once(
         "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
         "future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead"

@@ -8,7 +8,8 @@ A line of `_signatures.txt` gives names and their signatures. A name is that of 
 parameter and `out`), or of a function of nn.functional (`nn.linear`). A parameter is a letter for its type,
 `?` if it takes None, its name, and `=` if it has a default, which may follow. What torch has in Python hands
 its arguments on: `im2col@` names the function that complains (`@`: the same name), `/train` the parameter as
-it is called there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name.
+it is called there, `#4` its position there (`#0`: none is said). `o /` is the only argument, without a name,
+`o *sizes=` all that are left.
 A signature behind `!` is an old one, which torch takes and does not speak of:
 
     T Tensor   n Tensor or number   N Number   i int   f float   b bool   s str   d dtype   v device
@@ -114,7 +115,9 @@ def _name_of(function: Any) -> tuple[str, str]:
         return "." + name, name
     for space in ("linalg", "fft", "special"):
         # Our own calls may come before a program has imported linalg; what is found here is kept.
-        if function.__wrapped__.__module__.startswith(f"rushlight.ops.{space}"):
+        if f"{space}_{name}" in _read() or function.__wrapped__.__module__.startswith(
+            f"rushlight.ops.{space}"
+        ):
             importlib.import_module(f"rushlight.{space}")
         if vars(sys.modules.get(f"rushlight.{space}", os)).get(name) is function:
             return f"{space}_{name}", f"{space}_{name}"
@@ -173,7 +176,7 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         if takes_self and not isinstance(args[0], _C.Tensor) and name in _CHOSEN:
             what = f"must be Tensor, not {type_name(args[0])}"
             raise _refusal(f"{said}(): argument 'input' (position 1) {what}")
-        if name == "split" or (takes_self and not isinstance(args[0], _C.Tensor)):
+        if name in ("split", "resize") or (takes_self and not isinstance(args[0], _C.Tensor)):
             return  # all was said
     name = said if handed_on and said else name
     if takes_self:
@@ -264,6 +267,11 @@ def _required(parameters: list[_Parameter]) -> int:
     return sum(not p.optional for p in parameters)
 
 
+def text_of(key: str) -> str:
+    """The signatures that stand in the table."""
+    return _read()[key]
+
+
 def check(name: str, texts: str, args: tuple, kwargs: dict) -> None:
     """Raises torch's TypeError if none of the signatures (or those of the table) takes the arguments of a
     call."""
@@ -329,7 +337,7 @@ def _check_call(name: str, parameters: list[_Parameter], args: tuple, kwargs: di
     twice = next((one for one in names[: len(args)] if one in kwargs), None)
     if twice is not None:
         raise _refusal(f"{name}() got multiple values for argument '{twice}'")
-    if len(args) > len(positional):
+    if len(args) > len(positional) and not any(p.name.startswith("*") for p in positional):
         raise _refusal(_too_many(name, positional, positional, len(args)))
     missing = [p.name for p in required[len(args) :] if p.name not in kwargs]
     if missing:

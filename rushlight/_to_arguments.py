@@ -43,7 +43,6 @@ _FITS = {
     "copy": lambda value: isinstance(value, bool),
     "memory_format": lambda value: value is None or isinstance(value, memory_format),
 }
-_FIRST = ("v? device=None,d? dtype=None", "d dtype", "n tensor")
 _FORMS = (
     ("device", "dtype", "non_blocking", "copy"),
     ("dtype", "non_blocking", "copy"),
@@ -68,12 +67,7 @@ def to_arguments(args: tuple, kwargs: dict[str, Any]) -> To:
         allowed = {*names, "memory_format"}
         if all(name in allowed and _FITS[name](value) for name, value in given.items()):
             return _asked(given)
-    _signatures.check(
-        "to",
-        "|".join(f"{first},b non_blocking=False,b copy=False,*,m? memory_format=None" for first in _FIRST),
-        args,
-        kwargs,
-    )
+    _signatures.check("to", _signatures.text_of(".to"), args, kwargs)
     raise invalid_combination("to", args, "torch.device device", "torch.dtype dtype", "Tensor tensor")
 
 

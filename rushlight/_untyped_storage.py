@@ -453,3 +453,6 @@ def _map_file(filename: Any, shared: bool, nbytes: int) -> _C.Tensor:
 def storage_from_bytes(data: bytes) -> UntypedStorage:
     """A storage with a copy of these bytes."""
     return UntypedStorage._of(_C.from_bytes(data, _C.uint8))
+
+
+_C.name_in_errors(UntypedStorage, "torch.storage.UntypedStorage")

@@ -70,16 +70,21 @@ TensorRef summable(Tensor* x, DType dtype) {
   return widened ? share(x) : cast(x, dtype);
 }
 
-PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, PyObject* dtype_argument) {
-  ReduceOp op = entry.op;
+// The dtype of a sum, product or mean; asked before its dimensions are looked at.
+DType summed_dtype(const Entry& entry, Tensor* x, PyObject* dtype_argument) {
   DType dtype = dtype_or(dtype_argument, sum_dtype(x->dtype));
-  if (op == ReduceOp::mean && !is_differentiable(dtype)) {
+  if (entry.op == ReduceOp::mean && !is_differentiable(dtype)) {
     failf(PyExc_RuntimeError,
           "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. "
           "Got: %s",
           dtype_argument == Py_None ? "Input" : "Optional",
           dtype_class_name(dtype_argument == Py_None ? x->dtype : dtype));
   }
+  return dtype;
+}
+
+PyObject* sum_like(const Entry& entry, Tensor* x, uint64_t dims, bool keepdim, DType dtype) {
+  ReduceOp op = entry.op;
   if (op == ReduceOp::nansum && is_complex(x->dtype)) {
     fail(PyExc_RuntimeError, "nansum on CPU does not support complex inputs");
   }
@@ -105,7 +110,7 @@ const Entry& entry_of(const Primitive& op) { return *static_cast<const Entry*>(o
 PyObject* sum_all_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
-  return sum_like(entry, x, all_dims(x->ndim), false, args[1]);
+  return sum_like(entry, x, all_dims(x->ndim), false, summed_dtype(entry, x, args[1]));
 }
 
 // name(x; dim, keepdim, dtype)
@@ -113,7 +118,8 @@ PyObject* sum_dim_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const Entry& entry = entry_of(op);
   Tensor* x = tensor_argument(entry.name, args[0]);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
-  return sum_like(entry, x, dims_argument(entry.name, args[1], x->ndim), keepdim, args[3]);
+  DType dtype = summed_dtype(entry, x, args[3]);
+  return sum_like(entry, x, dims_argument(entry.name, args[1], x->ndim), keepdim, dtype);
 }
 
 // prod_dim(x; dim, keepdim, dtype): one dimension only
@@ -122,7 +128,7 @@ PyObject* prod_dim_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Tensor* x = tensor_argument(entry.name, args[0]);
   int d = dim_argument(entry.name, args[1], x);
   bool keepdim = bool_argument(entry.name, "keepdim", args[2]);
-  return sum_like(entry, x, one_dim(d, x->ndim), keepdim, args[3]);
+  return sum_like(entry, x, one_dim(d, x->ndim), keepdim, summed_dtype(entry, x, args[3]));
 }
 
 // The first of the dimensions to reduce that has size 0, as the caller named it; or none.

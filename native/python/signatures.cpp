@@ -117,9 +117,8 @@ Signature read_signature(std::string_view text) {
     p.takes_none = kind.ends_with('?');
     p.takes_one = kind.size() > 1 && kind[1] >= '0' && kind[1] <= '9';
     p.by_keyword = by_keyword;
-    p.optional = name.ends_with('=');
-    if (p.optional) name.remove_suffix(1);
-    name = name.substr(0, name.find_first_of("/#"));
+    p.optional = name.find('=') != name.npos;
+    name = name.substr(0, name.find_first_of("/#="));
     p.name = PyUnicode_FromStringAndSize(name.data(), Py_ssize_t(name.size()));
     if (!p.name) throw PythonError{};
     PyUnicode_InternInPlace(&p.name);

@@ -1,6 +1,7 @@
 #include "types.h"
 
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include "primitive.h"
@@ -259,11 +260,26 @@ PyObject* set_size_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
+// Python's own errors call a type by the name of its C structure, which for torch's native types has the
+// module in front; `__name__` and `__module__` stay as they are.
+PyObject* name_in_errors(PyObject*, PyObject* args) {
+  PyObject* type;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "O!s", &PyType_Type, &type, &name)) return nullptr;
+  if (!PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE)) {
+    PyErr_SetString(PyExc_TypeError, "name_in_errors(type, name): a type of Python's own keeps its name");
+    return nullptr;
+  }
+  reinterpret_cast<PyTypeObject*>(type)->tp_name = strdup(name);  // the type keeps the pointer
+  Py_RETURN_NONE;
+}
+
 PyObject* py_dtype_cpp_name(PyObject*, PyObject* dtype) {
   return guarded([&] { return PyUnicode_FromString(dtype_cpp_name(dtype_from(dtype))); });
 }
 
 PyMethodDef functions[] = {{"set_size_type", set_size_type, METH_O, nullptr},
+                           {"name_in_errors", name_in_errors, METH_VARARGS, nullptr},
                            {"dtype_cpp_name", py_dtype_cpp_name, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

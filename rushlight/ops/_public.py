@@ -400,6 +400,8 @@ def refuse_complex(value: Any, *tensors: Tensor, kind: str = "") -> None:
     """Refuses a complex number as a factor in an operation on real tensors, which would drop half of it.
     `kind` is what torch would have converted it to: the dtype, or float for halves."""
     if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in tensors):
+        if not kind and not tensors[0].is_floating_point():
+            return  # torch has no kernel for these, and says so
         if not kind:
             half = tensors[0].dtype in (_C.float16, _C.bfloat16)
             kind = "float" if half else C_NAMES[tensors[0].dtype]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from rushlight import _C
 from rushlight._outputs import OVERLAP
@@ -295,7 +296,7 @@ def broadcast_shapes(*shapes):
 
     shapes = tuple(shape for shape in shapes if shape is not None)
     for shape in shapes:
-        if not isinstance(shape, (int, tuple, list, str, range)):
+        if not isinstance(shape, (int, Sequence)):
             raise RuntimeError(
                 f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
             )
@@ -303,9 +304,9 @@ def broadcast_shapes(*shapes):
     common = [1] * max(map(len, listed), default=0)
     for at, shape in enumerate(listed):
         for d in range(-1, -1 - len(shape), -1):
-            if shape[d] < 0:
-                raise ValueError("Attempting to broadcast a dimension with negative length!")
-            if common[d] == 1:
+            if common[d] == 1 and shape[d] != 1:
+                if shape[d] < 0:
+                    raise ValueError("Attempting to broadcast a dimension with negative length!")
                 common[d] = shape[d]
             if shape[d] != 1 and shape[d] != common[d]:  # as NaN is not even itself
                 raise RuntimeError(

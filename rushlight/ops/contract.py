@@ -145,19 +145,25 @@ def tensordot(a, b, dims=2, out=None):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
         dims_a, dims_b = dims
-        if not all(isinstance(given, (tuple, list)) and set(map(type, given)) <= {int} for given in dims):
-            check_call("tensordot", "T input,T other,I dims_self,I dims_other", a, b, dims_a, dims_b)
     elif isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        if dims > min(a.ndim, b.ndim):
+        if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        dims_a, dims_b = range(-dims, 0), range(dims)
+        dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     else:
         raise RuntimeError(
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing "
             f"two lists, but got dims={dims}"
         )
+    lists = all(
+        isinstance(given, (tuple, list)) and set(map(type, given)) <= {int} for given in (dims_a, dims_b)
+    )
+    if not (
+        lists and isinstance(a, Tensor) and isinstance(b, Tensor) and isinstance(out, (Tensor, type(None)))
+    ):
+        handed_on = "T input,T other,I dims_self,I dims_other,T? out#0="
+        check_call("tensordot", handed_on, a, b, dims_a, dims_b, out)
     return finish(_contract(a, b, list(dims_a), list(dims_b)), out, _TENSORDOT)
 
 
@@ -191,15 +197,15 @@ def multi_dot(tensors, *, out=None):
     for i, x in enumerate(tensors):
         if x.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
-        if x.dtype != first.dtype:
+    for i in range(1, n):
+        if tensors[i].dtype != first.dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype "
-                f"but tensor 0 is {C_NAMES[first.dtype]} and tensor {i} {C_NAMES[x.dtype]}"
+                f"but tensor 0 is {C_NAMES[first.dtype]} and tensor {i} {C_NAMES[tensors[i].dtype]}"
             )
-    for i in range(n - 1):
-        if tensors[i].shape[1] != tensors[i + 1].shape[0]:
+        if tensors[i - 1].shape[1] != tensors[i].shape[0]:
             raise RuntimeError(
-                f"multi_dot(): tensors {i} and {i + 1} with shapes {shapes[i]} and {shapes[i + 1]} "
+                f"multi_dot(): tensors {i - 1} and {i} with shapes {shapes[i - 1]} and {shapes[i]} "
                 "cannot be multiplied"
             )
     shape = [first.shape[0]] * (first.ndim - 1) + [last.shape[-1]] * (last.ndim - 1)
@@ -250,14 +256,14 @@ def chain_matmul(*matrices, out=None):
         "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
         "parameters."
     )
-    check_call("chain_matmul", "L matrices", matrices)
+    check_call("chain_matmul", "L matrices,T? out#0=", matrices, out)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
     if len(matrices) == 1:
-        return finish(matrices[0].clone(), out)
+        return matrices[0].clone() if out is None else write_out(out, matrices[0])
     return multi_dot(matrices, out=out)
 
 

@@ -31,6 +31,8 @@ class layout:
     """How a tensor's elements are stored. Every tensor here is strided; the other layouts are names that
     programs compare with."""
 
+    __module__ = "rushlight"
+
     def __init__(self, name):
         self._name = name
 

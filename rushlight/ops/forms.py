@@ -10,7 +10,6 @@ from rushlight.ops._public import (
     FUNCTIONS,
     SAME_DTYPE,
     Tensor,
-    dims,
     function,
     method,
     named,
@@ -340,7 +339,7 @@ def resize(self, *sizes):
     import warnings
 
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
-    return _resized(self, dims(sizes))
+    return _resized(self, sizes)
 
 
 @method
@@ -349,7 +348,7 @@ def resize_as(self, tensor):
     import warnings
 
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
-    return _resized(self, tensor.shape)
+    return _resized(self, tensor.size())
 
 
 def _resized(self, sizes):

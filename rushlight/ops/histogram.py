@@ -83,8 +83,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     return result if out is None else write_out(out, result, exact=_SAME)
 
 
-def _edges(x, count, limits, dim):
-    """count + 1 evenly spaced edges of the bins for the column x, over `limits` or its own range."""
+def _limits(x, limits, dim):
+    """Where the bins for the column x begin and end: at `limits`, or over its own range."""
     if limits is not None:
         low, high = limits
     elif x.numel():
@@ -102,23 +102,38 @@ def _edges(x, count, limits, dim):
             f"torch.histogramdd: min should not exceed max, but got min {_number(low)} max {_number(high)} "
             f"for dimension {dim}"
         )
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return FUNCTIONS["linspace"](low, high, count + 1, dtype=x.dtype, device=x.device)
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _histogram(input, bins, limits, weight, density):
-    """The counts and the edges of a histogram of the rows of `input`."""
-    size = input.size(-1)
-    _check_bins(input, bins)
-    whole_numbers = not input.is_floating_point()
-    if whole_numbers and limits is None and not isinstance(bins[0], Tensor):
+def _edges(input, rows, counts, limits):
+    """Evenly spaced edges for each column of `rows`, one more than the bins that `counts` asks for."""
+    size = rows.size(-1)
+    if not input.is_floating_point() and limits is None:
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(input.dtype)}'")
     if limits is not None and len(limits) != 2 * size:
         raise RuntimeError(
             f"torch.histogramdd: for a {size}-dimensional histogram range should have {2 * size} elements, "
             f"but got {len(limits)}"
         )
+    pairs = [None if limits is None else limits[2 * dim : 2 * dim + 2] for dim in range(size)]
+    pairs = [_limits(rows[:, dim].contiguous(), pair, dim) for dim, pair in enumerate(pairs)]
+    if len(counts) != size:
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    return [
+        FUNCTIONS["linspace"](low, high, count + 1, dtype=input.dtype, device=input.device)
+        for (low, high), count in zip(pairs, counts, strict=True)
+    ]
+
+
+def _histogram(input, bins, limits, weight, density):
+    """The counts and the edges of a histogram of the rows of `input`."""
+    size = input.size(-1)
+    rows = _C.detach(input).reshape(-1 if size else 0, size)
+    counted = not bins or not isinstance(bins[0], Tensor)
+    edges = _edges(input, rows, bins, limits) if counted else [_C.detach(edge) for edge in bins]
+    _check_edges(input, edges)
     if weight is not None:
         if weight.dtype != input.dtype:
             raise RuntimeError(
@@ -133,22 +148,18 @@ def _histogram(input, bins, limits, weight, density):
                 f"weight with shape {list(weight.shape)}"
             )
         weight = _C.detach(weight)
-    if whole_numbers:
+    for dim, edge in enumerate(edges):
+        if edge.numel() == 1:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got 0 for dimension {dim}")
+    if not input.is_floating_point():
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(input.dtype)}'")
-    rows = _C.detach(input).reshape(-1 if size else 0, size)
-    edges, place, inside, total = [], 0, None, 1
-    for dim in range(size):
-        x, wanted = rows[:, dim].contiguous(), bins[dim]
-        if isinstance(wanted, Tensor):
-            edge = _C.detach(wanted)
-        else:
-            edge = _edges(x, wanted, None if limits is None else limits[2 * dim : 2 * dim + 2], dim)
-        count = edge.numel() - 1
+    place, inside, total = 0, None, 1
+    for dim, edge in enumerate(edges):
+        x, count = rows[:, dim].contiguous(), edge.numel() - 1
         within = ops.logical_and(ops.ge(x, edge[0]), ops.le(x, edge[-1]))
         mine = FUNCTIONS["clamp"](FUNCTIONS["searchsorted"](edge, x, right=True) - 1, max=count - 1)
         place = mine + place * count
         inside = within if inside is None else ops.logical_and(inside, within)
-        edges.append(edge)
         total *= count
     if size == 0:
         return _C.full((), 0, input.dtype, input.device), ()
@@ -163,31 +174,25 @@ def _histogram(input, bins, limits, weight, density):
     return hist, tuple(edges)
 
 
-def _check_bins(input, bins):
-    """Edges are of the input's dtype, and there is a bin between them."""
-    for dim, edge in enumerate(bins):
-        if not isinstance(edge, Tensor):
-            count = edge
-        elif edge.dtype != input.dtype:
+def _check_edges(input, edges):
+    """Edges are vectors of the input's dtype."""
+    for dim, edge in enumerate(edges):
+        if edge.dtype != input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input "
                 f"with dtype {C_NAMES[input.dtype]} and bins for dimension {dim} with dtype "
                 f"{C_NAMES[edge.dtype]}"
             )
-        elif edge.dim() != 1:
+        if edge.dim() != 1:
             raise RuntimeError(
                 f"torch.histogramdd: bins tensor should have one dimension, but got {edge.dim()} dimensions "
                 f"in the bins tensor for dimension {dim}"
             )
-        elif edge.numel() == 0:
+        if edge.numel() == 0:
             raise RuntimeError(
                 "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
                 f"bins tensor for dimension {dim}"
             )
-        else:
-            count = edge.numel() - 1
-        if count <= 0:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dim}")
 
 
 @public
@@ -202,6 +207,8 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     flat = None if weight is None else weight.reshape(-1)
     if isinstance(bins, Tensor):
         bins = bins.clone().contiguous()
+    elif bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     hist, edges = _histogram(column, [bins], range, flat, density)
     if out is not None:
         pair = write_out(out[0], hist, exact=_SAME), write_out(out[1], edges[0])
@@ -221,28 +228,17 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             [1., 1.]])
     """
     needs_values("_histogramdd_bin_edges", input)
-    if input.dim() < 2:
-        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     bins = whole(bins)
     if isinstance(bins, int):
         bins = [bins] * input.size(-1)
-    if len(bins) != input.size(-1):
-        size = input.size(-1)
+    if input.dim() < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    size = input.size(-1)
+    if len(bins) != size and len(bins) and isinstance(bins[0], Tensor):
         raise RuntimeError(
             f"torch.histogramdd: expected {size} sequences of bin edges for a {size}-dimensional histogram "
             f"but got {len(bins)}"
-            if len(bins) and isinstance(bins[0], Tensor)
-            else "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
-    counts = [(d, count) for d, count in enumerate(bins) if not isinstance(count, Tensor)]
-    if any(count < -1 for _, count in counts):  # there is one edge more
-        raise RuntimeError("number of steps must be non-negative")
-    for d, count in counts:
-        if count < 0:
-            raise RuntimeError(
-                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
-                f"bins tensor for dimension {d}"
-            )
     hist, edges = _histogram(input, bins, range, weight, density)
     if all(isinstance(count, Tensor) for count in bins):
         hist = undifferentiable("_histogramdd_from_bin_tensors", hist, input, weight, *bins)

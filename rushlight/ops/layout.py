@@ -14,6 +14,8 @@ class memory_format:
     (60, 1, 15, 3)
     """
 
+    __module__ = "rushlight"
+
     def __init__(self, name):
         self._name = name
 

@@ -74,8 +74,6 @@ def several(kind, result, out=None):
         return getattr(return_types, kind)(result)
     if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {class_name(out)}")
-    if len(out) != len(result):
-        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     name = kind.removeprefix("linalg_")
     writer = "linalg_ldl_factor_ex" if name == "ldl_factor" else kind
     written = (finish(r, o, name, writer) for o, r in zip(out, result, strict=True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 from rushlight.ops import linalg
-from rushlight.ops._public import function, method, public, type_name, write_out
+from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops.linalg import (
     check_square,
     eye_like,
@@ -239,8 +240,21 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
     LU, pivots, info = ops.linalg_lu_factor(A, "torch.lu_factor", None)
     result = (LU, pivots, info) if get_infos else (LU, pivots)
     if out is not None:
-        return type(out)([write_out(o, r, writer="lu") for r, o in zip(result, out, strict=True)])
+        return type(out)([write_out(o, r, writer="lu") for r, o in zip(result, _outputs(result, out))])
     return several("_lu_with_info", result) if get_infos else result
+
+
+def _outputs(result, out):
+    """The `out` of a function that torch has in Python, which asks for its length before its elements."""
+    if isinstance(out, Tensor):
+        raise TypeError("argument 'out' must be tuple of Tensors, not Tensor")
+    if len(out) != len(result):
+        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {class_name(out)}")
+    for one in out:
+        stumble(one, "resize_as_")
+    return out
 
 
 @method(name="lu")

@@ -16,6 +16,7 @@ from rushlight.ops._public import (
     FUNCTIONS,
     OVERLAP,
     SAME_DTYPE,
+    as_dtype,
     check_tensor,
     function,
     invalid_combination,
@@ -274,6 +275,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     >>> rushlight.nansum(rushlight.tensor([1.0, float("nan"), 3.0]))
     tensor(4.)
     """
+    dtype = as_dtype(dtype)
     if isinstance(out, Tensor):
         if dtype not in (None, out.dtype):
             raise RuntimeError(
@@ -302,6 +304,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     >>> rushlight.nanmean(rushlight.tensor([1.0, float("nan"), 3.0]))
     tensor(2.)
     """
+    dtype = as_dtype(dtype)
     if not input.is_floating_point() and not input.is_complex():
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
@@ -312,8 +315,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
             f"complex dtype. Got: {type_name(dtype)}"
         )
-    result = ops.nansum(input, dim, keepdim, dtype) / ops.sum_dim(ops.eq(input, input), dim, keepdim, None)
-    return result if out is None else write_out(out, result)
+    counted = ops.sum_dim(ops.eq(input, input), dim, keepdim, None)
+    if out is None:
+        return ops.nansum(input, dim, keepdim, dtype) / counted
+    summed = nansum(input, dim, keepdim, dtype=dtype, out=input.new_empty(0, dtype=out.dtype))
+    return write_out(out, summed / counted)
 
 
 @public
@@ -339,8 +345,6 @@ def _pair(kind, result, out, apart=None):
         return getattr(return_types, kind)(result)
     if not isinstance(out, (tuple, list)):
         raise TypeError(f"{kind}(): argument 'out' must be tuple of Tensors, not {class_name(out)}")
-    if len(out) != len(result):
-        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     if apart is not None and "partial" in [_C.overlap(apart, place) for place in out]:
         raise RuntimeError(OVERLAP)
     whole = _EXACT_PAIRS.get(kind, (SAME_DTYPE, SAME_DTYPE))

@@ -10,10 +10,10 @@ from rushlight.ops import fft
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
-    check_tensor,
     invalid_combination,
     legacy_name,
     public,
+    stumble,
     type_name,
     whole,
 )
@@ -113,7 +113,7 @@ def stft(
     torch.Size([5, 9])
     """
     if center:
-        check_tensor(input, "stft", "input", 1)
+        stumble(input, "dim")
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
         input = _centered(input, n_fft, pad_mode)

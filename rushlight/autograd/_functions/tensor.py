@@ -30,7 +30,6 @@ class Resize(Function):
 
     @staticmethod
     def forward(ctx, tensor, sizes):
-        ctx.input_sizes = tensor.size()
         if math.prod(sizes) != tensor.numel():
             raise RuntimeError(
                 f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), "
@@ -38,6 +37,7 @@ class Resize(Function):
                 "elements). autograd's resize can only change the shape of a given tensor, while preserving "
                 "the number of elements. "
             )
+        ctx.input_sizes = tensor.size()
         return tensor.contiguous().view(*sizes)
 
     @staticmethod

@@ -16,14 +16,15 @@ def require_tensor(function, value, position=1, name="input"):
     check_tensor(value, function, name, position)
 
 
-def number(function, signature, *given):
-    """The last of what is given to torch's native function, as a number. What is none is refused by name."""
+def number(function, signature, *given, kind=""):
+    """The last of what is given to torch's native function, as a number. What is none is refused by name.
+    `kind` is what torch makes of it, if not the dtype of the first."""
     if given[-1].__class__ in (float, int):
         return given[-1]
     check_call(function, signature, *given)
     if isinstance(given[-1], complex):
-        name = C_NAMES[given[0].dtype]
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        kind = kind or C_NAMES[given[0].dtype]
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return float(given[-1])
 
 

@@ -82,9 +82,14 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     require_tensor("hardtanh", input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    name = "hardtanh_" if inplace else "hardtanh"
-    low = number(name, "T input,N min_val", input, min_val)
-    return _hardtanh(input, low, number(name, "T input,N min_val,N max_val", input, low, max_val), inplace)
+    return _between("hardtanh_" if inplace else "hardtanh", input, min_val, max_val, inplace)
+
+
+def _between(name, input, min_val, max_val, inplace):
+    kind = "double" if input.is_floating_point() else "int64_t"
+    low = number(name, "T input,N min_val", input, min_val, kind=kind)
+    high = number(name, "T input,N min_val,N max_val", input, low, max_val, kind=kind)
+    return _hardtanh(input, low, high, inplace)
 
 
 def _hardtanh(input, low, high, inplace):
@@ -94,6 +99,7 @@ def _hardtanh(input, low, high, inplace):
         raise NotImplementedError("clamp is not supported for complex types")
     if not input.is_floating_point():
         low, high = (rushlight.full((), limit, dtype=rushlight.int64).item() for limit in (low, high))
+    low = min(low, high)  # crossed ones, which only hardtanh_ takes, leave the upper one everywhere
     if input.dtype == rushlight.uint8 and (low < 0 or high < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     require_representable(input, low, high)
@@ -115,7 +121,8 @@ def _taken_over(input, result):
 @functional
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
     """In-place ``hardtanh``."""
-    return hardtanh(input, min_val, max_val, inplace=True)
+    require_tensor("hardtanh_", input)
+    return _between("hardtanh_", input, min_val, max_val, True)
 
 
 @functional
@@ -147,6 +154,8 @@ def _without_backward(result, function):
 
 def _elu(input, alpha, scale, input_scale, inplace):
     """``scale * x`` above zero, ``alpha * (exp(input_scale * x) - 1)`` below."""
+    if inplace and scale < 0:  # the sign of the result is not that of the input
+        return _taken_over(input, ops.elu(ops.clone(input), alpha, scale, input_scale))
     if inplace and alpha < 0:
         return _without_backward(_in_place(ops.elu, input, alpha, scale, input_scale), "elu")
     if inplace:
@@ -170,9 +179,12 @@ def elu(input, alpha=1.0, inplace=False):
 @functional
 def elu_(input, alpha=1, scale=1, input_scale=1):
     """In-place ``elu``, with a factor for all of the result and one for what is below zero."""
-    require_tensor("elu_", input)
-    refuse_complex(alpha, input)
-    return _elu(input, alpha, scale, input_scale, True)
+    require_floating("elu_", "elu_cpu", input)
+    for given in (alpha, scale, input_scale):
+        refuse_complex(given, input)
+    if alpha < 0:
+        return _without_backward(_in_place(ops.elu, input, alpha * scale, scale, input_scale), "elu")
+    return _elu(input, alpha * scale, scale, input_scale, True)
 
 
 @functional
@@ -257,7 +269,10 @@ def randomly_leaky(input, lower, upper, training, generator, inplace=False):
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input if inplace else input.contiguous(), (lower + upper) / 2, inplace)
+        both = lower is upper is True  # their sum is True in torch
+        return leaky_relu(
+            input if inplace else input.contiguous(), (lower + (not both and upper)) / 2, inplace
+        )
     require_floating("rrelu", "rrelu_with_noise_out_cpu", input)
     if input.dtype == rushlight.float16:
         raise NotImplementedError("\"rrelu_with_noise_out_cpu\" not implemented for 'Half'")
