@@ -33,10 +33,10 @@ _OVERLOADED = {
     "mean", "min", "pow", "prod", "squeeze", "std", "sum", "to", "var", "view", "where",
 }  # fmt: skip
 _IN_PYTHON = {  # outside of nn.functional
-    "broadcast_shapes", "norm", "resize_as", "split", "stft", "tensordot", "unravel_index",
+    "broadcast_shapes", "einsum", "norm", "resize_as", "split", "stft", "tensordot", "unravel_index",
 }  # fmt: skip
 _NATIVE_LOSSES = {"dropout", "alpha_dropout", "one_hot"}
-_OTHER_NAMES = {("copy_", "src"): "other", ("one_hot", "tensor"): "input", ("arange", "start"): "end",
+_OTHER_NAMES = {("one_hot", "tensor"): "input", ("arange", "start"): "end",
                 ("dropout", "training"): "train", ("alpha_dropout", "training"): "train",
                 ("tensordot", "a"): "input", ("tensordot", "b"): "other"}  # fmt: skip
 
@@ -156,7 +156,7 @@ class _Call:
     def explained(self, text: str) -> str | None:
         """The sentence in place of a TypeError's."""
         if match := _NOT_INT.fullmatch(text):
-            return self.of_kind("int", {match.group(1)})
+            return None if self.name in _IN_PYTHON else self.of_kind("int", {match.group(1)})
         if match := _NOT_COMPARED.fullmatch(text):
             in_python = self.in_functional or self.name in _IN_PYTHON
             return None if in_python else self.of_kind("int", set(match.groups()) - {"int"})

@@ -82,6 +82,7 @@ _COMPLAINS = {
     **{f"nn.{name}": name for name in ("avg_pool2d", "avg_pool3d", "gelu", "linear", "softplus")},
     "nn.softshrink": "softshrink", "nn.logsigmoid": "log_sigmoid_forward",
     "linalg_matmul": "matmul", "svd": "_linalg_svd", "orgqr": "linalg_householder_product",
+    "special_round": "round",
 }  # fmt: skip
 # What torch computes by means of others and records, or has no derivative of.
 RECORDED = _names("""

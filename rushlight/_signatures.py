@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import os
 import sys
 from collections.abc import Iterable
@@ -144,15 +145,21 @@ def signatures_of(function: Any) -> Any:
     return None if found is None or found == "-" else (found[found.find("@") + 1 :], key.startswith("."))
 
 
-def examine(function: Any, args: tuple, kwargs: dict) -> None:
-    """Raises torch's TypeError if none of the function's signatures takes the arguments."""
+def examine(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    """Raises torch's TypeError if none of the function's signatures takes the arguments. Returns others in
+    their place if torch makes them of these: a float of an int beyond 64 bits, a string of bytes."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
     hands_on = caller.startswith(("rushlight.nn.", "rushlight.optim.")) and not caller.startswith(
         "rushlight.nn.functional"
     )
     if caller.startswith("rushlight.") and not hands_on:
-        return  # our own calls take the liberties that our functions allow; layers and optimisers hand on
+        return (
+            None  # our own calls take the liberties that our functions allow; layers and optimisers hand on
+        )
     texts, takes_self = signatures_of(function)
+    if takes_self and not args and "self" in kwargs and "@" in _read().get(_name_of(function)[0], ""):
+        rest = {known: value for known, value in kwargs.items() if known != "self"}
+        return examine(function, (kwargs["self"],), rest) or ((kwargs["self"],), rest)
     key, name = _name_of(function)
     said, handed_on, _ = _read().get(key, "").partition("@")
     if handed_on and key not in _NATIVE:
@@ -170,6 +177,8 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         _preludes.look(name, given)
         if name in _SIZES_FIRST:
             _check_reduction(name, parameters, given)
+        if name == "unique" and given.get("dim") is not None:
+            said = "unique_dim"
         said = outer if indexed and said.startswith("max_pool") else said
         if given.get("inplace"):
             said = f"{said or name}_"
@@ -177,7 +186,7 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
             what = f"must be Tensor, not {type_name(args[0])}"
             raise _refusal(f"{said}(): argument 'input' (position 1) {what}")
         if name in ("split", "resize") or (takes_self and not isinstance(args[0], _C.Tensor)):
-            return  # all was said
+            return None  # all was said
     name = said if handed_on and said else name
     if takes_self:
         if not args or not isinstance(args[0], _C.Tensor):
@@ -187,7 +196,9 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
                     f"'{type_name(args[0])}' object"
                 )
             raise _refusal(f"unbound method TensorBase.{name}() needs an argument")
-        args = args[1:]
+        own, args = args[:1], args[1:]
+    else:
+        own = ()
     if texts in ("", "o /") and not handed_on:
         whole = f"TensorBase.{name}" if takes_self else f"torch._VariableFunctionsClass.{name}"
         if kwargs:
@@ -195,17 +206,33 @@ def examine(function: Any, args: tuple, kwargs: dict) -> None:
         if len(args) != len(_parse(texts)):
             takes = "exactly one argument" if texts else "no arguments"
             raise _refusal(f"{whole}() takes {takes} ({len(args)} given)")
-        return
-    _check(name, texts, args, kwargs, bool(handed_on))
+        return None
+    parameters = _check(name, texts, args, kwargs, bool(handed_on))
+    known_as = {p.name: p for p in parameters}
+    made = [_parsed(p, value) for p, value in zip(parameters, args)]
+    named = {known: _parsed(known_as.get(known, _SELF), value) for known, value in kwargs.items()}
+    unchanged = all(map(operator.is_, made, args)) and all(named[known] is kwargs[known] for known in kwargs)
+    return None if unchanged else ((*own, *made, *args[len(made) :]), named)
 
 
-def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) -> None:
-    """Raises torch's TypeError if none of the signatures takes the arguments."""
+def _parsed(p: _Parameter, value: Any) -> Any:
+    """What torch makes of the argument, where our functions would not."""
+    if p.kind == "f" and type(value) is int and not -(2**63) <= value < 2**63:
+        return float(value)
+    if p.kind == "s" and isinstance(value, bytes):
+        return value.decode()
+    if p.name == "out" and _numpy_kind(value) in "biuf":  # where a number is taken for a tensor
+        return int(value) if _numpy_kind(value) in "iu" else float(value)
+    return value
+
+
+def _check(name: str, texts: str, args: tuple, kwargs: dict, handed_on: bool) -> list[_Parameter]:
+    """Raises torch's TypeError if none of the signatures takes the arguments, or returns one that does."""
     given, listed, problems = len(args) + len(kwargs), texts.split("|"), []
     for text in listed:
         problem = _problem(name, _parse(text), args, kwargs, handed_on)
         if problem is None:
-            return
+            return _parse(text)
         problems.append(problem)
     spoken_of = [at for at, text in enumerate(listed) if not text.startswith("!")]
     likely = [at for at in spoken_of if _required(_parse(listed[at])) <= given <= len(_parse(listed[at]))]

@@ -119,6 +119,8 @@ def type_of(name: Any) -> _C.dtype:
         return name
     if isinstance(name, tensortype):
         return name.dtype
+    if isinstance(name, bytes):
+        name = name.decode()
     if isinstance(name, type):
         space = "numpy." if name.__module__ == "numpy" else ""
         raise ValueError(f"invalid type: '{space}{name.__name__}'")

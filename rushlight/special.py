@@ -26,13 +26,22 @@ logsumexp = _under(rushlight.logsumexp, "logsumexp")
 multigammaln = _under(_special.mvlgamma, "multigammaln")
 polygamma = _under(_special.polygamma, "polygamma")
 psi = _under(rushlight.digamma, "psi")
-round = _under(rushlight.round, "round")
 sinc = _under(rushlight.sinc, "sinc")
 xlogy = _under(rushlight.xlogy, "xlogy")
 
 
 @public(method=False, namespace=False)
-def softmax(input, dim, *, dtype=None):
+def round(input, *, decimals=0, out=None):
+    """The nearest whole numbers, or the nearest with this many decimals; of real and complex numbers only.
+
+    >>> rushlight.special.round(rushlight.tensor([0.6, 1.5]))
+    tensor([1., 2.])
+    """
+    return FUNCTIONS["round"](input, decimals=decimals, out=out)
+
+
+@public(method=False, namespace=False)
+def softmax(input, dim, dtype=None):
     """exp(input), scaled to sum to 1 along dim.
 
     >>> rushlight.special.softmax(rushlight.tensor([0., 0.]), 0)
@@ -167,3 +176,4 @@ laguerre_polynomial_l = _polynomial(
 legendre_polynomial_p = _polynomial("legendre_polynomial_p", "Legendre's polynomial, degree n.", 1.0, 2, "1.")
 
 _tell(globals())
+round.node_name = "RoundBackward1"

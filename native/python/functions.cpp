@@ -55,8 +55,10 @@ PyObject* call_old_form(Function* f, PyObject* const* args, size_t nargsf, PyObj
 // Note [signatures]: what torch parses natively refuses arguments of other types before anything is computed:
 // sum(x, 0, 1) is an error, as is flip(x, 1). The signatures (rushlight/_signatures.txt) are attached at the
 // first call; `fits` lets through what is surely right, and rushlight/_signatures.py decides about the rest.
-// False, with a Python error set, if the call is refused.
-bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+// False, with a Python error set, if the call is refused. `instead` becomes the arguments to call it with, if
+// torch makes others of them: floats of ints beyond 64 bits.
+bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames,
+                     Ref<PyObject>& instead) {
   return guarded([&]() -> int {
            auto* self = reinterpret_cast<PyObject*>(f);
            if (!f->looked_up) {
@@ -79,8 +81,9 @@ bool signatures_take(Function* f, PyObject* const* args, Py_ssize_t positional, 
              return 1;
            Call call(args, positional, kwnames);
            Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._signatures"));
-           checked(
+           Ref<PyObject> made = checked(
                PyObject_CallMethod(module.get(), "examine", "OOO", self, call.args.get(), call.kwargs.get()));
+           if (made.get() != Py_None) instead = std::move(made);
            return 1;
          }) == 1;
 }
@@ -114,7 +117,14 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   if (f->while_watched && dispatching_forwards()) watched = share(f->while_watched);
   PyObject* callee = watched ? watched.get() : f->wrapped;
   if (!f->looked_up || f->signatures) {
-    if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;
+    Ref<PyObject> instead, list, named;
+    if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames, instead)) return nullptr;
+    if (instead) {
+      PyObject *given, *by_name;
+      if (!PyArg_ParseTuple(instead.get(), "O!O!", &PyTuple_Type, &given, &PyDict_Type, &by_name))
+        return nullptr;
+      return PyObject_Call(reinterpret_cast<PyObject*>(f), given, by_name);
+    }
   }
   if (kwnames) {
     if (!takes_out(f, args, PyVectorcall_NARGS(nargsf), kwnames)) return nullptr;

@@ -52,7 +52,7 @@ bool takes(const SignatureParameter& p, PyObject* o) {
     case 'N': return is_plain_number(o) || is_value(o);
     case 'i':
     case 'y': return is_int(o) || (is_value(o) && is_integral(as_tensor(o)->dtype));
-    case 'f': return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || is_value(o);
+    case 'f': return PyFloat_CheckExact(o) || is_int(o) || PyBool_Check(o) || is_value(o);
     case 'b': return PyBool_Check(o);
     case 's': return PyUnicode_Check(o);
     case 'd': return is_dtype(o);

@@ -6,7 +6,17 @@ import math
 import operator
 
 from rushlight import _C
-from rushlight.ops._public import Tensor, attribute, function, method, public, type_name, wrap_dim, write_out
+from rushlight.ops._public import (
+    Tensor,
+    attribute,
+    function,
+    method,
+    public,
+    stumble,
+    type_name,
+    wrap_dim,
+    write_out,
+)
 from rushlight.ops.layout import channels_last, channels_last_3d, is_arranged, memory_format
 
 
@@ -194,6 +204,7 @@ def dim_order(self, *, ambiguity_check=False):
         formats = ambiguity_check
         if not isinstance(formats, list) or not all(isinstance(f, memory_format) for f in formats):
             raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    stumble(self, "is_sparse")
     strides = self.stride()
     several = 1 in self.shape or any(map(operator.eq, strides, strides[1:]))  # orders describe this layout
     if ambiguity_check is not False and several and sum(is_arranged(self, f) for f in formats) != 1:

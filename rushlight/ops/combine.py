@@ -329,6 +329,8 @@ def meshgrid(*tensors, indexing=None):
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     _check_tensors(tensors)
+    if isinstance(indexing, bytes):
+        indexing = indexing.decode()
     if not isinstance(indexing, (str, type(None))):
         raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {class_name(indexing)}")
     for t in tensors:

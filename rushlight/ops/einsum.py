@@ -8,6 +8,7 @@ operands and sums over the labels that neither the result nor a later operand ne
 
 from __future__ import annotations
 
+import operator
 from functools import lru_cache
 
 from rushlight import _C
@@ -35,8 +36,10 @@ def einsum(*args):
     """
     if len(args) < 2:
         raise ValueError(_NO_OPERAND)
-    if isinstance(args[0], str):
+    if isinstance(args[0], (str, bytes)):
         subscripts, operands = args[0], args[1:]
+        if isinstance(subscripts, bytes):
+            subscripts = subscripts.decode()
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
     elif not isinstance(args[0], _C.Tensor):
@@ -111,8 +114,8 @@ def _read_sublist(sublist):
     for label in sublist:
         if label is Ellipsis:
             labels.append(ELLIPSIS)
-        elif 0 <= label < 52:
-            labels.append(int(label))
+        elif label >= 0 and label < 52:
+            labels.append(operator.index(label))
         else:
             raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
     return tuple(labels)

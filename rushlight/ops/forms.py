@@ -255,6 +255,8 @@ def norm_except_dim(v, pow=2, dim=0):
     _check_norm_dtype(v)
     if dim == -1:
         return vector_norm(v, pow)
+    if not v.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, v.dim())
     if dim in (0, v.dim() - 1) and not v.shape[dim]:
         shape = f"[{v.shape[0]}, -1]" if dim == 0 else f"[-1, {v.shape[dim]}]"
@@ -263,7 +265,7 @@ def norm_except_dim(v, pow=2, dim=0):
             "-1 can be any value and is ambiguous"
         )
     others = [d for d in range(v.dim()) if d != dim]
-    return vector_norm(v, pow, others, keepdim=True) if others else v.abs()
+    return vector_norm(v, pow, others, keepdim=True) if others else vector_norm(v.unsqueeze(-1), pow, [-1])
 
 
 def _check_norm_dtype(x):

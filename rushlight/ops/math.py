@@ -610,6 +610,8 @@ def round(input, *, decimals=None, out=None):
     >>> rushlight.round(rushlight.tensor([0.5, 1.5, 2.25]), decimals=1)
     tensor([0.5000, 1.5000, 2.2000])
     """
+    if isinstance(out, Tensor) and out.dtype != input.dtype and not input.is_floating_point():
+        return write_out(out, input, exact=FOUND_DTYPE)  # which refuses
     result = ops.round_decimals(input, *_decimals(decimals)) if decimals else _whole(input, decimals)
     return result if out is None else write_out(out, result, exact=FOUND_DTYPE)
 

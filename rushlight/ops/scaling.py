@@ -135,6 +135,8 @@ def unravel_index(indices, shape):
     for size in sizes:
         if not isinstance(size, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size >= 2**63 for size in sizes):
+        raise ValueError("Overflow when unpacking long long")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     result, left = [], indices.long()

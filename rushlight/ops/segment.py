@@ -66,12 +66,12 @@ def segment_reduce(
     >>> rushlight.segment_reduce(rushlight.tensor([1., 2., 3.]), "sum", lengths=rushlight.tensor([1, 2]))
     tensor([1., 5.])
     """
-    if reduce not in _EMPTY:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if reduce not in _EMPTY:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     axis = wrap_dim(axis, data.dim())
     kind, given = ("offsets", offsets) if lengths is None else ("lengths", lengths)
     if data.dim() < given.dim():

@@ -421,6 +421,7 @@ def broadcast_to(input, size):
     tensor([[1, 2],
             [1, 2]])
     """
+    size = whole(size)
     return ops.expand(input, (size,) if isinstance(size, int) else tuple(size))
 
 
@@ -661,13 +662,13 @@ def is_contiguous(self, memory_format=None):
 
 
 @method
-def copy_(self, src, non_blocking=False):
-    """Copies the elements of `src` into this tensor, broadcasting and casting.
+def copy_(self, other, non_blocking=False):
+    """Copies the elements of `other` into this tensor, broadcasting and casting.
 
     >>> rushlight.zeros(2).copy_(rushlight.tensor([1, 2]))
     tensor([1., 2.])
     """
-    return _C.in_place(ops.copy, self, src)
+    return _C.in_place(ops.copy, self, other)
 
 
 @method

@@ -19,13 +19,14 @@ def require_tensor(function, value, position=1, name="input"):
 def number(function, signature, *given, kind=""):
     """The last of what is given to torch's native function, as a number. What is none is refused by name.
     `kind` is what torch makes of it, if not the dtype of the first."""
-    if given[-1].__class__ in (float, int):
-        return given[-1]
+    value = given[-1]
+    if value.__class__ is float or (value.__class__ is int and -(2**63) <= value < 2**63):
+        return value
     check_call(function, signature, *given)
-    if isinstance(given[-1], complex):
+    if isinstance(value, complex):
         kind = kind or C_NAMES[given[0].dtype]
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
-    return float(given[-1])
+    return float(value)
 
 
 def require_representable(input, *numbers):
