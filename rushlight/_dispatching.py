@@ -174,13 +174,26 @@ def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
     return own.copy_(grad)
 
 
+def take_sparse(grad: Tensor) -> Tensor:
+    """A sparse gradient that nobody else holds, for a leaf; called by the native code. As in torch it is no
+    longer known to be coalesced."""
+    from rushlight._sparse.tensor import with_values
+
+    return with_values(grad, grad.parts[1], False)
+
+
 def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
     """Asks about a call with `out=`; called by the native code."""
     from rushlight._outputs import check
+    from rushlight.ops._public import write_out
 
-    check(function, args, kwargs)
+    sparse = not stack.modes and all(map(_C.is_sparse, _overriding((*args, *kwargs.values()), [])))
+    if not sparse:
+        check(function, args, kwargs)
     out = kwargs["out"]
     kwargs = {name: value for name, value in kwargs.items() if name != "out"}
+    if sparse:
+        return write_out(out, function(*args, **kwargs), writer=function.__name__)
     packet = getattr(namespace("aten"), function.__name__, None)
     with _C_no_grad():
         if packet is None or "out" not in packet.overloads():

@@ -40,7 +40,9 @@ class tensortype(type):
         return legacy_tensor(cls.dtype, device, args)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
+        if not isinstance(instance, Tensor) or instance.dtype != cls.dtype:
+            return False
+        return instance.is_cpu and not instance.is_sparse
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"

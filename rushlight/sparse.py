@@ -1,76 +1,244 @@
-"""torch.sparse, for programs that ask about it: Rushlight's tensors are dense."""
+"""torch.sparse: functions of sparse tensors in coordinates whose gradients stay sparse."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NoReturn
 
+import rushlight
+from rushlight import _C
 from rushlight._absent import absent_class
+from rushlight._tensor_types import _DTYPES, tensortype
+from rushlight.ops._public import wrap_dim
+from rushlight.ops.sparse import invariants
+
+_ops = _C.ops
+Tensor = _C.Tensor
 
 
-def _missing(name: str) -> Any:
+def _missing(name: str, lacking: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"torch.sparse.{name} is not implemented: Rushlight has no sparse tensors")
+        raise NotImplementedError(f"torch.sparse.{name} is not implemented: {lacking}")
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "Not implemented."
     return function
 
 
-mm, addmm, sampled_addmm, sum, softmax, log_softmax, spdiags, spsolve, as_sparse_gradcheck = map(
-    _missing,
-    ["mm", "addmm", "sampled_addmm", "sum", "softmax", "log_softmax", "spdiags", "spsolve",
-     "as_sparse_gradcheck"],
-)  # fmt: skip
-to_sparse_semi_structured = _missing("to_sparse_semi_structured")
+_COMPRESSED = "Rushlight has no compressed sparse tensors"
+sampled_addmm, spsolve = (_missing(name, _COMPRESSED) for name in ("sampled_addmm", "spsolve"))
+to_sparse_semi_structured = _missing("to_sparse_semi_structured", "Rushlight has no semi-structured tensors")
+as_sparse_gradcheck = _missing("as_sparse_gradcheck", "gradcheck does not take sparse tensors apart")
+SparseSemiStructuredTensor = absent_class("torch.sparse", "SparseSemiStructuredTensor")
 
-for _name in (
-    "BFloat16",
-    "Byte",
-    "Char",
-    "Double",
-    "Float",
-    "Half",
-    "Int",
-    "Long",
-    "Short",
-    "SparseSemiStructured",
-):
-    globals()[f"{_name}Tensor"] = absent_class("torch.sparse", f"{_name}Tensor")
+
+def _refuse_dense(x: Tensor, name: str) -> None:
+    if not x.is_sparse:
+        from rushlight._sparse.table import refuse
+
+        refuse(f"aten::{name}", "CPU")
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices, one of them sparse: dense, or sparse if both are. The gradient of a sparse
+    factor has the entries of that factor.
+
+    >>> x = rushlight.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse()
+    >>> rushlight.sparse.mm(x, rushlight.ones(2, 1))
+    tensor([[2.],
+            [0.]])
+    """
+    if reduce is not None:
+        _refuse_reduction()
+    if mat1.is_sparse and mat2.is_sparse:
+        return _ops.sparse_sparse_matmul(mat1, mat2)
+    if mat2.is_sparse:
+        return mm(mat2.t(), mat1.t()).t()
+    if not mat1.is_sparse:
+        return _ops.mm(mat1, mat2)
+    nothing = rushlight.zeros((mat1.shape[0], mat2.size(1)), dtype=mat1.dtype)
+    return _ops.sparse_addmm(nothing, mat1, mat2, 0, 1)
+
+
+def _refuse_reduction() -> NoReturn:
+    from rushlight._sparse.table import refuse
+
+    refuse("aten::_sparse_mm_reduce_impl")
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:
+    """beta * mat + alpha * (mat1 @ mat2) of a sparse mat1, whose gradient has its entries.
+
+    >>> x = rushlight.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse()
+    >>> rushlight.sparse.addmm(rushlight.ones(2, 1), x, rushlight.ones(2, 1))
+    tensor([[3.],
+            [1.]])
+    """
+    wanted = mat1.shape[0], mat2.shape[1]
+    return _ops.sparse_addmm(mat if mat.shape == wanted else mat.expand(wanted), mat1, mat2, beta, alpha)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum of all elements, or over some dimensions; the gradient has the entries of the input.
+
+    >>> x = rushlight.tensor([[1.0, 2.0], [0.0, 3.0]]).to_sparse()
+    >>> rushlight.sparse.sum(x, 0).to_dense()
+    tensor([1., 5.])
+    """
+    if dim is None:
+        return input.coalesce().values().sum(dtype=dtype)
+    _refuse_dense(input, "_indices")
+    dims = [wrap_dim(d, input.dim()) for d in ([dim] if isinstance(dim, int) else dim)]
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    input = input if dtype is None else input.to(dtype)
+    return _ops.sparse_sum(input, tuple(dims)) if dims else input.coalesce()
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The softmax of the entries along a dimension; what is no entry counts as minus infinity.
+
+    >>> x = rushlight.tensor([[1.0, 1.0], [0.0, 3.0]]).to_sparse()
+    >>> rushlight.sparse.softmax(x, 1).values()
+    tensor([0.5000, 0.5000, 1.0000])
+    """
+    _refuse_dense(input, "_sparse_softmax")
+    return _ops.sparse_softmax(input if dtype is None else input.to(dtype), wrap_dim(dim, input.dim()))
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of the softmax of the entries along a dimension.
+
+    >>> x = rushlight.tensor([[1.0, 0.0], [0.0, 3.0]]).to_sparse()
+    >>> rushlight.sparse.log_softmax(x, 1).values()
+    tensor([0., 0.])
+    """
+    _refuse_dense(input, "_sparse_log_softmax")
+    return _ops.sparse_log_softmax(input if dtype is None else input.to(dtype), wrap_dim(dim, input.dim()))
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with the rows of `diagonals` on the diagonals `offsets`: an element stays in its
+    column.
+
+    >>> rushlight.sparse.spdiags(rushlight.ones(1, 3), rushlight.tensor([1]), (3, 3)).to_dense()
+    tensor([[0., 1., 0.],
+            [0., 0., 1.],
+            [0., 0., 0.]])
+    """
+    diagonals = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
+    offsets = offsets.unsqueeze(0) if offsets.dim() == 0 else offsets
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if diagonals.dim() != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if offsets.dim() != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.dtype != rushlight.int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {rushlight.typename(offsets)}")
+    if diagonals.shape[0] != offsets.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets "
+            f"({offsets.shape[0]})"
+        )
+    given = offsets.tolist()
+    if len(set(given)) != len(given):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    if layout not in (None, rushlight.sparse_coo):
+        raise NotImplementedError(f"spdiags(layout={layout}): only coordinates are implemented")
+    rows, columns = shape
+    places = []
+    for at, offset in enumerate(given):
+        first, last = max(offset, 0), min(columns, diagonals.shape[1], rows + offset)
+        line = rushlight.arange(first, max(first, last))
+        places.append(rushlight.stack([line - offset, line, rushlight.full_like(line, at)]))
+    row, column, diagonal = rushlight.cat(places, 1)
+    values = diagonals[diagonal, column]
+    return rushlight.sparse_coo_tensor(rushlight.stack([row, column]), values, tuple(shape))
+
+
+# ---- older names
+
+
+class _SparseType(tensortype):
+    """The type of torch.sparse.FloatTensor and its kin: calling one makes a sparse tensor."""
+
+    is_sparse = True
+    layout = rushlight.sparse_coo
+
+    def __call__(cls, *args: Any, device: Any = None, **unknown: Any) -> Tensor:
+        if not args or all(isinstance(arg, int) for arg in args) or type(args[0]).__name__ == "Size":
+            size = args[0] if args and not isinstance(args[0], int) else args or (0,)
+            return rushlight.sparse_coo_tensor(size=tuple(size), dtype=cls.dtype)
+        if len(args) not in (2, 3) or not all(isinstance(arg, Tensor) for arg in args[:2]):
+            given = ", ".join(type(arg).__name__ for arg in args)
+            raise TypeError(
+                f"new() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+                " * (*, torch.device device = None)\n * (tuple of ints size, *, torch.device device = None)\n"
+                " * (Tensor indices, Tensor values, *, torch.device device = None)"
+            )
+        return rushlight.sparse_coo_tensor(*args)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_sparse
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.sparse.{cls.__name__}'>"
+
+
+for _name, _dtype in _DTYPES.items():
+    if _name != "BoolTensor":
+        globals()[_name] = _SparseType(
+            _name,
+            (),
+            {"dtype": _dtype, "__module__": "torch.sparse", "__doc__": f"Sparse tensors of {_dtype}."},
+        )
 
 
 class check_sparse_tensor_invariants:
-    """Whether sparse tensors are checked when they are made: a switch without effect, there are none."""
+    """Whether the indices of sparse tensors are checked when they are made, as a context or a decorator.
+    Where they are not, they are checked when they are used.
 
-    _on = False
+    >>> with rushlight.sparse.check_sparse_tensor_invariants():
+    ...     rushlight.sparse.check_sparse_tensor_invariants.is_enabled()
+    True
+    """
 
     def __init__(self, enable: bool = True) -> None:
         self.state = enable
+        self._before: bool | None = None
 
     @staticmethod
     def is_enabled() -> bool:
         """What was last asked for."""
-        return check_sparse_tensor_invariants._on
+        return invariants.checked
 
     @staticmethod
     def enable() -> None:
         """Asks for checks."""
-        check_sparse_tensor_invariants._on = True
+        invariants.checked = True
 
     @staticmethod
     def disable() -> None:
         """Asks for no checks."""
-        check_sparse_tensor_invariants._on = False
+        invariants.checked = False
 
     def __enter__(self) -> None:
-        self._before = check_sparse_tensor_invariants._on
-        check_sparse_tensor_invariants._on = self.state
+        if self._before is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager "
+                "instance for context nesting."
+            )
+        self._before = invariants.checked
+        invariants.checked = self.state
 
     def __exit__(self, *error: object) -> None:
-        check_sparse_tensor_invariants._on = self._before
+        if self._before is None:
+            raise AssertionError("saved_state must not be None when exiting context")
+        invariants.checked, self._before = self._before, None
 
     def __call__(self, function: Any) -> Any:
-        import functools
-
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             with type(self)(self.state):

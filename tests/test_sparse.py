@@ -212,3 +212,64 @@ def test_printing():
         "       values=tensor([ 0.5000, -4.0000,  8.0000]),\n"
         "       size=(2, 3), nnz=3, layout=torch.sparse_coo)"
     )
+
+
+def test_sums_and_products_whose_gradients_stay_sparse():
+    x = sample(grad=True)
+    other = torch.arange(6.0, dtype=torch.float64).reshape(3, 2)
+    entries = [[0, 0, 1], [1, 2, 0]]
+    for function, wanted in (
+        (lambda x: torch.sparse.sum(x), torch.ones(2, 3)),
+        (lambda x: torch.sparse.mm(x, other).sum(), other.sum(1).expand(2, 3)),
+        (
+            lambda x: torch.sparse.addmm(torch.ones(2, 2), x, other, alpha=2).sum(),
+            2 * other.sum(1).expand(2, 3),
+        ),
+        (
+            lambda x: (torch.sparse.sum(x, 1).to_dense() ** 2).sum(),
+            2 * x.to_dense().sum(1, True).expand(2, 3),
+        ),
+        (lambda x: torch.sparse.mm(x, x.detach().t()).to_dense().sum(), x.to_dense().sum(0).expand(2, 3)),
+    ):
+        (grad,) = torch.autograd.grad(function(x), x)
+        assert grad.is_sparse and grad.is_coalesced() and grad.indices().tolist() == entries
+        torch.testing.assert_close(grad.values(), wanted.detach().double()[tuple(grad.indices())])
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("function", [torch.sparse.softmax, torch.sparse.log_softmax])
+def test_softmax_of_entries(function, dim):
+    values = torch.tensor([3.0, -4.0, 5.0, 0.5], dtype=torch.float64, requires_grad=True)
+    full = sample().to_dense()
+    full = torch.where(full != 0, full, -torch.inf)
+    name = "softmax" if function is torch.sparse.softmax else "log_softmax"
+    wanted = getattr(torch, name)(full, dim)
+    result = function(sample(), dim)
+    torch.testing.assert_close(result.values(), wanted[tuple(result.indices())])
+    assert gradcheck(lambda v: function(torch.sparse_coo_tensor(INDICES, v, (2, 3)), dim).values(), (values,))
+
+
+def test_sizes_in_place():
+    x = sample()
+    assert x.sparse_resize_((3, 4), 2, 0).to_dense()[:2, :3].equal(sample().to_dense())
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
+        x.sparse_resize_((1, 1), 2, 0)
+    assert x.sparse_resize_and_clear_((2,), 1, 0)._nnz() == 0
+    x = sample()
+    assert x.t_().shape == (3, 2) and x.to_dense().equal(sample().to_dense().t())
+    for refused in ("resize_", "squeeze_", "unsqueeze_", "as_strided_", "set_"):
+        with pytest.raises(NotImplementedError):
+            getattr(x, refused)(0)
+
+
+def test_written_into_given_tensors():
+    x = sample()
+    out = torch.zeros(0, layout=torch.sparse_coo, dtype=torch.float64)
+    assert torch.add(x, x, out=out) is out
+    torch.testing.assert_close(out.to_dense(), 2 * x.to_dense())
+
+
+def test_checks_can_be_asked_for():
+    with torch.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="inconsistent"):
+        torch.sparse_coo_tensor([[5]], [1.0], (2,))
+    torch.sparse_coo_tensor([[5]], [1.0], (2,))

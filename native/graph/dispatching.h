@@ -45,6 +45,7 @@ TensorRef dispatched_detach(Tensor* t);
 
 // A gradient of its own for a leaf.
 TensorRef dispatched_copy(Tensor* grad, Tensor* leaf);
+TensorRef take_sparse(Tensor* grad);       // the same of a sparse one that nobody else holds
 Ref<PyObject> dispatched_item(Tensor* t);  // its number
 
 // The device that a wrapper claims to be on: its storage is on the meta device, whose record has room for it.

@@ -681,7 +681,8 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
     if (asks_dispatch(grad.get())) {
       bool fits = !enforces_layout || is_sparse(grad.get()) || obeys_layout(grad.get(), leaf);
       bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
-      set_gradient(leaf, steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf));
+      if (steals && is_sparse(grad.get())) set_gradient(leaf, take_sparse(grad.get()));
+      else set_gradient(leaf, steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf));
     } else if (create_graph) {
       TensorRef own = own_gradient(grad.get(), leaf, true);
       bool recorded = own->grad_fn;

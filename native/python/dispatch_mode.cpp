@@ -221,6 +221,13 @@ TensorRef dispatched_detach(Tensor* t) {
   return detached;
 }
 
+TensorRef take_sparse(Tensor* grad) {
+  Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
+  Ref<PyObject> own = checked(PyObject_CallMethod(module.get(), "take_sparse", "O", grad->object()));
+  if (!is_tensor(own.get())) fail_cast(own.get());
+  return TensorRef(as_tensor(own.release()));
+}
+
 TensorRef dispatched_copy(Tensor* grad, Tensor* leaf) {
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight._dispatching"));
   Ref<PyObject> own =

@@ -7,8 +7,10 @@ from typing import Any
 import rushlight
 from rushlight import _C
 from rushlight._sparse.build import coalesced, dense, look_up, places, sparse_at, sparse_sizes, sum_rows
+from rushlight._sparse.shape import broadcast
 from rushlight._sparse.table import assign, in_place, kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
+from rushlight.ops._public import wrap_dim
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -123,9 +125,10 @@ def mul(a: Any, b: Any) -> SparseTensor:
         dtype = rushlight.result_type(a, b)
         values = a.parts[1].to(dtype)
         return with_values(a, ops.mul(values, b if number is None else number.to(dtype)))
-    indices, values, _ = a.parts
     if b.shape != a.shape:
-        b = rushlight.broadcast_to(b, a.shape)
+        size = rushlight.broadcast_shapes(a.shape, b.shape)
+        a, b = a if a.shape == size else broadcast(coalesced(a), size), rushlight.broadcast_to(b, size)
+    indices, values, _ = a.parts
     dtype = rushlight.result_type(a, b)
     return with_values(a, ops.mul(values.to(dtype), sparse_at(b, indices).to(dtype)))
 
@@ -231,8 +234,26 @@ def _unary(name: str) -> Any:
     return function
 
 
+def _unary_(name: str) -> Any:
+    primitive = getattr(ops, name)
+
+    def function(x: SparseTensor) -> None:
+        if not x.parts[2]:
+            raise RuntimeError(f"{name}_ requires coalesced input")
+        _C.in_place(primitive, x.parts[1])
+
+    return function
+
+
 for _name in _COALESCING:
     kernel(_name)(_unary(_name))
+    in_place(_name)(_unary_(_name))
+
+
+@in_place("neg")
+def neg_(x: SparseTensor) -> None:
+    """Negates the values where they are."""
+    x.parts[1].neg_()
 
 
 @kernel("nan_to_num")
@@ -286,7 +307,8 @@ def any_of(x: SparseTensor, dim: Any, keepdim: bool) -> Tensor:
 @kernel("sum_dim")
 def sum_dim(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     """The sum over some dimensions, of which the sparse ones that are left stay sparse."""
-    dims = sorted(d % x.dim() for d in ([dim] if isinstance(dim, int) else dim)) or list(range(x.dim()))
+    dims = sorted(wrap_dim(d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim))
+    dims = dims or list(range(x.dim()))
     indices, values, _ = x.parts
     count = indices.shape[0]
     of_values = [d - count + 1 for d in dims if d >= count]

@@ -215,12 +215,10 @@ def copy(x: Tensor, source: Any) -> SparseTensor:
 @in_place("copy")
 def copy_(x: Tensor, source: Any) -> None:
     """Takes over the size of the source, if need be, as torch does."""
+    from rushlight.ops.sparse_forms import give_size
+
     result = copy(x, source)
-    if x.shape != result.shape:
-        raise RuntimeError(
-            f"copy_sparse_to_sparse_: tensors of another size ({list(x.shape)} and {list(result.shape)}) are "
-            "not implemented"
-        )
+    give_size(x, result.shape)
     assign(x, result)
 
 

@@ -9,6 +9,7 @@ from rushlight import _C
 from rushlight._sparse.build import check_indices, coalesced, dense, look_up, places, sum_rows
 from rushlight._sparse.table import kernel
 from rushlight._sparse.tensor import SparseTensor, make, with_values
+from rushlight.ops._public import type_name
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -19,20 +20,21 @@ def _is_sparse(x: Any) -> bool:
 
 
 def _check_product(a: Any, b: Any) -> None:
-    if a.dim() != 2:
-        raise RuntimeError(f"addmm: matrices expected, got {a.dim()}D tensor")
-    if b.dim() != 2:
-        raise RuntimeError(f"addmm: matrices expected, got {b.dim()}D tensor")
+    for x in (a, b):
+        count = x.parts[0].shape[0] if _is_sparse(x) else x.dim()
+        if count != 2 or x.dim() != 2:
+            raise RuntimeError(f"addmm: matrices expected, got {count}D tensor")
     if a.shape[1] != b.shape[0]:
+        if _is_sparse(a) and not _is_sparse(b):
+            raise RuntimeError(
+                f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}"
+            )
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and "
             f"{b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype != b.dtype:
-        raise RuntimeError("expected scalar type of both matrices to be the same")
-    for x in (a, b):
-        if _is_sparse(x) and x.parts[0].shape[0] != 2:
-            raise RuntimeError("addmm: sparse matrices with dense dimensions are not supported")
+        raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)}")
 
 
 def _times_dense(a: SparseTensor, b: Tensor) -> Tensor:
@@ -97,7 +99,14 @@ def vecmat(a: Tensor, b: Any) -> Tensor:
 def addmm(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * the product of a sparse matrix and a dense one."""
     if _is_sparse(input):
-        raise RuntimeError("addmm: expected a dense input beside a sparse factor")
+        raise RuntimeError(
+            "addmm_sparse_dense: expected strided result tensor, got tensor with layout Sparse"
+        )
+    if not _is_sparse(mat1):
+        raise RuntimeError(
+            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided "
+            "layout, got 'mat1' with layout Strided and 'mat2' with layout Sparse"
+        )
     product = mm(mat1, mat2)
     if _is_sparse(product):
         product = dense(product)
@@ -172,6 +181,8 @@ def sparse_log_softmax(x: SparseTensor, dim: int) -> SparseTensor:
 
 
 def _softmax_backward(g: SparseTensor, result: SparseTensor, dim: int, logarithm: bool) -> SparseTensor:
+    if not _is_sparse(g):
+        raise RuntimeError("coalesce expected sparse coordinate tensor layout but got Strided")
     dim %= result.dim()
     count = result.parts[0].shape[0]
     out = result.parts[1]

@@ -6,8 +6,9 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight._sparse.table import in_place, kernel, refuse
+from rushlight._sparse.table import kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make
+from rushlight.ops._public import wrap_dim
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -18,11 +19,19 @@ def permute(x: SparseTensor, dims: Any) -> SparseTensor:
     """Sparse dimensions among themselves and dense ones among themselves."""
     indices, values, was = x.parts
     count = indices.shape[0]
-    dims = [d % x.dim() for d in dims]
+    dims = [wrap_dim(d, x.dim()) for d in dims]
+    if len(dims) != x.dim():
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+            f"desired ordering of dimensions i.e. input.dim() = {x.dim()} is not equal to len(dims) = "
+            f"{len(dims)}"
+        )
+    if sorted(dims) != list(range(x.dim())):
+        raise RuntimeError("permute(sparse_coo): duplicate dims are not allowed.")
     if sorted(dims[:count]) != list(range(count)):
         raise RuntimeError(
             "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed."
-            "Namely, the first sparse_dim dimensions of the input have to be permuted among themselves"
+            "Only transpositions within sparse and dense dimensions are supported."
         )
     if dims == list(range(x.dim())):
         return make(indices, values, x.shape, was)
@@ -38,16 +47,16 @@ def transpose(x: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     """Two sparse dimensions or two dense ones."""
     indices, values, was = x.parts
     count, many = indices.shape[0], x.dim()
-    dim0, dim1 = dim0 % many, dim1 % many
-    if (dim0 < count) != (dim1 < count):
+    dim0, dim1 = wrap_dim(dim0, many), wrap_dim(dim1, many)
+    if dim0 == dim1:
+        return make(indices, values, x.shape, was)
+    if dim0 >= count or dim1 >= count:
         raise RuntimeError(
             f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {count}, d0: {dim0}, "
             f"d1: {dim1}"
         )
     dims = list(range(many))
     dims[dim0], dims[dim1] = dim1, dim0
-    if dim0 == dim1:
-        return make(indices, values, x.shape, was)
     return permute(x, dims)
 
 
@@ -57,18 +66,12 @@ def t(x: SparseTensor) -> SparseTensor:
     return transpose(x, 0, 1) if x.dim() == 2 else make(*x.parts[:2], x.shape, x.parts[2])
 
 
-@in_place("transpose")
-def transpose_(x: SparseTensor, dim0: int, dim1: int) -> None:
-    """Refused: a tensor that is written keeps its size here."""
-    raise NotImplementedError("sparse tensors are not transposed in place")
-
-
 @kernel("unsqueeze")
 def unsqueeze(x: SparseTensor, dim: int) -> SparseTensor:
     """A dimension of size 1 more: sparse up to the last sparse one, dense behind."""
     indices, values, _ = x.parts
     count = indices.shape[0]
-    dim %= x.dim() + 1
+    dim = wrap_dim(dim, x.dim() + 1)
     size = [*x.shape[:dim], 1, *x.shape[dim:]]
     if dim > count:
         return make(indices, values.unsqueeze(dim - count + 1), size, x.parts[2])
@@ -81,7 +84,7 @@ def select(x: SparseTensor, dim: int, index: int) -> Tensor:
     """One of a dimension; dense where no sparse dimension is left."""
     indices, values, was = x.parts
     count = indices.shape[0]
-    dim %= x.dim()
+    dim = wrap_dim(dim, x.dim())
     if not -x.shape[dim] <= index < x.shape[dim]:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {dim}"
@@ -101,6 +104,7 @@ def select(x: SparseTensor, dim: int, index: int) -> Tensor:
 @kernel("unbind")
 def unbind(x: SparseTensor, dim: int) -> Any:
     """All of a dimension."""
+    dim = wrap_dim(dim, x.dim())
     return [select(x, dim, k) for k in range(x.shape[dim])]
 
 
@@ -109,7 +113,7 @@ def index_select(x: SparseTensor, index: Tensor, dim: int) -> SparseTensor:
     """Some of a dimension, in the order of the index."""
     indices, values, _ = x.parts
     count = indices.shape[0]
-    dim %= x.dim()
+    dim = wrap_dim(dim, x.dim())
     length = x.shape[dim]
     if index.dim() > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -134,16 +138,20 @@ def index_select(x: SparseTensor, index: Tensor, dim: int) -> SparseTensor:
     return make(chosen, ops.index_select(values, entry, 0), size, False)
 
 
-@kernel("cat")
-def cat(tensors: Any, dim: int) -> SparseTensor:
-    """Entries of the one behind those of the other."""
+def _check_sparse(tensors: Any) -> None:
     for at, x in enumerate(tensors):
         if type(x) is not SparseTensor:
             raise RuntimeError(
                 f"Concatenating sparse tensors, but a dense tensor was found at position {at}."
             )
+
+
+@kernel("cat")
+def cat(tensors: Any, dim: int) -> SparseTensor:
+    """Entries of the one behind those of the other."""
+    _check_sparse(tensors)
     first = tensors[0]
-    dim = dim % first.dim()
+    dim = wrap_dim(dim, first.dim())
     count = first.parts[0].shape[0]
     for at, x in enumerate(tensors):
         others = [n for d, n in enumerate(x.shape) if d != dim]
@@ -188,7 +196,25 @@ def cat(tensors: Any, dim: int) -> SparseTensor:
 @kernel("stack")
 def stack(tensors: Any, dim: int) -> SparseTensor:
     """Side by side in a dimension of their own."""
+    _check_sparse(tensors)
     return cat([unsqueeze(x, dim) for x in tensors], dim)
+
+
+def broadcast(x: SparseTensor, size: Any) -> SparseTensor:
+    """Entries repeated along sparse dimensions, in front or of size 1; values along dense ones."""
+    indices, values, was = x.parts
+    count, extra = indices.shape[0], len(size) - x.dim()
+    values = values.expand(values.shape[0], *size[extra + count :])
+    indices = rushlight.cat([rushlight.zeros((extra, indices.shape[1]), dtype=_C.int64), indices])
+    for d in reversed(range(extra + count)):
+        if size[d] == (1 if d < extra else x.shape[d - extra]):
+            continue
+        many, entries = size[d], indices.shape[1]
+        indices = indices.repeat(1, many)
+        indices[d] = rushlight.arange(many).repeat_interleave(entries)
+        values = values.repeat(many, *(1 for _ in values.shape[1:]))
+        was = was and d < extra
+    return make(indices, values, size, was)
 
 
 @kernel("view.dtype", "as_strided", "slice", "squeeze", "squeeze_dim", "squeeze_dims", "diagonal", "split",

@@ -100,7 +100,10 @@ def assign(out: Any, result: Any) -> Any:
             f"result type {type_name(result.dtype)} can't be cast to the desired output type "
             f"{type_name(out.dtype)}"
         )
+    from rushlight.ops.sparse_forms import give_size
+
     indices, values, coalesced = result.parts
+    give_size(out, result.shape)
     out.parts = indices, values.to(out.dtype), coalesced
     return out
 

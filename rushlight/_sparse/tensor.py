@@ -25,6 +25,17 @@ def _refusing(error: type[Exception], sentence: str) -> Any:
     return refuse
 
 
+def _without(name: str) -> Any:
+    """A method that torch has no kernel for."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        from rushlight._sparse.table import refuse
+
+        refuse(f"aten::{name}")
+
+    return refuse
+
+
 class SparseTensor(Tensor):
     """Not to be made but by `make`."""
 
@@ -89,6 +100,32 @@ class SparseTensor(Tensor):
         RuntimeError, "expand is unsupported for Sparse tensors"
     )
 
+    unsqueeze_ = squeeze_ = as_strided_ = _without("as_strided_")
+    resize_, set_, fill_ = _without("resize_"), _without("set_"), _without("fill_.Scalar")
+    is_set_to, pow_ = _without("is_set_to"), _without("pow_.Scalar")
+
+    def resize_as_(self, other: Any, *, memory_format: Any = None) -> Any:
+        return self.resize_as_sparse_(other)
+
+    def transpose_(self, dim0: int, dim1: int) -> Any:
+        from rushlight._sparse.table import assign
+
+        _C.check_inplace(self)
+        return _C.note_write(assign(self, self.detach().transpose(dim0, dim1)))
+
+    swapaxes_ = swapdims_ = transpose_
+
+    def t_(self) -> Any:
+        return self.transpose_(0, 1) if self.dim() == 2 else self
+
+    def new(self, *size: Any, device: Any = None) -> Any:
+        return self.new_empty(*size, device=device)
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        if memory_format not in (None, create.preserve_format):
+            raise RuntimeError("unsupported memory format option Contiguous")
+        return _C.ops.clone(self)
+
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is None:
             return self.parts[1].type().replace("torch.", "torch.sparse.")
@@ -102,7 +139,8 @@ class SparseTensor(Tensor):
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         from rushlight._sparse.printing import text
 
-        return text(self, tensor_contents)
+        about = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
+        return about + text(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
         if spec and self.dim() == 0:

@@ -44,6 +44,7 @@ from rushlight.ops import (
     shape,
     sort,
     sparse,
+    sparse_forms,
     special,
     stft,
     windows,

@@ -146,6 +146,8 @@ def write_out(
         unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
         raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
     check_recorded(out, result, writer)
+    if _C.is_sparse(result) and _C.is_sparse(out):
+        return _C.in_place(_C.ops.copy, out, result)
     if _C.carries_tangents() and any(_C.tangent(t) is not None for t in (result, out)):
         refuse_written_tangent(writer or _writer())
     if out.device != result.device:

@@ -311,7 +311,8 @@ def reinforce(self, reward):
 
 def _sparse_only(name, expected):
     def refuse(self):
-        raise RuntimeError(f"{name} expected {expected} tensor layout but got Strided")
+        given = "Sparse" if self.is_sparse else "Strided"
+        raise RuntimeError(f"{name} expected {expected} tensor layout but got {given}")
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"The {name} of a sparse tensor, which this is not."
@@ -336,8 +337,6 @@ def _absent(name, lacking):
 for _each in ("to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "_to_sparse_bsc",
               "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr"):  # fmt: skip
     _absent(_each, "compressed sparse tensors")
-for _each in ("sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm"):
-    _absent(_each, "this operation of sparse tensors")
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")

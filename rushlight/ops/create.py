@@ -28,7 +28,7 @@ MOST_DIMS = 64  # of a tensor that is not a TallTensor
 
 
 class layout:
-    """How a tensor's elements are stored. Every tensor here is strided; the other layouts are names that
+    """How a tensor's elements are stored: strided, or sparse in coordinates; the other layouts are names that
     programs compare with."""
 
     __module__ = "rushlight"
@@ -50,12 +50,25 @@ sparse_bsr, sparse_bsc, jagged = layout("sparse_bsr"), layout("sparse_bsc"), lay
 
 def _checked(layout_, pin_memory):
     if layout_ is not None and layout_ is not strided:
-        raise NotImplementedError(f"layout={layout_} is not implemented: all tensors are strided")
+        raise NotImplementedError(f"layout={layout_} is not implemented there")
     if pin_memory:
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
             "available on this system."
         )
+
+
+def _without_entries(size, dtype, device, requires_grad):
+    """A sparse tensor of zeros."""
+    from rushlight._sparse.tensor import empty
+
+    made = empty(size, dtype or _C.get_default_dtype(), _C.device(device or "cpu"))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _refuse_filled(layout_):
+    if layout_ is sparse_coo:
+        raise RuntimeError("full(...) is not implemented for sparse layout")
 
 
 def _finish(t, requires_grad, out=None):
@@ -314,8 +327,10 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     >>> rushlight.empty(2, 3).shape
     torch.Size([2, 3])
     """
-    _checked(layout, pin_memory)
     sizes = _size(args, "empty", size)
+    if layout is sparse_coo and out is None:
+        return _without_entries(sizes, dtype, device, requires_grad)
+    _checked(layout, pin_memory)
 
     def unwritten(sizes):
         t = empty_arranged(sizes, memory_format, _kind(dtype, out), _device(device))
@@ -352,8 +367,10 @@ def zeros(
         made = _filled(args, 0) if not pin_memory else None
         if made is not None:
             return made
-    _checked(layout, pin_memory)
     sizes = _size(args, "zeros", size)
+    if layout is sparse_coo and out is None:
+        return _without_entries(sizes, dtype, device, requires_grad)
+    _checked(layout, pin_memory)
     _check_dtype(dtype, "zeros")
     if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -374,6 +391,7 @@ def ones(
         made = _filled(args, 1) if not pin_memory else None
         if made is not None:
             return made
+    _refuse_filled(layout)
     _checked(layout, pin_memory)
     sizes = _size(args, "ones", size)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
@@ -398,6 +416,7 @@ def full(
     >>> rushlight.full((2,), 7)
     tensor([7, 7])
     """
+    _refuse_filled(layout)
     _checked(layout, pin_memory)
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {class_name(size)}")
@@ -650,6 +669,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
     >>> rushlight.zeros_like(rushlight.ones(2))
     tensor([0., 0.])
     """
+    if layout is sparse_coo:
+        return _without_entries(input.shape, dtype or input.dtype, device, requires_grad)
     return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
@@ -724,6 +745,8 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
     >>> rushlight.tensor([1]).new_zeros(2)
     tensor([0, 0])
     """
+    if layout is sparse_coo:
+        return _without_entries(_size(size, "new_zeros"), dtype or self.dtype, device, requires_grad)
     _checked(layout, pin_memory)
     return _filled_like(self, _size(size, "new_zeros"), 0, dtype, device, requires_grad)
 

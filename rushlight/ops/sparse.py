@@ -450,34 +450,3 @@ def _refuse_arguments(args: tuple) -> None:
         "pin_memory = False, bool requires_grad = False, bool check_invariants = None, bool "
         "is_coalesced = None)"
     )
-
-
-@function
-def _sparse_coo_tensor_unsafe(
-    indices, values, size, *, dtype=None, device=None, requires_grad=False, check_invariants=None,
-    is_coalesced=None,
-):  # fmt: skip
-    """As sparse_coo_tensor with a size."""
-    return sparse_coo_tensor(
-        indices,
-        values,
-        size,
-        dtype=dtype,
-        device=device,
-        requires_grad=requires_grad,
-        is_coalesced=is_coalesced,
-    )
-
-
-@function
-def _sparse_coo_tensor_with_dims(sparse_dim, dense_dim, size, *, dtype=None, layout=None, device=None,
-                                 pin_memory=False):  # fmt: skip
-    """A sparse tensor without entries."""
-    from rushlight._sparse.tensor import empty
-
-    if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
-            f"{sparse_dim}, dense_dim = {dense_dim}"
-        )
-    return empty(size, dtype or _C.get_default_dtype(), _C.device("cpu"), sparse_dim)
