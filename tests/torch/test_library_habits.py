@@ -82,9 +82,10 @@ def test_a_slice_keeps_its_storage():
     assert rushlight.empty(0).set_(part).tolist() == [998.0, 999.0]
 
 
-def test_sparse_types_say_that_they_are_missing():
-    with pytest.raises(NotImplementedError, match=r"torch\.sparse\.FloatTensor is not implemented"):
-        rushlight.sparse.FloatTensor(rushlight.zeros(2, 1).long(), rushlight.ones(1))
+def test_sparse_types_make_sparse_tensors():
+    made = rushlight.sparse.FloatTensor(rushlight.zeros(2, 1).long(), rushlight.ones(1))
+    assert made.type() == "torch.sparse.FloatTensor" and isinstance(made, rushlight.sparse.FloatTensor)
+    assert not isinstance(made, rushlight.FloatTensor)
     assert rushlight._dynamo.is_dynamo_supported() is rushlight._dynamo.is_inductor_supported() is False
 
 
