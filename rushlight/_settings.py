@@ -6,10 +6,12 @@ nothing: every algorithm here is deterministic and computes float32 in full prec
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import _C
+from rushlight._put_back import keep
 from rushlight._type_names import type_name as class_name
 
 _state: dict[str, Any] = {"precision": "highest", "deterministic": False, "warn_only": False}
@@ -18,15 +20,44 @@ _state: dict[str, Any] = {"precision": "highest", "deterministic": False, "warn_
 # ---- the default device
 
 
+class DefaultDevice(threading.local):
+    """This thread's, and what it was around the `with` statements that run now. As in torch it does not reach
+    into a backward: there another one may be chosen, which ends with it."""
+
+    device: _C.device | None = None
+    run = 0  # the backward in which it was chosen
+
+    def __init__(self) -> None:
+        self.before: list[tuple] = []
+
+    def now(self) -> _C.device | None:
+        return None if self.device is None or self.run != _C.current_run() else self.device
+
+    def state(self) -> tuple:
+        return self.device, self.run, tuple(self.before)
+
+    def put_back(self, state: tuple) -> None:
+        self.device, self.run, before = state
+        self.before = list(before)
+
+    def choose(self, device: _C.device | None) -> None:
+        from rushlight.ops import create
+
+        keep(self.state, self.put_back)
+        create._default_device = self
+        self.device, self.run = device, _C.current_run()
+
+
+_default = DefaultDevice()
+
+
 def get_default_device() -> _C.device:
     """The device of tensors that are made without naming one.
 
     >>> rushlight.get_default_device()
     device(type='cpu')
     """
-    from rushlight.ops import create
-
-    return create._default_device or _C.device("cpu")
+    return _default.now() or _C.device("cpu")
 
 
 def set_default_device(device: Any) -> None:
@@ -37,9 +68,7 @@ def set_default_device(device: Any) -> None:
     device(type='meta')
     >>> rushlight.set_default_device(None)
     """
-    from rushlight.ops import create
-
-    create._default_device = None if device is None else _checked(device)
+    _default.choose(None if device is None else _checked(device))
 
 
 def _checked(device: Any) -> _C.device | None:
@@ -49,22 +78,15 @@ def _checked(device: Any) -> _C.device | None:
     return None if chosen.type == "cpu" else chosen
 
 
-_before: list[Any] = []  # the default devices around the `with` statements that run now
-
-
 def _enter(self: _C.device) -> _C.device:
-    from rushlight.ops import create
-
-    chosen = _checked(self)
-    _before.append(create._default_device)
-    create._default_device = chosen
+    chosen, before = _checked(self), (_default.device, _default.run)
+    _default.choose(chosen)
+    _default.before.append(before)
     return self
 
 
 def _exit(self: _C.device, *error: object) -> None:
-    from rushlight.ops import create
-
-    create._default_device = _before.pop()
+    _default.device, _default.run = _default.before.pop()
 
 
 # `with torch.device("meta"):` makes it the default for the block.

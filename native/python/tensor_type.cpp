@@ -206,7 +206,7 @@ PyObject* get_base(PyObject* self, void*) {
   return Py_NewRef(base ? base->object() : Py_None);
 }
 PyObject* get_retains_grad(PyObject* self, void*) {
-  return PyBool_FromLong(self_tensor(self)->grad_fn && self_tensor(self)->flags & Tensor::RETAINS_GRAD);
+  return PyBool_FromLong(self_tensor(self)->flags & Tensor::RETAINS_GRAD);  // also of what was detached since
 }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {

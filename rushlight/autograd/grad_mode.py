@@ -238,6 +238,11 @@ class enforce_grad_layout_policy(_Mode):
     """
 
     def __init__(self, enable: bool = True) -> None:
+        if not isinstance(enable, bool):
+            raise TypeError(
+                "set_grad_layout_enforcement_enabled(): argument 'enabled' (position 1) must be bool, not "
+                + type_name(enable)
+            )
         self.mode = enable
         self.prev = _C._is_grad_layout_enforcement_enabled()
         _C._set_grad_layout_enforcement_enabled(enable)

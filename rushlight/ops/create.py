@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
@@ -23,7 +24,9 @@ from rushlight.ops._public import (
 from rushlight.ops._public import whole as as_whole
 from rushlight.ops.layout import empty_arranged, preserve_format
 
-_default_device: _C.device | None = None
+_default_device: Any = (
+    None  # the answer of _settings.DefaultDevice, from the first thread on that chooses one
+)
 MOST_DIMS = 64  # of a tensor that is not a TallTensor
 
 
@@ -116,7 +119,7 @@ def _kind(dtype, out):
 
 
 def _device(device):
-    return _default_device if device is None else device
+    return _default_device.now() if device is None and _default_device is not None else device
 
 
 def _size(args, name, keyword=None):
