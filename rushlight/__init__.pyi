@@ -59,6 +59,7 @@ from rushlight._C import dtype as dtype
 from rushlight._dtype_info import finfo as finfo
 from rushlight._dtype_info import iinfo as iinfo
 from rushlight._size import Size as Size
+from rushlight._settings import DefaultDevice as DefaultDevice
 from rushlight.autograd.grad_mode import enable_grad as enable_grad
 from rushlight.autograd.grad_mode import inference_mode as inference_mode
 from rushlight.autograd.grad_mode import no_grad as no_grad

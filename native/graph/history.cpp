@@ -134,7 +134,7 @@ void refresh_view(Tensor* t) {
   Tensor* base = extra->base;
   if (extra->view_version == counter_of(t)->version || t->storage != base->storage) return;
   if (!t->grad_fn && !base->requires_grad()) return;
-  if (extra->origin != ViewOrigin::ordinary && modes.grad) fail_view(t, true);
+  if (extra->origin != ViewOrigin::ordinary && recording()) fail_view(t, true);
   if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = counter_of(t)->version;
   // The base was cut off by detach_(): so is the view, by a node that leads nowhere.
@@ -204,7 +204,7 @@ void check_not_inference(const Tensor* t) {
 }  // namespace
 
 void check_inplace(Tensor* t) {
-  if (!modes.grad) return check_not_inference(t);
+  if (!recording()) return check_not_inference(t);
   if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) {
     fail_at(
         PyExc_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.",

@@ -17,6 +17,9 @@ struct Modes {
 // initial-exec: one instruction instead of a call; the module's thread-local block is a few bytes.
 extern thread_local Modes modes __attribute__((tls_model("initial-exec")));
 
+// Inside inference mode nothing is recorded, whatever enable_grad() says.
+inline bool recording() { return modes.grad && !modes.inference; }
+
 extern bool anomaly, anomaly_check_nan;
 
 class GradMode {

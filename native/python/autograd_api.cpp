@@ -224,6 +224,7 @@ template <bool Modes::*field>
 PyObject* get_mode(PyObject*, PyObject*) {
   return PyBool_FromLong(modes.*field);
 }
+PyObject* py_recording(PyObject*, PyObject*) { return PyBool_FromLong(recording()); }
 template <bool Modes::*field>
 PyObject* set_mode(PyObject*, PyObject* on) {
   bool before = modes.*field;
@@ -326,7 +327,7 @@ PyObject* py_check_inplace(PyObject*, PyObject* o) {
 PyObject* py_before_write(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_argument(o, "before_write");
-    if (!modes.grad || !is_plain_tensor(o)) return Py_NewRef(o);
+    if (!recording() || !is_plain_tensor(o)) return Py_NewRef(o);
     if (t->base()) refresh_view(t);
     if (!t->grad_fn) return Py_NewRef(o);
     TensorRef kept = clone(t);
@@ -356,7 +357,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     }
     if (t == result) return Py_NewRef(args[0]);
     auto is_dual = [](const Tensor* x) { return x->extra && x->extra->tangent; };
-    bool plain = result->grad_fn && result->dtype == t->dtype && modes.grad &&
+    bool plain = result->grad_fn && result->dtype == t->dtype && recording() &&
                  !(modes.forward && (is_dual(t) || is_dual(result)));
     // A view's base is told of the operation, if that takes its gradient to the view and nowhere else.
     int64_t at = -1;
@@ -517,7 +518,7 @@ PyMethodDef functions[] = {
     {"check_inplace", py_check_inplace, METH_O, nullptr},
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
-    {"is_grad_enabled", get_mode<&Modes::grad>, METH_NOARGS, nullptr},
+    {"is_grad_enabled", py_recording, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
     {"is_anomaly_enabled", get_flag<anomaly>, METH_NOARGS, nullptr},

@@ -474,7 +474,7 @@ bool is_outside(const Primitive& op, PyObject* const* args) {
 // Saved-tensor hooks see the inputs before anything is computed, as in torch: a hook that throws (a
 // checkpoint that has all it needs) keeps the operation from running.
 Ref<Node> record_before(Primitive& op, PyObject* const* args) {
-  if (op.no_derivative || modes.inference) return {};
+  if (op.no_derivative) return {};
   uint16_t flags = 0;
   if (!inputs_needing_grad(op, args, flags)) return {};
   refresh_inputs(op, args);
@@ -580,7 +580,7 @@ namespace {
 PyObject* call_closed(Primitive& op, PyObject* const* args) {
   uint16_t needs = 0;
   Ref<Node> node;
-  if (saved_hooks_active() && modes.grad) node = record_before(op, args);
+  if (saved_hooks_active() && recording()) node = record_before(op, args);
   bool plain = true;  // tensors that are no views, as most are: looked at once
   for (int i = 0; plain && i < op.input_count; i++) {
     plain = is_plain_tensor(args[i]) && !as_tensor(args[i])->base();
@@ -589,7 +589,7 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   Ref<PyObject> result = plain ? compute(op, args, nullptr) : compute_any(op, args, needs);
   Ref<Node> recorded;
   if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
-  bool records = needs && modes.grad && !op.no_derivative && !modes.inference;
+  bool records = needs && recording() && !op.no_derivative;
   if (records && !node &&
       !((!plain || as_tensor(args[0])->flags & Tensor::INFERENCE) && is_outside(op, args)))
     node = record_inputs(op, args, needs, false);
@@ -619,8 +619,8 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   uint16_t flags = 0, needs = inputs_needing_grad(op, args, flags);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
-  if (modes.grad && !op.no_derivative) refresh_inputs(op, args);
-  bool records = (needs || base_needs) && modes.grad && is_differentiable(self->dtype);
+  if (recording() && !op.no_derivative) refresh_inputs(op, args);
+  bool records = (needs || base_needs) && recording() && is_differentiable(self->dtype);
   // The gradients of a comparison are zeros; a logical operation leaves the history as it is, as in torch.
   bool logical = op.no_derivative && op.name.starts_with("logical_");
   bool constant = records && op.no_derivative && !logical && is_comparison(op);

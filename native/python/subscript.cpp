@@ -353,7 +353,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
-    if (modes.grad && (walker.view->requires_grad() || (from && from->requires_grad())))
+    if (recording() && (walker.view->requires_grad() || (from && from->requires_grad())))
       check_inplace(walker.view.get());
     if (from && !fills) check_apart(from.get(), walker.view.get());
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
@@ -364,7 +364,8 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     static Primitive& copy = primitive("copy");
     check_expands(from.get(), walker.view.get());
     bool shares = from->storage == walker.view->storage;
-    if ((shares || (from->ndim && from->requires_grad())) && !same_sizes(from.get(), walker.view.get())) {
+    if ((shares || (as_tensor(value)->ndim && from->requires_grad())) &&
+        !same_sizes(from.get(), walker.view.get())) {
       // As in torch. A part of what is written may overlap once it is expanded.
       static Primitive& expand = primitive("expand");
       Ref<PyObject> sizes = checked(size_object(walker.view->sizes()));
@@ -372,14 +373,22 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
       from = TensorRef(as_tensor(call(expand, expand_args)));
     }
     static Primitive& fill = primitive("fill");
-    fills = as_tensor(value)->ndim == 0 && !shares && from->dtype == self->dtype && walker.view->ndim;
+    bool fits = from->dtype == self->dtype || (is_differentiable(self->dtype) && !is_complex(from->dtype));
+    fills = as_tensor(value)->ndim == 0 && !shares && fits && walker.view->ndim;
     if (fills && !walker.view->is_meta()) check_writable(walker.view.get());
     PyObject* args[] = {walker.view->object(), from->object()};
     Py_DECREF(call_in_place(fills ? fill : copy, args));
   } else {
     if (!walker.view->is_meta()) check_writable(walker.view.get());  // fill_() takes an expanded tensor
     static Primitive& fill = primitive("fill");
-    PyObject* args[] = {walker.view->object(), value};
+    // Where it is recorded torch makes a tensor of the number first, and its node has an edge for that.
+    const Tensor* base = walker.view->base();
+    bool recorded = recording() && (walker.view->requires_grad() || (base && base->requires_grad()));
+    if (Scalar number; recorded && scalar_from_python(value, number)) {
+      from = new_tensor({}, self->dtype);
+      number.store(self->dtype, from->data());
+    }
+    PyObject* args[] = {walker.view->object(), from ? from->object() : value};
     Py_DECREF(call_in_place(fill, args));
   }
 }

@@ -147,7 +147,10 @@ def _initial_gradients(roots: tuple, gradients: tuple, batched: bool = False) ->
                 made.append(None)
                 continue
             if shape.numel() != 1:
-                node = root.grad_fn if isinstance(root, Tensor) else root.node
+                try:
+                    node = _node_of(root)
+                except RuntimeError:  # a view whose history is lost, which is not what is asked here
+                    node = None
                 raise RuntimeError(
                     with_places(
                         "grad can be implicitly created only for scalar outputs",

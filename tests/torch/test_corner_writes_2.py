@@ -470,6 +470,28 @@ def cases(torch):
         (g,) = torch.autograd.grad((x * 3).sum(), x, create_graph=True)
         return (g, g.requires_grad, nm(g))
 
+    @case("nodes of what is set by index")
+    def _():
+        values = (2.0, 3, torch.tensor(2.0), torch.tensor(2).double(), torch.tensor(2), R(), R(1) * 2)
+        places = (..., 0, slice(None), None, (0, 1), True, torch.tensor(0), ())
+        found = []
+        for value in values:
+            for place in places:
+                x = R(2, 2)
+                e = x * 1
+                e[place] = value
+                nodes = [n and n.name() for n, _ in e.grad_fn.next_functions]
+                e.sum().backward(retain_graph=True)
+                found.append((e.detach(), nm(e), nodes, x.grad))
+        return found
+
+    @case("a stale view is asked for a number first")
+    def _():
+        e = R(2, 2) * 1
+        part = e.chunk(2)[1]
+        e.mul_(e)
+        return E(lambda: torch.autograd.backward([part], [None]))
+
     @case("what is chosen from is kept")
     def _():
         i, found = torch.tensor([[0, 1, 0], [1, 0, 1]]), []

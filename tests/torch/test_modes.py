@@ -1,5 +1,7 @@
 """no_grad, inference mode and their kin: the same results, warnings and refusals in both libraries."""
 
+import threading
+
 import pytest
 import torch as torch_itself
 import torch.autograd.forward_ad
@@ -501,6 +503,79 @@ def cases(torch):
             lambda: c.add_(1),
         )
         return seen, [err(call) for call in refused]
+
+    @case
+    def nothing_is_recorded_in_inference_mode_whatever_enable_grad_says():
+        at, mask = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[True, False], [False, True]])
+        writes = (
+            lambda e: e.add_(1),
+            lambda e: e.mul_(e.detach()),
+            lambda e: e.pow_(2),
+            lambda e: e.clamp_(0),
+            lambda e: e.__setitem__(0, 1.0),
+            lambda e: e.__setitem__(mask, 1.0),
+            lambda e: e[0].add_(1),
+            lambda e: e.copy_(torch.ones(2, 2)),
+            lambda e: e.scatter_(0, at, 0.25),
+            lambda e: e.cumsum_(0),
+            lambda e: e.renorm_(2, 0, 1.0),
+            lambda e: e.addmm_(e.detach(), e.detach()),
+            lambda e: torch.add(torch.ones(2, 2), 1, out=e),
+            lambda e: torch._foreach_add_([e], 1.0),
+            lambda e: torch.nn.functional.dropout(e, inplace=True),
+            lambda e: e.set_(torch.ones(2, 2)),
+            lambda e: e.t_(),
+            lambda e: e.unsqueeze_(0),
+        )
+        seen = []
+        for write in writes:
+            leaf = torch.ones(2, 2, requires_grad=True)
+            for e in (leaf * 1, leaf):
+                with torch.inference_mode(), torch.enable_grad():
+                    told = err(lambda e=e, write=write: write(e) and None)
+                seen.append((told, e.grad_fn and e.grad_fn.name(), e.requires_grad, e._version))
+        return seen
+
+    @case
+    def devices_chosen_around_and_in_a_backward():
+        meta, seen = torch.device("meta"), []
+
+        def see():
+            seen.append((torch.ones(1).device, torch.get_default_device()))
+
+        def backward(hook):
+            y = torch.ones(2, requires_grad=True) * 2
+            y.register_hook(lambda g: hook())
+            y.sum().backward()
+
+        backward(lambda: (meta.__enter__(), see())[1])
+        see()
+        backward(lambda: (torch.set_default_device("meta"), see())[1])
+        see()
+        with meta:
+            see()
+            y = torch.ones(2, device="cpu", requires_grad=True) * 2
+            y.register_hook(lambda g: see())
+            y.backward(torch.ones(2, device="cpu"))
+            other = threading.Thread(target=see)
+            other.start()
+            other.join()
+            see()
+        see()
+        return seen
+
+    @case
+    def the_layout_policy_is_a_bool():
+        return [err(torch.autograd.enforce_grad_layout_policy, value) for value in ("a", 1, None)]
+
+    @case
+    def what_retained_its_gradient_says_so_when_it_is_detached():
+        y = torch.ones(2, requires_grad=True) * 2
+        y.retain_grad()
+        z = y * 3
+        y.detach_()
+        z.sum().backward()
+        return y.retains_grad, y.grad, y.is_leaf
 
     return found
 
