@@ -179,7 +179,10 @@ def take_sparse(grad: Tensor) -> Tensor:
     longer known to be coalesced."""
     from rushlight._sparse.tensor import with_values
 
-    return with_values(grad, grad.parts[1], False)
+    indices, values, _ = grad.parts
+    if not (indices.is_contiguous() and values.is_contiguous()):
+        return grad.clone()
+    return with_values(grad, values, False)
 
 
 def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:

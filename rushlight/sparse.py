@@ -53,7 +53,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     if mat1.is_sparse and mat2.is_sparse:
         return _ops.sparse_sparse_matmul(mat1, mat2)
     if mat2.is_sparse:
-        return mm(mat2.t(), mat1.t()).t()
+        return mm(mat2.transpose(0, 1), mat1.transpose(0, 1)).transpose(0, 1)
     if not mat1.is_sparse:
         return _ops.mm(mat1, mat2)
     nothing = rushlight.zeros((mat1.shape[0], mat2.size(1)), dtype=mat1.dtype)

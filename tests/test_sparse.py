@@ -92,7 +92,7 @@ def test_gradients(name):
 def test_dense_to_sparse_and_back_has_a_gradient():
     x = torch.tensor([[1.0, 0.0], [2.0, 3.0]], dtype=torch.float64, requires_grad=True)
     y = (x * 2).to_sparse()
-    assert y.grad_fn.name() == "ToSparseBackward0" and y.is_coalesced()
+    assert y.grad_fn.name() == "ToSparseBackward1" and y.is_coalesced()
     (y.to_dense() ** 2).sum().backward()
     torch.testing.assert_close(x.grad, 8 * x.detach())
 
@@ -273,3 +273,51 @@ def test_checks_can_be_asked_for():
     with torch.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="inconsistent"):
         torch.sparse_coo_tensor([[5]], [1.0], (2,))
     torch.sparse_coo_tensor([[5]], [1.0], (2,))
+
+
+def test_a_gradient_keeps_its_layout():
+    x = sample(grad=True)
+    with pytest.raises(RuntimeError, match="has data of a different type"):
+        x.grad = torch.ones(2, 3, dtype=torch.float64)
+    x.register_hook(lambda g: g.to_dense())
+    with pytest.raises(RuntimeError, match=r"was torch\.sparse\.DoubleTensor got torch\.DoubleTensor"):
+        x.to_dense().sum().backward()
+
+
+def test_a_mask_with_repetitions_counts_them():
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    assert gradcheck(lambda x: x.sparse_mask(sample()).to_dense(), (x,))
+    assert gradgradcheck(lambda x: x.sparse_mask(sample()).to_dense() ** 2, (x,))
+
+
+def test_products_without_a_derivative_say_so():
+    x = sample(grad=True)
+    for made in (
+        torch.hspmm(x, torch.ones(3, 2, dtype=x.dtype)),
+        torch.smm(x, torch.ones(3, 2, dtype=x.dtype)),
+    ):
+        with pytest.raises(RuntimeError, match=r"derivative for aten::\w+ is not implemented"):
+            made.backward(made.detach())
+
+
+def test_names_of_products():
+    x, other = sample(), torch.arange(6.0, dtype=torch.float64).reshape(3, 2)
+    wanted = x.to_dense() @ other
+    for made in (
+        torch.spmm(x, other),
+        torch.dsmm(x, other),
+        torch.hspmm(x, other),
+        torch.hsmm(x, other),
+        torch.smm(x, other),
+    ):
+        torch.testing.assert_close(dense(made), wanted)
+    start = torch.eye(2, dtype=torch.float64).to_sparse()
+    for function in (torch.sspaddmm, torch.saddmm):
+        made = function(start, x, other, beta=2, alpha=3)
+        torch.testing.assert_close(made.to_dense(), 2 * start.to_dense() + 3 * wanted)
+    torch.testing.assert_close(torch._sparse_sum(x, 0).to_dense(), x.to_dense().sum(0))
+    square = torch._sparse_sparse_matmul(x, x.t())
+    torch.testing.assert_close(square.to_dense(), x.to_dense() @ x.to_dense().t())
+    assert torch._coalesce(x).is_coalesced()
+    with pytest.raises(RuntimeError, match="found negative index -1 for dim 0"):
+        torch._validate_sparse_coo_tensor_args(torch.tensor([[-1]]), torch.ones(1), (2,))

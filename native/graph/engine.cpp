@@ -260,8 +260,8 @@ void Run::add(const Edge& edge, TensorRef grad) {
     }
   }
   PyObject* args[] = {slot->object(), grad->object()};
-  if (is_sparse(slot) && !is_sparse(grad.get()))
-    std::swap(args[0], args[1]);  // dense + sparse, as it is known
+  // What arrives plus what there is, as in torch; with a dense one in front there is a kernel.
+  if (is_sparse(slot) && !(create_graph && is_sparse(grad.get()))) std::swap(args[0], args[1]);
   Tensor* sum = as_tensor(call(plus, args));
   Py_SETREF(slot, sum);
 }

@@ -32,6 +32,7 @@ void fail_freed(Node* node) {
 }
 
 std::string type_text(const Tensor* t) {
+  if (is_sparse(t)) return std::string("torch.sparse.") + dtype_class_name(t->dtype) + "Tensor";
   if (t->is_meta()) return std::string("Meta") + dtype_class_name(t->dtype) + "Type";
   if (t->dtype == DType::c64) return "CPUComplexFloatType";
   if (t->dtype == DType::c128) return "CPUComplexDoubleType";

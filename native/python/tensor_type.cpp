@@ -301,6 +301,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
             "that the gradient and the tensor are on the same device",
             grad->is_meta() ? "meta" : "cpu", t->is_meta() ? "meta" : "cpu");
     }
+    if (is_sparse(t) && !is_sparse(grad))
+      fail(PyExc_RuntimeError,
+           "attempting to assign a gradient to a tensor that has data of a different type");
     if (!same_sizes(grad, t)) {
       failf(PyExc_RuntimeError,
             "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the "

@@ -59,8 +59,9 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     sizes = sparse_sizes(a)
     of_a, of_b, count = _merged(places(i, sizes).tolist(), places(j, sizes).tolist())
     first, second = rushlight.tensor(of_a), rushlight.tensor(of_b)
-    indices = rushlight.empty((i.shape[0], count), dtype=_C.int64)
-    indices = ops.index_copy(ops.index_copy(indices, first, i, 1), second, j, 1)
+    # As in torch there is room for all, which shows in whether the engine takes the sum as it is.
+    indices = rushlight.empty((i.shape[0], len(of_a) + len(of_b)), dtype=_C.int64)
+    indices = ops.index_copy(ops.index_copy(indices, first, i, 1), second, j, 1)[:, :count]
     summed = sum_rows(rushlight.cat([v.to(dtype), scaled]), rushlight.cat([first, second]), count)
     return make(indices, summed, a.shape, was and is_too)
 
@@ -261,6 +262,15 @@ def nan_to_num(x: SparseTensor, s: Any, t: Any, u: Any) -> SparseTensor:
     """Without a number for NaN other than zero all is as it is elsewhere."""
     x = coalesced(x)
     return with_values(x, ops.nan_to_num(x.parts[1], s, t, u))
+
+
+@kernel("threshold_backward")
+def threshold_backward(g: Any, x: Any, s: Any) -> SparseTensor:
+    """At the entries of x; what is no entry is zero, where the threshold passes nothing."""
+    if not _is_sparse(x):
+        refuse("aten::threshold_backward")
+    x = coalesced(x)
+    return with_values(x, ops.threshold_backward(sparse_at(g, x.parts[0]), x.parts[1], s))
 
 
 @kernel("neg")

@@ -63,6 +63,12 @@ def transpose(x: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
 @kernel("t")
 def t(x: SparseTensor) -> SparseTensor:
     """The transpose of a matrix."""
+    count = x.parts[0].shape[0]
+    if count > 2 or count < x.dim():
+        raise RuntimeError(
+            "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
+            f"{count} sparse and {x.dim() - count} dense dimensions"
+        )
     return transpose(x, 0, 1) if x.dim() == 2 else make(*x.parts[:2], x.shape, x.parts[2])
 
 

@@ -15,6 +15,7 @@ from rushlight import _C
 from rushlight._ops import handle_named, handle_of
 from rushlight._sparse.tensor import SparseTensor
 
+Tensor = _C.Tensor
 KERNELS: dict[str, Callable] = {}
 IN_PLACE: dict[str, Callable] = {}
 
@@ -58,7 +59,11 @@ def run(primitive: Any, args: tuple, out: Any) -> Any:
     if function is None:
         return _other(primitive, args, out)
     result = function(*args)
-    return result if out is None else assign(out, result)
+    if out is not None:
+        return assign(out, result)
+    if isinstance(result, Tensor) and result._is_view() and name != "values":
+        return result.clone()  # it belongs to whoever asked, who knows nothing of what it is a view of
+    return result
 
 
 def _other(primitive: Any, args: tuple, out: Any) -> Any:

@@ -156,6 +156,12 @@ class SparseTensor(Tensor):
             from rushlight.utils.hooks import warn_if_has_hooks
 
             warn_if_has_hooks(self)
+        if getattr(self, "_is_param", False):
+            from collections import OrderedDict
+
+            from rushlight._utils import _rebuild_parameter
+
+            return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
         indices, values, coalesced = self.parts
         return _rebuild_sparse_tensor, (create.sparse_coo, (indices, values, self.size(), coalesced))
 

@@ -28,6 +28,14 @@ def _shared(g, a, b, a_loses):
 
 
 # ---- arithmetic
+def _log1p_of_sparse(g, x):
+    from rushlight._warn import warn
+
+    warn("log1p_backward: received self with sparse layout, but backward requires materialization of a dense "
+         "tensor with this shape")  # fmt: skip
+    return g * _conj(x.to_dense() + 1).reciprocal()
+
+
 derivative("add", a=lambda g: g, b=lambda g: g)
 derivative("add_alpha", a=lambda g: g, b=lambda g, s: g * _conj(s), node="AddBackward0")
 derivative("sub", a=lambda g: g, b=lambda g: -g)
@@ -91,7 +99,7 @@ derivative("expm1", x=lambda g, out: g * _conj(out + 1))
 derivative("log", x=lambda g, x: g / _conj(x))
 derivative("log2", x=lambda g, x: g / (_conj(x) * math.log(2)))
 derivative("log10", x=lambda g, x: g / (_conj(x) * math.log(10)))
-derivative("log1p", x=lambda g, x: g / _conj(x + 1))
+derivative("log1p", x=lambda g, x: g / _conj(x + 1) if not _C.is_sparse(x) else _log1p_of_sparse(g, x))
 derivative("logit", x=lambda g, x: _logit_rule(g, x))
 derivative("logaddexp", a=lambda g, a, b: g * ops.sigmoid(a - b), b=lambda g, a, b: g * ops.sigmoid(b - a))
 derivative(

@@ -10,7 +10,7 @@ from typing import Any
 from rushlight import _C
 from rushlight.ops import create
 from rushlight.ops._public import function, method
-from rushlight.ops._rules import derivative
+from rushlight.ops._rules import derivative, no_derivative
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -35,10 +35,18 @@ def _of_dense(g, x, masked_grad):
 
 
 def _of_mask(g, x, mask):
-    if not is_sparse(x):
-        return g.to_dense() if is_sparse(g) else g
-    entries = ops.sparse_coo(mask._indices(), _ones(mask._values(), x), x.shape, False).coalesce()
-    return g.coalesce() * entries
+    projected = _projected(g if g.is_coalesced() else g.coalesce(), mask)
+    return projected if is_sparse(x) else projected.to_dense()
+
+
+def _projected(g, mask, counted=True):
+    """A sparse tensor where the mask has entries, as often as it has them or once."""
+    if mask.is_coalesced():
+        return ops.sparse_coo(mask._indices(), ops.sparse_at(g, mask._indices()), g.shape, True)
+    entries = ops.sparse_coo(mask._indices(), _ones(mask._values(), g), g.shape, False)
+    counts = ops.sparse_at(entries, g._indices())
+    counts = counts if counted else counts.sign()
+    return ops.sparse_coo(g._indices(), ops.values(g) * counts, g.shape, True)
 
 
 def _ones(values, x):
@@ -67,7 +75,7 @@ def _of_sum(g, x, dim):
 
 
 def _of_sparse_factor(g, sparse, dense, alpha):
-    product = (g @ dense.mH).sparse_mask(sparse.coalesce())
+    product = (g @ dense.t().conj()).sparse_mask(sparse.coalesce())
     return product if alpha == 1 else product * alpha
 
 
@@ -80,7 +88,7 @@ derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
            values=lambda g, indices: ops.sparse_at(g, indices))  # fmt: skip
 derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
 derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
-derivative("to_sparse", node="ToSparseBackward0", x=lambda g: g.to_dense() if is_sparse(g) else g)
+derivative("to_sparse", node="ToSparseBackward1", x=lambda g: g.to_dense() if is_sparse(g) else g)
 derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)
 derivative("values", node="ValuesBackward0", x=_of_values)
 derivative("sparse_mask", node="SparseMaskBackward0", x=_of_mask)
@@ -89,30 +97,15 @@ derivative("sparse_addmm", node="SparseAddmmBackward0",
            input=lambda g, beta: g if beta == 1 else g * beta,
            sparse=_of_sparse_factor, dense=_of_dense_factor)  # fmt: skip
 derivative("sparse_sparse_matmul", node="SparseSparseMatmulBackward0",
-           a=lambda g, a, b: _masked(ops.sparse_sparse_matmul(g, b.conj().t()), a),
-           b=lambda g, a, b: _masked(ops.sparse_sparse_matmul(a.conj().t(), g), b))  # fmt: skip
-derivative("sparse_softmax", node="SparseSoftmaxBackward0",
+           a=lambda g, a, b: _projected(ops.sparse_sparse_matmul(g, b.conj().t()), a, False),
+           b=lambda g, a, b: _projected(ops.sparse_sparse_matmul(a.conj().t(), g), b, False))  # fmt: skip
+derivative("sparse_softmax", node="SparseSoftmaxBackward0", final="_sparse_softmax_backward_data",
            x=lambda g, out, dim: ops.sparse_softmax_backward(g, out, dim))  # fmt: skip
-derivative("sparse_log_softmax", node="SparseLogSoftmaxBackward0",
+derivative("sparse_log_softmax", node="SparseLogSoftmaxBackward0", final="_sparse_log_softmax_backward_data",
            x=lambda g, out, dim: ops.sparse_log_softmax_backward(g, out, dim))  # fmt: skip
 
 
-def _masked(g, x):
-    return g.sparse_mask(x.coalesce())
-
-
-def _lacking(name):
-    def refuse(g):
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
-for _name, _named in (
-    ("sparse_softmax_backward", "_sparse_softmax_backward_data"),
-    ("sparse_log_softmax_backward", "_sparse_log_softmax_backward_data"),
-):
-    derivative(_name, g=_lacking(_named), result=_lacking(_named))
+no_derivative("sparse_softmax_backward", "sparse_log_softmax_backward")
 
 # ---- what is sparse
 
@@ -280,14 +273,15 @@ def _to_coo(self, count):
             "supported"
         )
     if count is None:
-        count = many
+        return ops.to_sparse(self, many)
     if many and count == 0:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     if not 0 <= count <= many:
         raise RuntimeError(
             f"dense_to_sparse: sparse_dim argument must be in [0,{many}] range, but {count} is given"
         )
-    return ops.to_sparse(self, count)
+    made = ops.to_sparse(self, count)
+    return _C.name_node(made, "ToSparseBackward0") if made.requires_grad else made
 
 
 @method(aliases=["_to_sparse"])
@@ -431,6 +425,8 @@ def sparse_coo_tensor(
     checks = invariants.checked if check_invariants is None else check_invariants
     size = _check_parts(indices, values, size, is_coalesced, checks)
     made = ops.sparse_coo(indices, values, size, bool(is_coalesced))
+    if requires_grad and not (made.is_floating_point() or made.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return made.requires_grad_() if requires_grad else made
 
 

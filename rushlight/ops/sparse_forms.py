@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._versions import uncounted
-from rushlight.ops._public import FUNCTIONS, function, method, public
+from rushlight.ops._public import FUNCTIONS, function, method, public, undifferentiable
 from rushlight.ops.sparse import _check_parts, _refuse_dense, is_sparse
 
 ops = _C.ops
@@ -179,6 +179,7 @@ def hspmm(mat1, mat2, *, out=None):
     _check_product("hspmm", mat1, mat2)
     known, products = _rows(mat1, mat2)
     made = make(known[None], products, (mat1.shape[0], mat2.shape[1]), True)
+    made = undifferentiable("hspmm", made, mat1, mat2)
     return made if out is None else out.copy_(made)
 
 
@@ -206,6 +207,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         (mat1.shape[0], count),
         False,
     )
+    made = undifferentiable("sspaddmm", made, input, mat1, mat2)
     return made if out is None else out.copy_(made)
 
 
