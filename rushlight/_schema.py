@@ -454,7 +454,8 @@ def schema_of(name: str) -> FunctionSchema | None:
 @functools.cache
 def _said() -> dict[str, frozenset[str]]:
     """What is said of torch's own operations: a word per line of a compressed file, and of which it is true.
-    Besides tags: "decomposes", "scripted" (known to TorchScript alone), "untagged"."""
+    Besides tags: "decomposes", "scripted" (known to TorchScript alone), "untagged", "not_sparse" (without a
+    kernel for sparse tensors, and not made of other operations)."""
     packed = Path(__file__).with_name("_tags.bin").read_bytes()
     lines = (line.split(" ") for line in zlib.decompress(packed).decode().split("\n"))
     return {word: frozenset(names) for word, *names in lines}

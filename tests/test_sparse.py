@@ -321,3 +321,17 @@ def test_names_of_products():
     assert torch._coalesce(x).is_coalesced()
     with pytest.raises(RuntimeError, match="found negative index -1 for dim 0"):
         torch._validate_sparse_coo_tensor_args(torch.tensor([[-1]]), torch.ones(1), (2,))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("hardtanh", lambda x: torch.nn.functional.hardtanh(x)),
+        ("clamp_max.Tensor", lambda x: torch.clamp_max(x, x)),
+        ("log_sigmoid_forward", lambda x: torch.nn.functional.logsigmoid(x)),
+        ("_cdist_forward", lambda x: torch.cdist(x, x)),
+    ],
+)
+def test_what_is_shown_whole_is_refused_by_its_name(name, call):
+    with pytest.raises(NotImplementedError, match=f"Could not run 'aten::{name}'"):
+        call(torch.eye(3).to_sparse())

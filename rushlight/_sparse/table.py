@@ -8,14 +8,27 @@ unless `@in_place("mul")` has another for it. What is asked about by torch's nam
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rushlight import _C
 from rushlight._ops import handle_named, handle_of
+from rushlight._schema import is_said
 from rushlight._sparse.tensor import SparseTensor
 
 Tensor = _C.Tensor
+
+
+class _Running(threading.local):
+    """The operations that are being composed of others in this thread."""
+
+    def __init__(self) -> None:
+        self.handles: list[Any] = []
+
+
+_running = _Running()
+
 KERNELS: dict[str, Callable] = {}
 IN_PLACE: dict[str, Callable] = {}
 
@@ -85,12 +98,16 @@ def run_named(handle: Any, args: tuple, kwargs: dict) -> Any:
         return function(*args, **kwargs)
     from rushlight._dispatching import _SHOWN
 
-    if handle.__name__.partition(".")[0] in _SHOWN:
+    if handle.__name__.partition(".")[0] in _SHOWN or is_said("not_sparse", handle.name()):
+        refuse(handle.name())
+    if handle in _running.handles:  # it is asked about as a whole, and made of nothing else
         refuse(handle.name())
     before = _C.set_grad_enabled(False)
+    _running.handles.append(handle)
     try:
         return handle._overloadpacket.run(args, kwargs)  # whose primitives have kernels
     finally:
+        _running.handles.pop()
         _C.set_grad_enabled(before)
 
 

@@ -3,7 +3,7 @@
 import torch
 
 import rushlight
-from rushlight._schema import _lines
+from rushlight._schema import _lines, is_said
 
 
 def parts(schema):
@@ -56,6 +56,17 @@ def test_what_is_said_of_the_operations():
         )
         if ours != theirs:
             different.append((line, ours, theirs))
+    assert different == []
+
+
+def test_what_has_no_kernel_for_sparse_tensors():
+    has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    names = set(torch._C._dispatch_get_all_op_names())
+    different = [
+        line
+        for line in (f"aten::{line}" for line in _lines())
+        if line in names and is_said("not_sparse", line) == has_kernel(line, "SparseCPU")
+    ]
     assert different == []
 
 
