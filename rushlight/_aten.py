@@ -14,7 +14,7 @@ from rushlight.ops.forms import _slice
 
 
 @told(node_name="SafeSoftmaxBackward0")
-def _safe_softmax(self, dim, dtype=None):
+def safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
     dim = int(dim)
     hidden = (self == -float("inf")).all(dim, keepdim=True)
@@ -250,7 +250,7 @@ def _padded(mode):
 
 
 FUNCTIONS = {
-    "_safe_softmax": _safe_softmax,
+    "_safe_softmax": safe_softmax,
     "sym_size": lambda self, dim=None: self.size() if dim is None else self.size(dim),
     "sym_stride": lambda self, dim=None: self.stride() if dim is None else self.stride(dim),
     "sym_numel": lambda self: self.numel(),

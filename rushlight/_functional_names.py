@@ -6,6 +6,7 @@ from __future__ import annotations
 import rushlight
 from rushlight.nn import functional as F
 from rushlight.nn.functional.activation import randomly_leaky
+from rushlight.nn.functional.distance import check_triplet, triplet
 from rushlight.nn.functional.sparse import _bags, _starts
 from rushlight.ops._public import Tensor, public
 
@@ -69,7 +70,14 @@ _dropout("feature_alpha_dropout", F.feature_alpha_dropout)
 
 @_function
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
-    """nn.functional.binary_cross_entropy_with_logits."""
+    """nn.functional.binary_cross_entropy_with_logits, of an input that is broadcast to the target."""
+    if input.shape != target.shape:
+        shape = rushlight.broadcast_tensors(target, input)[0].shape
+        if shape != target.shape:
+            raise RuntimeError(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}"
+            )
+        input = input.expand(shape)
     return F.binary_cross_entropy_with_logits(
         input, target, weight, reduction=_reduction(reduction), pos_weight=pos_weight
     )
@@ -96,10 +104,13 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
 
 @_function
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0):
-    """nn.functional.triplet_margin_loss."""
-    return F.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
-    )
+    """nn.functional.triplet_margin_loss, of any margin."""
+    check_triplet(anchor, positive, negative)
+
+    def distance(x1, x2):
+        return F.pairwise_distance(x1, x2, p, eps)
+
+    return triplet(distance, anchor, positive, negative, margin, swap, _reduction(reduction))
 
 
 @_function

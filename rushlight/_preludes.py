@@ -107,6 +107,21 @@ def _exponent(given: Given) -> None:
         raise ValueError("weight must be one-dimensional")
 
 
+def _positive_margin(given: Given) -> None:
+    margin = given.get("margin", 1.0)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+
+def _ranked(given: Given) -> None:
+    inputs = [given[name] for name in ("input1", "input2", "target")]
+    if len({one.dim() for one in inputs}) > 1:
+        sizes = ", ".join(f"{name}: {given[name].size()}" for name in ("input1", "input2", "target"))
+        raise RuntimeError(
+            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: {sizes} "
+        )
+
+
 def _sizes(*names: str) -> Callable[[Given], None]:
     def look(given: Given) -> None:
         for name in names:
@@ -156,6 +171,8 @@ _LOOKS: dict[str, Callable[[Given], None]] = {
     "binary_cross_entropy_with_logits": _same_size,
     **dict.fromkeys(("smooth_l1_loss", "mse_loss", "l1_loss"), _sizes("target", "input")),
     "huber_loss": _sizes("weight", "target", "input"),
+    "triplet_margin_loss": _positive_margin,
+    "margin_ranking_loss": _ranked,
     "lu": _switches("get_infos"),
     "unique": _unique,
     "unique_consecutive": _switches("return_counts", "return_inverse"),

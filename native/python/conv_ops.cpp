@@ -662,6 +662,7 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
           int(PySequence_Size(args[1])));
   }
   check_moderate(size, "col2im", "output_size");
+  ConvShape s = read_patches(args + 2, true);
   if ((x->ndim != 2 && x->ndim != 3) || x->size(x->ndim - 2) == 0 || x->size(x->ndim - 1) == 0) {
     fail(PyExc_RuntimeError,
          "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
@@ -670,7 +671,6 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
   }
   bool batched = x->ndim == 3;
   int64_t rows = x->size(x->ndim - 2), blocks = x->size(x->ndim - 1);
-  ConvShape s = read_patches(args + 2, true);
   place_patches(s, batched ? x->size(0) : 1, 1, size.at + 1);
   int64_t area = s.kernel_size();
   if (rows % area) {

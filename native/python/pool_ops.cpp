@@ -333,9 +333,6 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   Tensor* x = tensor_argument(e.name, args[0]);
   Shape size;
   read_sizes(args[1], size, e.name, "output_size");
-  if (size.ndim != e.dims) {
-    failf(PyExc_RuntimeError, "%s(): internal error: output_size.size() must be %d", e.name, e.dims);
-  }
   if (x->ndim != e.dims + 1 && x->ndim != e.dims + 2) {
     failf(PyExc_RuntimeError, "%s(): Expected %dD or %dD tensor, but got: %s", e.name, e.dims + 1, e.dims + 2,
           sizes_text(x->sizes()).c_str());
@@ -348,6 +345,9 @@ PyObject* adaptive_forward(const Primitive& op, PyObject* const* args, Tensor*) 
           "dimension %d being empty",
           e.name, sizes_text(x->sizes()).c_str(), d);
     }
+  }
+  if (size.ndim != e.dims) {
+    failf(PyExc_RuntimeError, "%s(): internal error: output_size.size() must be %d", e.name, e.dims);
   }
   Windows windows;
   for (int d = 0; d < 3; d++) {

@@ -226,6 +226,8 @@ def _avg_pool(
 ):
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(input)}")
+    if dims == 1 and input.dim() not in (2, 3):
+        _check_dims(name, dims, input)
     kernel = numbers(name, "kernel_size", kernel_size, dims)
     if stride is None or (stride.__class__ in (tuple, list) and not stride):
         given, stride = (), kernel
@@ -530,7 +532,8 @@ def adaptive_max_pool1d(input, output_size):
 # ---- the root of a mean of powers
 
 
-_POOL = "T input,I{0} kernel_size,I{0}? stride=,I{0} padding="
+_POOL = "T input,I{0} kernel_size,I{0}? stride=,I{0} padding=,b ceil_mode="
+_MAX_POOL = "T input,I{0} kernel_size,I{0}? stride=,I{0} padding=,I{0} dilation=,b ceil_mode="
 
 
 def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
@@ -545,11 +548,14 @@ def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
             few = f"not enough values to unpack (expected {dims}, got {len(kernel)})"
             raise ValueError(few if len(kernel) < dims else f"too many values to unpack (expected {dims})")
         size = None
+    numbers_only = kernel_size.__class__ is int and stride.__class__ in (int, type(None))
+    plain = numbers_only and isinstance(ceil_mode, bool) and abs(kernel_size) < 2**31
     if isinstance(norm_type, (int, float)) and norm_type in (math.inf, -math.inf):
         # The largest or the smallest magnitude.
         sign, magnitudes = (1 if norm_type > 0 else -1), input.abs()
-        if size is None:
-            check_call(f"max_pool{dims}d", _POOL.format(dims), magnitudes, kernel_size, stride)
+        if not plain:
+            given = magnitudes, kernel_size, stride, 0, 1, ceil_mode
+            check_call(f"max_pool{dims}d", _MAX_POOL.format(dims), *given)
         largest = getattr(ops, f"max_pool{dims}d")
         return sign * largest(sign * magnitudes, kernel_size, stride, 0, 1, ceil_mode)
     name = f"avg_pool{dims}d"
@@ -557,8 +563,9 @@ def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
         input.pow  # noqa: B018  (the AttributeError that torch gives)
         check_call("pow", "T exponent|N exponent", norm_type)
     powers = input.pow(norm_type)
+    if not plain:
+        check_call(name, _POOL.format(dims), powers, kernel_size, stride, 0, ceil_mode)
     if size is None:
-        check_call(name, _POOL.format(dims), powers, kernel_size, stride)
         size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
     mean = _avg_pool(name, dims, powers, kernel_size, stride, 0, ceil_mode, True)
     return (ops.sign(mean) * ops.abs(mean).relu() * size).pow(1.0 / norm_type)

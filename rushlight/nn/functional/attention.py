@@ -47,16 +47,13 @@ def _check_both_masks(query, key, value, attn_mask, dropout_p, enable_gqa):
 
 
 def _added_mask(query, key, attn_mask, is_causal):
-    """The mask as numbers to add, and where a query may look nowhere (or None).
-
-    There -inf alone would give 0 / 0; such a query looks everywhere, and what it sees is to be forgotten.
-    """
+    """The mask as numbers to add, or None."""
     allowed = None
     if is_causal:
         size = (query.size(-2), key.size(-2))
         allowed = rushlight.ones(size, dtype=rushlight.bool, device=query.device).tril()
     if attn_mask is None and allowed is None:
-        return None, None
+        return None
     if attn_mask is not None and attn_mask.dtype == rushlight.bool:
         allowed = attn_mask if allowed is None else allowed & attn_mask
     added = None
@@ -66,12 +63,7 @@ def _added_mask(query, key, attn_mask, is_causal):
     if attn_mask is not None and attn_mask.dtype != rushlight.bool:
         attn_mask = attn_mask.to(query.dtype)
         added = attn_mask if added is None else attn_mask + added
-    if (is_causal and attn_mask is None) or added.is_meta:
-        return added, None
-    nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
-    if not nowhere.any():
-        return added, None
-    return rushlight.where(nowhere, 0.0, added), nowhere
+    return added
 
 
 @functional
@@ -279,10 +271,10 @@ def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
 def _weights(query, key, attn_mask, is_causal, scale):
     """How much each query takes from each value."""
     scores = rushlight.matmul(_scaled(query, scale), key.mT)
-    added, nowhere = _added_mask(query, key, attn_mask, is_causal)
+    added = _added_mask(query, key, attn_mask, is_causal)
     if added is not None:
         scores = scores + added
-    return _safe_softmax(scores, nowhere)
+    return _safe_softmax(scores)
 
 
 @told(node_name="MulBackward1")
@@ -291,12 +283,14 @@ def _scaled(query, scale):
 
 
 @told(node_name="SafeSoftmaxBackward0")
-def _safe_softmax(scores, nowhere):
+def _safe_softmax(scores):
+    """softmax, with zeros for a query that may look nowhere: its scores are all minus infinity."""
     weights = rushlight.softmax(scores, -1)
-    if nowhere is None:
+    if weights.is_meta or not weights.detach()[..., :1].isnan().any():
         return weights
-    lost = scores.detach().isnan().any(-1, keepdim=True)  # what is NaN stays so
-    return weights.masked_fill(nowhere & lost.logical_not(), 0.0)
+    from rushlight._aten import safe_softmax
+
+    return safe_softmax(scores, -1)
 
 
 def _share_heads(query, key, value):

@@ -95,9 +95,13 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return reduced(apart.clamp_min(0), reduction)
 
 
-def _check_triplet(anchor, positive, negative, margin):
+def _check_margin(margin):
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+
+
+def check_triplet(anchor, positive, negative):
+    """Refuses tensors of different numbers of dimensions."""
     if not (anchor.ndim == positive.ndim == negative.ndim):
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
@@ -106,7 +110,8 @@ def _check_triplet(anchor, positive, negative, margin):
         )
 
 
-def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
+def triplet(distance, anchor, positive, negative, margin, swap, reduction):
+    """How much farther the positive is than the negative, and a margin."""
     near = distance(anchor, positive)
     far = distance(anchor, negative)
     if swap:
@@ -136,14 +141,15 @@ def triplet_margin_loss(
     """
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     require_tensor("triplet_margin_loss", anchor, 1, "anchor")
-    _check_triplet(anchor, positive, negative, margin)
+    _check_margin(margin)
+    check_triplet(anchor, positive, negative)
     signature = "T anchor,T positive,T negative,f margin"
     margin = number("triplet_margin_loss", signature, anchor, positive, negative, margin)
 
     def distance(x1, x2):
         return pairwise_distance(x1, x2, p, eps)
 
-    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
+    return triplet(distance, anchor, positive, negative, margin, swap, reduction)
 
 
 @functional
@@ -157,6 +163,7 @@ def triplet_margin_with_distance_loss(
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    _check_triplet(anchor, positive, negative, margin)
+    _check_margin(margin)
+    check_triplet(anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
-    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
+    return triplet(distance, anchor, positive, negative, margin, swap, reduction)

@@ -164,8 +164,8 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
     >>> torch.nn.functional.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
-    both = _adaptive_max_pool(1, input, output_size)
-    return both if return_indices else both[0]
+    chosen = slice(None) if return_indices else 0
+    return _adaptive_max_pool(1, input, output_size)[chosen]
 
 
 @functional
@@ -176,8 +176,8 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     >>> torch.nn.functional.adaptive_max_pool2d(torch.ones(1, 3, 5, 7), (2, None)).shape
     torch.Size([1, 3, 2, 7])
     """
-    both = _adaptive_max_pool(2, input, output_size)
-    return both if return_indices else both[0]
+    chosen = slice(None) if return_indices else 0
+    return _adaptive_max_pool(2, input, output_size)[chosen]
 
 
 @functional
@@ -188,8 +188,8 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
     >>> torch.nn.functional.adaptive_max_pool3d(torch.ones(1, 3, 5, 7, 4), 2).shape
     torch.Size([1, 3, 2, 2, 2])
     """
-    both = _adaptive_max_pool(3, input, output_size)
-    return both if return_indices else both[0]
+    chosen = slice(None) if return_indices else 0
+    return _adaptive_max_pool(3, input, output_size)[chosen]
 
 
 # ---- fractional maxima
