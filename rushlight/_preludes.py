@@ -131,6 +131,13 @@ def _sizes(*names: str) -> Callable[[Given], None]:
     return look
 
 
+def _smoothed(given: Given) -> None:
+    _sizes("target", "input")(given)
+    if isinstance(given["input"], _C.Tensor) and isinstance(given["target"], _C.Tensor):
+        given["input"].detach() - given["target"].detach()  # whether they broadcast
+    bool(given.get("beta", 1.0) == 0.0)
+
+
 def _same_size(given: Given) -> None:
     target, input = given["target"].size(), given["input"].size()
     if target != input:
@@ -169,7 +176,8 @@ _LOOKS: dict[str, Callable[[Given], None]] = {
     "embedding": _padding,
     "multi_margin_loss": _exponent,
     "binary_cross_entropy_with_logits": _same_size,
-    **dict.fromkeys(("smooth_l1_loss", "mse_loss", "l1_loss"), _sizes("target", "input")),
+    **dict.fromkeys(("mse_loss", "l1_loss"), _sizes("target", "input")),
+    "smooth_l1_loss": _smoothed,
     "huber_loss": _sizes("weight", "target", "input"),
     "triplet_margin_loss": _positive_margin,
     "margin_ranking_loss": _ranked,

@@ -426,7 +426,7 @@ attribute(
 attribute("name", lambda self: None)
 attribute("_cdata", id)
 attribute("__cuda_array_interface__", _cuda_array_interface)
-attribute("volatile", _volatile, lambda self, value: warn(NO_VOLATILE))
+attribute("volatile", _volatile, lambda self, value: warn(NO_VOLATILE), unset=lambda self: warn(NO_VOLATILE))
 
 
 Tensor.__iter__ = _iter

@@ -415,6 +415,8 @@ def check_device(device: Any) -> None:
 
 def check_size(size: int) -> None:
     """Refuses negative sizes as torch's allocator does."""
+    if not -(2**63) <= operator.index(size) < 2**63:
+        raise ValueError("Overflow when unpacking long long")
     if operator.index(size) < 0:
         raise RuntimeError(
             "[enforce fail at alloc_cpu.cpp] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called "

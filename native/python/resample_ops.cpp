@@ -282,7 +282,11 @@ PyObject* constant_pad_forward(const Primitive&, PyObject* const* args, Tensor*)
     int64_t left = pad.sizes[2 * i], right = pad.sizes[2 * i + 1];
     if (__builtin_add_overflow(x->size(d), left, &sizes.sizes[d]) ||
         __builtin_add_overflow(sizes.sizes[d], right, &sizes.sizes[d]))
-      fail(PyExc_RuntimeError, "constant_pad_nd(): the padding is too large");
+      failf(PyExc_RuntimeError,
+            "The input size %lld, plus negative padding %lld and %lld resulted in a negative output size, "
+            "which "
+            "is invalid. Check dimension %d of your input.",
+            (long long)x->size(d), (long long)left, (long long)right, d);
     int64_t remains = x->size(d) + std::min<int64_t>(left, 0);
     if (remains < 0 || remains + std::min<int64_t>(right, 0) < 0)
       fail(PyExc_RuntimeError, "narrow(): length must be non-negative.");

@@ -145,8 +145,9 @@ struct Walker {
   int named_dim = 0;   // the items before it, as errors count dimensions
   int covered = 0;     // dimensions of `view` that `list` speaks of
   Ref<PyObject> list;  // tensors and None, or empty if no tensor has been seen
+  bool written;        // whether the elements are assigned to
 
-  explicit Walker(Tensor* t) : self(t), view(share(t)) {}
+  explicit Walker(Tensor* t, bool to_write = false) : self(t), view(share(t)), written(to_write) {}
 
   void walk(PyObject* const* items, Py_ssize_t n) {
     int specified = 0;
@@ -210,6 +211,7 @@ struct Walker {
       view = select_at(view.get(), dim, number(value.i).get(), named_dim++);
       return;
     }
+    if (written && modes.grad && view->requires_grad()) check_inplace(view.get());  // asked before the index
     if (t->dtype != DType::i64 && t->dtype != DType::i32 && !is_byte_or_bool(t.get())) {
       fail(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
     }
@@ -340,7 +342,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   }
   if (index == Py_False) return;
   if (index == Py_True) index = Py_None;  // all of it, with casts, where a mask would insist on the dtype
-  Walker walker(self);
+  Walker walker(self, true);
   walk_any(walker, index);
   TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
   bool fills = from && from->ndim == 0 && walker.list && is_one_mask(walker.list.get());

@@ -83,7 +83,13 @@ def function(
     return public(function, name=name, aliases=aliases, method=False)
 
 
-def attribute(name: str, get: Callable, set: Callable | None = None, doc: str | None = None) -> None:
+def attribute(
+    name: str,
+    get: Callable,
+    set: Callable | None = None,
+    doc: str | None = None,
+    unset: Callable | None = None,
+) -> None:
     """Gives Tensor an attribute computed in Python, which asks `__torch_function__` as native ones do."""
 
     def read(self):
@@ -104,6 +110,8 @@ def attribute(name: str, get: Callable, set: Callable | None = None, doc: str | 
             set(self, value)
 
     def delete(self):
+        if unset is not None:
+            return unset(self)
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
 
     made = property(read, write, delete, doc=doc)

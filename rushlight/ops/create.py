@@ -629,6 +629,8 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     dtype = _kind(dtype, out) or _C.get_default_dtype()
     if dtype in _NO_EYE:
         raise NotImplementedError(f"\"eye\" not implemented for '{type_name(dtype)}'")
+    if n * m >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
     t = _C.full((n, m), 0, dtype, _device(device))
     t.diagonal().fill_(1)
     _C.stamp(t)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
-from rushlight.ops._public import function
+from rushlight.ops._public import function, type_name
 from rushlight.ops._rules import derivative
 
 ops = _C.ops
@@ -129,8 +129,14 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     if not x.numel():
         raise RuntimeError("log_probs tensor must not be empty")
-    single_or_double = x.dtype in (_C.float32, _C.float64)
-    if single_or_double and isinstance(blank, int) and not 0 <= blank < x.shape[2]:
+    if targets.dim() not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.dim()}-dimensional tensor for argument #2 "
+            "'targets' (while checking arguments for ctc_loss_allocate_outputs)"
+        )
+    if x.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if isinstance(blank, int) and not 0 <= blank < x.shape[2]:
         raise RuntimeError("blank must be in label range")
     _check(x, targets, inputs, lengths)
     if targets.dim() == 2:

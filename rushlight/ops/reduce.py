@@ -357,6 +357,10 @@ def _pair(kind, result, out, apart=None):
                 "result_c": C_NAMES[r.dtype],
             }
             raise RuntimeError(exact.format(name=kind, **names))
+        if isinstance(place, Tensor) and place.device != r.device and exact is SAME_DTYPE and kind != "sort":
+            raise RuntimeError(
+                f"Expected out tensor to have device {r.device}, but got {place.device} instead"
+            )
     return getattr(return_types, f"{kind}_out")(
         write_out(place, r) for place, r in zip(out, result, strict=True)
     )

@@ -6,7 +6,6 @@ the other direction. `spec` says how the taps are chosen, see native/python/resa
 
 from __future__ import annotations
 
-import math
 import operator
 
 from rushlight import _C
@@ -271,7 +270,7 @@ def _check_call(name, size, scale_factor, align, sizes, scales, input):
     products = [n * factor for n, factor in zip(input.shape[2:], scales, strict=True)]
     if not all(abs(product) < 2.0**63 for product in products):
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    return tuple(math.floor(product) for product in products), scales
+    return tuple(map(int, products)), scales
 
 
 def _is_number(value):

@@ -468,11 +468,11 @@ def narrow(input, dim, start, length):
     """
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    size = input.size(wrap_dim(dim, input.dim()))
     if isinstance(start, _C.Tensor):
         if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == _C.bool:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
+    size = input.size(wrap_dim(dim, input.dim()))
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:

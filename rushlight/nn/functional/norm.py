@@ -136,7 +136,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     squares, shape = input * input, input.shape
     images = squares.unsqueeze(1) if dims == 3 else squares.reshape(shape[0], 1, shape[1], shape[2], -1)
     around = (*(0, 0) * (images.ndim - 3), size // 2, (size - 1) // 2)
-    if size.__class__ is not int:
+    if size.__class__ is not int or size >= 2**63:
         check_call("pad", "T input,I pad", images, around)
     images = pad(images, around)
     pool, window = (avg_pool2d, (size, 1)) if dims == 3 else (avg_pool3d, (size, 1, 1))
