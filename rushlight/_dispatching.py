@@ -8,6 +8,7 @@ for those (`intercept`). Below, nothing is recorded: what a handler calls comput
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -185,11 +186,19 @@ def take_sparse(grad: Tensor) -> Tensor:
     return with_values(grad, values, False)
 
 
+@functools.cache
+def _takes_out(function: Any) -> bool:
+    parameters = inspect.signature(function.__wrapped__).parameters
+    return "out" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
     """Asks about a call with `out=`; called by the native code."""
     from rushlight._outputs import check
     from rushlight.ops._public import write_out
 
+    if not _takes_out(function):
+        raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
     sparse = not stack.modes and all(map(_C.is_sparse, _overriding((*args, *kwargs.values()), [])))
     if not sparse:
         check(function, args, kwargs)

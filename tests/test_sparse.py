@@ -335,3 +335,10 @@ def test_names_of_products():
 def test_what_is_shown_whole_is_refused_by_its_name(name, call):
     with pytest.raises(NotImplementedError, match=f"Could not run 'aten::{name}'"):
         call(torch.eye(3).to_sparse())
+
+
+def test_an_output_that_a_function_does_not_take():
+    x = torch.eye(3).to_sparse()
+    with pytest.raises(TypeError, match=r"allclose\(\) got an unexpected keyword argument 'out'"):
+        torch.allclose(x, x, out=x)
+    assert torch.add(x, x, out=x) is x and x.to_dense().tolist() == (2 * torch.eye(3)).tolist()
