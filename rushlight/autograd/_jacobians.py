@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,11 +36,33 @@ def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> lis
     return [t.detach().clone() for t in chosen]
 
 
+def memory_of(t: Tensor) -> Tensor:
+    """The elements of a tensor, to be written: of a sparse one those that it stores."""
+    return t.detach()._values() if t.is_sparse else t.data
+
+
+def dense(t: Tensor) -> Tensor:
+    return t.to_dense() if t.is_sparse else t
+
+
+def with_every_element(t: Any) -> Any:
+    """A sparse tensor that stores all its elements, those too that were not there."""
+    if not (isinstance(t, Tensor) and t.is_sparse):
+        return t
+    full = t.detach().to_dense()
+    sparse = t.sparse_dim()
+    places = rushlight.ones(t.shape[:sparse], dtype=_C.bool).nonzero().t()
+    values = full.reshape(-1, *t.shape[sparse:])
+    return rushlight.sparse_coo_tensor(places, values, t.shape, is_coalesced=True).requires_grad_(
+        t.requires_grad
+    )
+
+
 def difference(function, inputs, places, target, direction, eps) -> list[Tensor]:
     """(f(x + eps d) - f(x - eps d)) / (2 eps) for every output. A direction is a tensor, or one element's
     (index, step): then only its memory is written, which others may share. The function runs as ever: it may
     have hooks to register."""
-    values = target.data
+    values = memory_of(target)
     before = values.clone()
     index, step = direction if isinstance(direction, tuple) else (..., direction)
     try:
@@ -65,6 +88,19 @@ def indices_of(like: Tensor) -> Iterator[tuple]:
     return itertools.product(*map(range, like.shape))
 
 
+def _stored(target: Tensor) -> Iterator[tuple[int, tuple]]:
+    """The elements that can be moved: the number of each among all of them, and its index in memory."""
+    if not target.is_sparse:
+        yield from enumerate(indices_of(target))
+        return
+    sizes = list(target.shape)
+    weights = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    places = target.detach()._indices().t().tolist()
+    for index in indices_of(memory_of(target)):
+        place = (*places[index[0]], *index[1:])
+        yield sum(i * weight for i, weight in zip(place, weights, strict=True)), index
+
+
 def one_at(like: Tensor, element: int, value: Any) -> Tensor:
     unit = rushlight.zeros(like.shape, dtype=like.dtype)
     unit.view(-1)[element] = value
@@ -72,14 +108,15 @@ def one_at(like: Tensor, element: int, value: Any) -> Tensor:
 
 
 def numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Tensor, Tensor]]:
-    """Per output: the Jacobian of its real part, and of its imaginary part."""
-    rows: list[list] = []
-    for index in indices_of(target):
+    """Per output: the Jacobian of its real part, and of its imaginary part. Elements that a sparse input does
+    not store have rows of zeros."""
+    rows: dict[int, list] = {}
+    for row, index in _stored(target):
         slopes = difference(function, inputs, places, target, (index, 1.0), eps)
         turned = None
         if target.is_complex():
             turned = difference(function, inputs, places, target, (index, 1j), eps)
-        rows.append([])
+        rows[row] = []
         for output, slope in enumerate(slopes):
             parts = []
             for part in ("real", "imag"):
@@ -87,14 +124,16 @@ def numerical_jacobians(function, inputs, places, target, eps) -> list[tuple[Ten
                 if turned is not None:
                     here = rushlight.complex(here, part_of(turned[output], part))
                 parts.append(here.reshape(-1))
-            rows[-1].append(tuple(parts))
+            rows[row].append(tuple(parts))
     if not rows:
         results = _outputs(function, inputs, places)
-        empty = [rushlight.zeros(0, r.numel(), dtype=target.dtype) for r in results]
+        empty = [rushlight.zeros(target.numel(), r.numel(), dtype=target.dtype) for r in results]
         return [(e, e) for e in empty]
+    none = [tuple(map(rushlight.zeros_like, parts)) for parts in next(iter(rows.values()))]
+    full = [rows.get(row, none) for row in range(target.numel())]
     return [
-        (rushlight.stack([row[output][0] for row in rows]), rushlight.stack([row[output][1] for row in rows]))
-        for output in range(len(rows[0]))
+        (rushlight.stack([row[output][0] for row in full]), rushlight.stack([row[output][1] for row in full]))
+        for output in range(len(none))
     ]
 
 
@@ -115,7 +154,7 @@ def gradients_of(output, inputs, cotangent, **options) -> list[Tensor]:
         if grad is not None and grad.dtype != value.dtype:
             raise GradcheckError("Analytical gradient has incorrect type")
     return [
-        rushlight.zeros_like(value) if grad is None else grad
+        rushlight.zeros(value.shape, dtype=value.dtype) if grad is None else dense(grad)
         for grad, value in zip(found, inputs, strict=True)
     ]
 

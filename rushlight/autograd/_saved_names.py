@@ -295,13 +295,13 @@ NAMES: dict[str, dict[str, Any]] = {
     "LeakyReluBackward1": {"negative_slope": "s"},
     "EmbeddingBackward0": {
         "scale_grad_by_freq": lambda node: bool(_value(node, "scale")),
-        "sparse": lambda node: False,
+        "sparse": lambda node: node._primitive.__name__ == "embedding_sparse",
         "weight_sym_argsize_0": lambda node: _value(node, "weight_shape")[0],
     },
     "FftC2CBackward0": {"normalization": _normalization},
     "FftC2RBackward0": {"normalization": _normalization},
     "FftR2CBackward0": {"normalization": _normalization},
-    "GatherBackward0": {"sparse_grad": lambda node: False},
+    "GatherBackward0": {"sparse_grad": lambda node: node._primitive.__name__ == "gather_sparse"},
     "GeluBackward0": {
         "approximate": lambda node: "tanh" if "tanh" in node._primitive.__name__ else "none",
     },

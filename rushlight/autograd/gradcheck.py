@@ -21,15 +21,18 @@ from rushlight.autograd._jacobians import (
     Mismatch,
     agree,
     analytical_jacobians,
+    dense,
     difference,
     gradients_of,
     is_close,
+    memory_of,
     numerical_jacobians,
     part_of,
     random_direction,
     results_of,
     slow_says,
     tensors_of,
+    with_every_element,
 )
 from rushlight.autograd._tangent_checks import check_batched_forward, check_forward, check_undefined_forward
 from rushlight.autograd.function import Function
@@ -58,7 +61,8 @@ def _checked_inputs(inputs: tuple) -> list[Tensor]:
                 "This check will likely fail if all the inputs are not of double precision floating point or "
                 "complex. "
             )
-        if any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True)):
+        held = memory_of(value)
+        if any(stride == 0 and size > 1 for size, stride in zip(held.shape, held.stride(), strict=True)):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call "
@@ -102,7 +106,12 @@ def _recorded(function, inputs, places) -> list[Tensor]:
 
 def _check_slow(function, inputs, targets, places, options) -> None:
     eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
-    numerical = [numerical_jacobians(function, inputs, places, t, eps) for t in targets]
+    moved = inputs if options["masked"] else tuple(map(with_every_element, inputs))
+    numerical = [
+        numerical_jacobians(function, moved, places, t, eps)
+        for t, given in zip(moved, inputs, strict=True)
+        if any(given is target for target in targets)
+    ]
     outputs = _recorded(function, inputs, places)
     for o, output in enumerate(outputs):
         for part, unit, kind in _kinds(output):
@@ -119,7 +128,7 @@ def _check_slow(function, inputs, targets, places, options) -> None:
 def _check_fast(function, inputs, targets, places, options) -> None:
     eps, atol, rtol, nondet = options["eps"], options["atol"], options["rtol"], options["nondet_tol"]
     generator = rushlight.Generator().manual_seed(0)
-    directions = [random_direction(t, generator) for t in targets]
+    directions = [random_direction(memory_of(t), generator) for t in targets]
     slopes = [
         difference(function, inputs, places, target, direction, eps)
         for target, direction in zip(targets, directions, strict=True)
@@ -136,13 +145,20 @@ def _check_fast(function, inputs, targets, places, options) -> None:
             for i, (target, direction) in enumerate(zip(targets, directions, strict=True)):
                 moved = part_of(slopes[i][o], "imag" if part else "real")
                 expected = (moved * weights.abs().double()).sum()
-                found = (grads[i] * direction.conj()).sum()
+                found = (grads[i] * _spread(direction, target).conj()).sum()
                 found = found.real.double() if target.is_complex() else found.double()
                 # A sum of many elements may be off by as many tolerances.
                 slack = atol * float(direction.abs().sum()) * max(float(weights.abs().sum()), 1.0)
                 if not is_close(found, expected, slack, rtol):
                     more = slow_says(_check_slow, function, inputs, targets, places, options)
                     raise Mismatch(expected, found, o, i, kind, more=more)
+
+
+def _spread(values: Tensor, target: Tensor) -> Tensor:
+    """What was added to the elements that `target` stores, as a tensor of its shape."""
+    if not target.is_sparse:
+        return values
+    return rushlight.sparse_coo_tensor(target.detach()._indices(), values, target.shape).to_dense()
 
 
 def _check_undefined(function, inputs, targets) -> None:
@@ -165,7 +181,7 @@ def _check_undefined(function, inputs, targets) -> None:
                 "Expected backward function to handle undefined output grads. Please look at "
                 '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
             ) from error
-        if any(g is not None and bool((g != 0).any()) for g in found):
+        if any(g is not None and bool((dense(g) != 0).any()) for g in found):
             warn(_UNDEFINED_IS_NEW)
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or "
@@ -210,12 +226,25 @@ def _check_scaled(outputs, targets, check_dtypes) -> None:
     for grad, target in zip(found, targets, strict=True):
         if grad is None:
             continue
-        if bool((grad != 0).any()):
+        if grad.is_sparse:
+            _check_layout(grad, target)
+        if bool((dense(grad) != 0).any()):
             raise GradcheckError("backward not multiplied by grad_output")
         if check_dtypes and grad.dtype != target.dtype:
             raise GradcheckError("grad is incorrect type")
         if grad.shape != target.shape:
             raise GradcheckError("grad is incorrect size")
+
+
+def _check_layout(grad: Tensor, target: Tensor) -> None:
+    if target.layout != grad.layout:
+        raise GradcheckError(f"grad is incorrect layout ({grad.layout} is not {target.layout})")
+    for what in ("sparse_dim", "dense_dim"):
+        found, expected = getattr(grad, what)(), getattr(target, what)()
+        if found != expected:
+            raise GradcheckError(
+                f"grad is sparse tensor, but has incorrect {what} {found}, expected {expected}"
+            )
 
 
 _BATCHED = """
@@ -267,6 +296,11 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
                 if bool((real != 0).any()) or bool((imag != 0).any()):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         return True
+    if any(results[i].layout != rushlight.strided for i in places):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the "
+            "output of fn for gradcheck."
+        )
     if options["check_backward_ad"]:
         check = _check_fast if options["fast_mode"] else _check_slow
         check(function, inputs, targets, places, options)

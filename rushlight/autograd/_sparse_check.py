@@ -1,0 +1,63 @@
+"""torch.sparse.as_sparse_gradcheck: checks that know dense tensors only, of functions of sparse ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C
+from rushlight.autograd._jacobians import with_every_element
+
+Tensor = _C.Tensor
+
+
+def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
+    """A gradcheck that takes functions of sparse tensors: it is shown their values, and dense results.
+
+    >>> check = rushlight.sparse.as_sparse_gradcheck(rushlight.autograd.gradcheck)
+    >>> x = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
+    >>> check(lambda x: x * 2, x)
+    True
+    """
+
+    def gradcheck_with_sparse_support(func: Callable, inputs: Any, **kwargs: Any) -> Any:
+        masked = kwargs.pop("masked", False)
+        given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+        shown: list = []
+        whole: list = []  # per input what makes it of what is shown, or None
+        for value in given:
+            if not (isinstance(value, Tensor) and value.is_sparse and value.requires_grad):
+                shown.append(value)
+                whole.append(None)
+                continue
+            stored = value.detach() if masked else with_every_element(value).detach()
+            shown.append(stored._values().clone().requires_grad_())
+            whole.append(
+                functools.partial(_with_values, stored._indices(), value.shape, stored.is_coalesced())
+            )
+
+        def of_values(*args: Any, **options: Any) -> Any:
+            made = [
+                arg if make is None else make(arg)
+                for arg, make in zip(args[: len(whole)], whole, strict=True)
+            ]
+            results = func(*made, *args[len(whole) :], **options)
+            if isinstance(results, (tuple, list)):
+                return tuple(_dense(result, masked) for result in results)
+            return _dense(results, masked)
+
+        return gradcheck(of_values, tuple(shown), **kwargs)
+
+    return gradcheck_with_sparse_support
+
+
+def _with_values(indices: Tensor, size: Any, coalesced: bool, values: Tensor) -> Tensor:
+    return rushlight.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+
+
+def _dense(result: Any, masked: bool) -> Any:
+    if isinstance(result, Tensor) and result.is_sparse and result.requires_grad:
+        return result.to_dense(masked_grad=masked)
+    return result
