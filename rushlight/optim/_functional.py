@@ -11,6 +11,7 @@ from rushlight.optim.radam import radam
 from rushlight.optim.rmsprop import rmsprop
 from rushlight.optim.rprop import rprop
 from rushlight.optim.sgd import sgd
+from rushlight.optim.sparse_adam import move
 
 __all__ = [
     "adadelta",
@@ -28,6 +29,9 @@ __all__ = [
 
 
 def sparse_adam(params, grads, exp_avgs, exp_avg_sqs, state_steps, *, eps, beta1, beta2, lr, maximize):
-    """Adam for sparse gradients, of which there are none: it refuses dense ones as torch does."""
-    if params:
-        raise RuntimeError("coalesce expected sparse coordinate tensor layout but got Strided")
+    """One step of SparseAdam for parameters, gradients and state given as lists."""
+    group = {"betas": (beta1, beta2), "lr": lr, "eps": eps, "maximize": maximize}
+    for param, grad, mean, square, step in zip(
+        params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=False
+    ):
+        move(param, grad, mean, square, step, group)

@@ -55,6 +55,7 @@ class Muon(GroupOptimizer):
     def _state_of(self, param, grad, group):
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
+        self._refuse_sparse(grad)
         state = self.state[param]
         if not state:
             state["momentum_buffer"] = zeros_for(grad)

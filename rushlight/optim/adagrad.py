@@ -5,6 +5,7 @@ from rushlight.optim._forms import functional
 from rushlight.optim.optimizer import (
     GroupOptimizer,
     as_rate,
+    at_places_of,
     check_at_least_zero,
     check_fused,
     check_tensor_lr,
@@ -23,6 +24,7 @@ class Adagrad(GroupOptimizer):
     _added_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     _listed = ("sum", "step")
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -70,22 +72,38 @@ class Adagrad(GroupOptimizer):
 
     def _init_group(self, group, *lists):
         """Fill the lists that ``adagrad`` takes; whether there are sparse and complex tensors."""
-        return False, super()._init_group(group, *lists)
+        complex_ones = super()._init_group(group, *lists)
+        return any(grad.is_sparse for _, grad in self._graded(group)), complex_ones
 
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])
+            if any(grad.is_sparse for _, grad in self._graded(group)):
+                raise RuntimeError("`fused` does not support sparse grad or complex param")
         lr, lr_decay = as_rate(group["lr"]), group["lr_decay"]
         eps, weight_decay = group["eps"], group["weight_decay"]
         for param, grad in self._moving(group):
             state = self.state[param]
             step = state["step"].add_(1).item()
+            if grad.is_sparse:
+                if weight_decay:
+                    raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+                _move_sparse(param, grad.coalesce(), state["sum"], eps, lr / (1 + (step - 1) * lr_decay))
+                continue
             if weight_decay:
                 grad = grad.add(param, alpha=weight_decay)
             param, grad, total = real_view(param), real_view(grad), real_view(state["sum"])
             total.addcmul_(grad, grad, value=1)
             divisor = root_plus(total, eps, group["differentiable"])
             param.addcdiv_(grad, divisor, value=-lr / (1 + (step - 1) * lr_decay))
+
+
+def _move_sparse(param, grad, total, eps, rate):
+    """The same step at the places that the gradient has."""
+    values = grad._values()
+    total.add_(at_places_of(grad, values.square()))
+    divisor = total.sparse_mask(grad)._values().sqrt_().add_(eps)
+    param.add_(at_places_of(grad, values / divisor), alpha=-rate)
 
 
 adagrad, _single_tensor_adagrad, _multi_tensor_adagrad, _fused_adagrad = functional(

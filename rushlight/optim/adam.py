@@ -92,12 +92,17 @@ class Adam(GroupOptimizer):
     def _state_of(self, param, grad, group):
         state = self.state[param]
         if not state:
+            self._refuse_sparse(grad)
             state["step"] = new_step_count()
             state["exp_avg"] = zeros_for(param)
             state["exp_avg_sq"] = zeros_for(param)
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = zeros_for(param)
         return state
+
+    def _refuse_sparse(self, grad):
+        if grad.is_sparse:
+            raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
 
     def _update(self, group):
         if group["fused"]:
@@ -127,6 +132,7 @@ class Adam(GroupOptimizer):
         ):
             return
         for param, grad, state in zip(params, grads, states, strict=True):
+            self._refuse_sparse(grad)
             _step(param, grad, state, group, beta1, beta2)
 
 

@@ -162,6 +162,7 @@ def _flat_gradient(params):
     pieces = []
     for param in params:
         grad = rushlight.zeros_like(param) if param.grad is None else param.grad
+        grad = grad.to_dense() if grad.is_sparse else grad
         pieces.append(real_view(grad).reshape(-1))
     return rushlight.cat(pieces)
 

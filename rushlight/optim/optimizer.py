@@ -476,9 +476,19 @@ class GroupOptimizer(Optimizer):
 
     def _moving(self, group):
         """The parameters of the group with a gradient, each with it: negated if the group maximizes."""
-        if group["maximize"]:
-            return [(param, -grad) for param, grad in self._graded(group)]
-        return self._graded(group)
+        pairs = self._graded(group)
+        if not self._takes_sparse:
+            for _, grad in pairs:
+                self._refuse_sparse(grad)
+        return [(param, -grad) for param, grad in pairs] if group["maximize"] else pairs
+
+    # Whether a step can be made of sparse gradients.
+    _takes_sparse = False
+
+    def _refuse_sparse(self, grad):
+        if grad.is_sparse:
+            ours = (cls for cls in type(self).__mro__ if cls.__module__.startswith(__package__))
+            raise RuntimeError(f"{next(ours).__name__} does not support sparse gradients")
 
     def _graded(self, group):
         """The parameters of the group that have a gradient, each with it."""
@@ -593,6 +603,11 @@ def take_scale(grads, grad_scale, found_inf):
 def new_step_count():
     # A float32 scalar, because torch keeps it so in state dicts (float64 under that default dtype).
     return rushlight.tensor(0.0, dtype=_get_scalar_dtype())
+
+
+def at_places_of(grad, values):
+    """A sparse tensor with these values where `grad` has its own."""
+    return rushlight.sparse_coo_tensor(grad._indices(), values, grad.shape)
 
 
 def zeros_for(param):

@@ -41,6 +41,7 @@ class SGD(GroupOptimizer):
     }
 
     _listed = ("momentum_buffer",)
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -72,13 +73,15 @@ class SGD(GroupOptimizer):
         return group["momentum"] != 0
 
     def _init_group(self, group, *lists):
-        """Fill the lists that ``sgd`` takes; whether a gradient is sparse, which none is."""
+        """Fill the lists that ``sgd`` takes; whether a gradient is sparse."""
         super()._init_group(group, *lists)
-        return False
+        return any(grad.is_sparse for _, grad in self._graded(group))
 
     def _update(self, group):
         if group["fused"]:
             check_fused(group["params"])
+            if any(grad.is_sparse for _, grad in self._graded(group)):
+                raise RuntimeError("`_fused_sgd` does not support sparse gradients")
         if not (group["differentiable"] or _C.is_grad_enabled()) and self._all_at_once(group):
             return
         lr, weight_decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
