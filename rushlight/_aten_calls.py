@@ -45,9 +45,11 @@ constant_pad_nd constant_pad_nd.default x pad[] value=0
 copy copy.default x source
 diagonal diagonal.default x offset=0 dim1=0 dim2=1
 embedding embedding.default weight index padding_idx=-1 scale=False
+embedding_sparse embedding.default weight index padding_idx=-1 scale=False sparse=False
 expand expand.default x size[]
 flip flip.default x dims[]
 gather gather.default x dim index
+gather_sparse gather.default x dim index * sparse_grad=False
 index index.Tensor x indices[]
 index_put index_put.default x indices[] values accumulate=False
 index_select index_select.default x dim index

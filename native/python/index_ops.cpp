@@ -651,6 +651,7 @@ ModuleInit init([](PyObject*) {
   constexpr uint8_t IN_PLACE = Primitive::IN_PLACE, FOLLOWS_FIRST = Primitive::FOLLOWS_FIRST,
                     SEES_TO_DEVICES = Primitive::SEES_TO_DEVICES;
   define("gather(x, index; dim)", gather_forward, FOLLOWS_FIRST);
+  define("gather_sparse(x, index; dim, sparse_grad)", gather_forward, FOLLOWS_FIRST);  // whose gradient is
   define("scatter(x, index, src; dim)", scatter_forward, IN_PLACE | FOLLOWS_FIRST);
   define("scatter_value(x, index, value; dim)", scatter_forward, IN_PLACE | SEES_TO_DEVICES);
   define("scatter_add(x, index, src; dim)", scatter_add_forward, IN_PLACE | FOLLOWS_FIRST);
@@ -664,6 +665,7 @@ ModuleInit init([](PyObject*) {
   define("take(x, index)", take_forward, FOLLOWS_FIRST);
   define("put(x, index, source; accumulate)", put_forward, IN_PLACE);
   define("embedding(weight, index; padding_idx, scale)", embedding_forward, FOLLOWS_FIRST);
+  define("embedding_sparse(weight, index; padding_idx, scale, sparse)", embedding_forward, FOLLOWS_FIRST);
   define("embedding_backward(g, index; rows, padding_idx, scale)", embedding_backward_forward);
 });
 

@@ -26,11 +26,11 @@ Tensor = _C.Tensor
 LINEAR = {
     "sum", "sum_dim", "mean", "mean_dim", "sum_to", "neg", "real", "imag", "conj", "clone",
     "contiguous_copy", "to_dtype", "to_device", "copy", "fill", "cumsum", "cat", "stack", "block_diag",
-    "repeat", "flip", "roll", "tril", "triu", "gather", "scatter", "scatter_value", "scatter_add", "index",
-    "index_put", "index_backward", "index_select", "index_add", "index_copy", "index_fill", "take", "put",
-    "masked_fill", "masked_scatter", "masked_select", "masked_select_backward", "embedding",
-    "embedding_backward", "bag_sum", "select_backward", "slice_backward", "diagonal_backward", "place",
-    "pick", "replace",
+    "repeat", "flip", "roll", "tril", "triu", "gather", "gather_sparse", "scatter", "scatter_value",
+    "scatter_add", "index", "index_put", "index_backward", "index_select", "index_add", "index_copy",
+    "index_fill", "take", "put", "masked_fill", "masked_scatter", "masked_select",
+    "masked_select_backward", "embedding", "embedding_sparse", "embedding_backward", "bag_sum",
+    "select_backward", "slice_backward", "diagonal_backward", "place", "pick", "replace",
 }  # fmt: skip
 MULTILINEAR = {
     "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_nd_nh",

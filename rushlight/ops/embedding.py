@@ -17,6 +17,13 @@ derivative(
     ),
 )
 derivative(
+    "embedding_sparse",
+    weight=lambda g, index, weight_shape, padding_idx, scale, sparse: _sparse_rows(
+        g, index, weight_shape, padding_idx, scale
+    ),
+    node="EmbeddingBackward0",
+)
+derivative(
     "embedding_backward",
     g=lambda g_out, index, padding_idx, scale: _embedding_rows(g_out, index, padding_idx, scale),
     node="EmbeddingDenseBackwardBackward0",
@@ -43,6 +50,17 @@ def _rows_of_bags(g, starts, mean, length):
     return ops.index_select(g, bag, 0)
 
 
+def _sparse_rows(g, index, size, padding_idx, scale):
+    """What embedding_backward adds up in a table, as the entries of a sparse one."""
+    if scale:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    rows, values = index.reshape(-1).to(_C.int64), g.reshape(index.numel(), size[1])
+    if padding_idx >= 0 or not values.numel():
+        kept = (rows != padding_idx).nonzero().squeeze(1) if size[1] else rows[:0]
+        rows, values = rows[kept], ops.index_select(values, kept, 0)
+    return ops.sparse_coo(rows.unsqueeze(0), values, size, False)
+
+
 def _embedding_rows(table, index, padding_idx, scale):
     """What embedding_backward did, transposed: rows read back, scaled and without padding."""
     rows = ops.embedding(table, index, padding_idx, scale)
@@ -54,12 +72,6 @@ def _embedding_rows(table, index, padding_idx, scale):
     return rows
 
 
-def refuse_sparse_gradient(weight, sparse):
-    """Of a table that needs a gradient, which would have to be sparse."""
-    if sparse and weight.requires_grad and _C.is_grad_enabled():
-        raise NotImplementedError("embedding(sparse=True): sparse gradients are not implemented")
-
-
 @function
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of `weight` at `indices`.
@@ -68,7 +80,8 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     tensor([[3., 4.],
             [3., 4.]])
     """
-    refuse_sparse_gradient(weight, sparse)
+    if sparse:
+        return ops.embedding_sparse(weight, indices, padding_idx, bool(scale_grad_by_freq), True)
     return ops.embedding(weight, indices, padding_idx, bool(scale_grad_by_freq))
 
 

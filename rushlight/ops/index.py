@@ -48,10 +48,29 @@ def _scattered_source(g, index, dim, src_shape):
     return padded(ops.gather(g, index, dim), src_shape)
 
 
+def _gathered_entries(g, index, size, dim):
+    """The sparse gradient of gather: each element of g where it came from."""
+    if not size:
+        return ops.sparse_coo(index.new_empty((0, 1)), g.reshape(1), size, False)
+    index = index.reshape(1) if index.dim() == 0 else index
+    shape, many = tuple(index.shape), index.numel()
+    places = [
+        create.arange(n).view(-1, *(1 for _ in shape[d + 1 :])).expand(shape) for d, n in enumerate(shape)
+    ]
+    places[dim] = index
+    rows = [place.reshape(many).to(_C.int64) for place in places]
+    return ops.sparse_coo(ops.stack(rows, 0), g.reshape(many), size, False)
+
+
 # torch keeps what gather, take and masked_select choose from; so do these, that a later write is refused.
 derivative(
     "gather",
     x=lambda g, index, x, dim: _in_place(ops.scatter_add, g.new_zeros(x.shape), index, g, dim),
+)
+derivative(
+    "gather_sparse",
+    x=lambda g, index, x, dim, sparse_grad: _gathered_entries(g, index, x.shape, dim),
+    node="GatherBackward0",
 )
 derivative("scatter", x=lambda g, index, dim: ops.scatter_value(g, index, 0, dim), src=_scattered_source)
 derivative(
@@ -206,9 +225,7 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     tensor([[1, 1],
             [4, 3]])
     """
-    result = ops.gather(input, index, dim)
-    if sparse_grad and result.requires_grad:
-        raise NotImplementedError("gather(sparse_grad=True): sparse gradients are not implemented")
+    result = ops.gather_sparse(input, index, dim, True) if sparse_grad else ops.gather(input, index, dim)
     if out is None:
         return result
     # An index may be replaced by what was found there.

@@ -9,7 +9,7 @@ from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, stumble, type_name
-from rushlight.ops.embedding import one_hot, refuse_sparse_gradient
+from rushlight.ops.embedding import one_hot
 
 one_hot = functional(one_hot)
 
@@ -39,7 +39,7 @@ def embedding(
         check_call("embedding", "T weight,T indices,y padding_idx", weight, input, padding_idx)
         padding_idx = int(padding_idx) % rows
     if max_norm is not None and not weight.is_meta:
-        _shorten_rows(weight, input, max_norm, norm_type, sparse)
+        _shorten_rows(weight, input, max_norm, norm_type)
     return rushlight.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -97,7 +97,7 @@ def embedding_bag(
             f"[0, {rows})"
         )
     if max_norm is not None:
-        _shorten_rows(weight, flat, max_norm, norm_type, sparse)
+        _shorten_rows(weight, flat, max_norm, norm_type)
     factors = once(per_sample_weights, "aten::_embedding_bag_per_sample_weights_backward", weight)
     factors = None if factors is None else factors.reshape(-1)
     weight = once(weight, "_embedding_bag_backward", per_sample_weights)
@@ -244,10 +244,9 @@ def _largest_of_bags(vectors, bag, count):
     return rushlight.where((sizes > 0).unsqueeze(-1), low, 0)
 
 
-def _shorten_rows(weight, indices, max_norm, norm_type, sparse=False):
+def _shorten_rows(weight, indices, max_norm, norm_type):
     signature = "T input,T indices,f max_norm"
     max_norm = number("embedding_renorm_", signature, weight, indices, max_norm)
-    refuse_sparse_gradient(weight, sparse)
     if weight.dim() != 2:
         raise RuntimeError(
             f"Expected 2-dimensional tensor, but got {weight.dim()}-dimensional tensor for argument #1 "
