@@ -138,4 +138,4 @@ def any_sparse(values: Any) -> bool:
     return False
 
 
-from rushlight._sparse import arithmetic, build, products, shape  # noqa: E402, F401  (the kernels themselves)
+from rushlight._sparse import arithmetic, build, gradients, products, shape  # noqa: E402, F401  (the kernels themselves)

@@ -39,7 +39,8 @@ def _amp_foreach_non_finite_check_and_unscale_(tensors: Any, found_inf: Any, inv
     factor = inv_scale.item()
     with rushlight.no_grad():
         for tensor in tensors:
-            if not bool(rushlight.isfinite(tensor).all()):
+            values = tensor._values() if tensor.is_sparse else tensor
+            if not bool(rushlight.isfinite(values).all()):
                 found_inf.fill_(1.0)
             if factor != 1.0:
                 tensor.mul_(factor)
@@ -149,6 +150,8 @@ class GradScaler:
                     continue
                 if not allow_fp16 and param.grad.dtype == _C.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
+                if param.grad.is_sparse and param.grad.dtype == _C.float16:
+                    param.grad = param.grad.coalesce()  # a sum of entries may overflow where none does
                 grads.setdefault(param.grad.device, []).append(param.grad)
         found = {device: found_inf.to(device, copy=True) for device in grads}
         for device, tensors in grads.items():

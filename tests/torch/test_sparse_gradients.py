@@ -15,10 +15,11 @@ import rushlight
 torch = pytest.importorskip("torch")
 
 SETUP = """
-import copy, io, pickle
+import copy, importlib, io, pickle
 
 torch.sparse.check_sparse_tensor_invariants.disable()  # said aloud, or torch warns once
 D, F, I, optim, nn = torch.float64, torch.nn.functional, torch.tensor, torch.optim, torch.nn
+functional = importlib.import_module(torch.__name__ + '.optim._functional')
 check, check2 = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 def rounded(x):
@@ -74,11 +75,11 @@ def ones(out, by):
     return torch.ones(out.shape, dtype=out.dtype) if by is None else by
 
 def slopes(f, *inputs, by=None, again=False):
-    'what autograd.grad gives, and with again the nodes behind it'
+    'what autograd.grad gives, and with again the last node behind it'
     out = f(*inputs)
     shown = [show(out), nodes(out)]
     got = torch.autograd.grad(out, needing(inputs), ones(out, by), allow_unused=True, create_graph=again)
-    return shown + show(list(got)) + [nodes(t) for t in got if again and t is not None]
+    return shown + show(list(got)) + [nodes(t).split()[:1] for t in got if again and t is not None]
 
 def left(f, *inputs, by=None):
     'what backward leaves in .grad'

@@ -74,6 +74,11 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     from rushlight.utils.data._utils import worker
 
     first = batch[0]
+    if first.is_sparse:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; please provide "
+            "a custom collate_fn to handle them appropriately."
+        )
     if worker._worker_info is None or any(one.requires_grad for one in batch):
         return rushlight.stack(list(batch), 0)
     out = rushlight.empty(len(batch) * first.numel(), dtype=first.dtype, device=first.device)
