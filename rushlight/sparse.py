@@ -9,6 +9,7 @@ import rushlight
 from rushlight import _C
 from rushlight._absent import absent_class
 from rushlight._tensor_types import _DTYPES, tensortype
+from rushlight.autograd._sparse_check import as_sparse_gradcheck
 from rushlight.ops._public import wrap_dim
 from rushlight.ops.sparse import invariants
 
@@ -28,7 +29,7 @@ def _missing(name: str, lacking: str) -> Any:
 _COMPRESSED = "Rushlight has no compressed sparse tensors"
 sampled_addmm, spsolve = (_missing(name, _COMPRESSED) for name in ("sampled_addmm", "spsolve"))
 to_sparse_semi_structured = _missing("to_sparse_semi_structured", "Rushlight has no semi-structured tensors")
-as_sparse_gradcheck = _missing("as_sparse_gradcheck", "gradcheck does not take sparse tensors apart")
+
 SparseSemiStructuredTensor = absent_class("torch.sparse", "SparseSemiStructuredTensor")
 
 
