@@ -9,7 +9,7 @@ import rushlight
 from rushlight import _C
 from rushlight._absent import absent_class
 from rushlight._tensor_types import _DTYPES, tensortype
-from rushlight.autograd._sparse_check import as_sparse_gradcheck
+from rushlight.autograd._sparse_check import as_sparse_gradcheck as as_sparse_gradcheck
 from rushlight.ops._public import wrap_dim
 from rushlight.ops.sparse import invariants
 

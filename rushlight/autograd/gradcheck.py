@@ -269,6 +269,8 @@ def _check_batched(outputs, targets) -> None:
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED}") from error
         for place, grads in enumerate(batched):
+            if grads is not None and grads.is_sparse:
+                raise GradcheckError(f"While computing batched gradients, got: sparse ones\n{_BATCHED}")
             expected = rushlight.stack([row[place] for row in single])
             if grads is not None and not is_close(grads, expected, 1e-8, 1e-5):
                 raise GradcheckError(

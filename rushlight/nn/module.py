@@ -506,7 +506,7 @@ class Module(ModuleCall, ModuleState):
         if grad is not None:
             with rushlight.no_grad():
                 applied_grad = fn(grad)
-            if keep and stays and grad.is_meta == applied_grad.is_meta:
+            if keep and stays and grad.is_meta == applied_grad.is_meta and not grad.is_sparse:
                 grad.data = applied_grad
             else:
                 self._parameters[name].grad = applied_grad.requires_grad_(grad.requires_grad)
