@@ -72,11 +72,7 @@ def run(primitive: Any, args: tuple, out: Any) -> Any:
     if function is None:
         return _other(primitive, args, out)
     result = function(*args)
-    if out is not None:
-        return assign(out, result)
-    if isinstance(result, Tensor) and result._is_view() and name != "values":
-        return result.clone()  # it belongs to whoever asked, who knows nothing of what it is a view of
-    return result
+    return result if out is None else assign(out, result)
 
 
 def _other(primitive: Any, args: tuple, out: Any) -> Any:

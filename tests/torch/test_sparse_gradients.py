@@ -152,6 +152,7 @@ TABLE = Path(__file__).with_name("sparse_gradients.txt").read_text().splitlines(
 
 
 def first_sentence(text):
+    text = re.sub(r"\nUserWarning: Sparse CSR.*", "", text)  # by which torch multiplies two sparse matrices
     if not re.match(r"\w+Error: ", text):
         return text
     return text.splitlines()[0].split(". ")[0].removesuffix(".")
