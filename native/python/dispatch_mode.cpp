@@ -102,8 +102,7 @@ Ref<PyObject> fresh(const Primitive& op, PyObject* const* args, PyObject* o) {
   if (!is_tensor(o)) fail_cast(o);
   Tensor* t = as_tensor(o);
   Ref<PyObject> result = share(o);
-  // What it is a view of was nobody's but the one who was asked.
-  if (t->grad_fn || (t->flags & Tensor::REQUIRES_GRAD) || t->base() || is_argument(op, args, o)) {
+  if (t->grad_fn || (t->flags & Tensor::REQUIRES_GRAD) || is_argument(op, args, o)) {
     TensorRef alias = dispatches(t) ? dispatched_detach(t) : new_alias(t);
     result = Ref<PyObject>(alias.release_object());
   }

@@ -72,7 +72,10 @@ def run(primitive: Any, args: tuple, out: Any) -> Any:
     if function is None:
         return _other(primitive, args, out)
     result = function(*args)
-    return result if out is None else assign(out, result)
+    if out is not None:
+        return assign(out, result)
+    # It belongs to whoever asked, who knows nothing of what it is a view of.
+    return _C.detach(result) if isinstance(result, Tensor) and result._is_view() else result
 
 
 def _other(primitive: Any, args: tuple, out: Any) -> Any:
