@@ -42,10 +42,6 @@ def gap(entry: str, forms: str, reason: str, hidden: str = "", kind: str = "") -
         GAPS[entry, form] = Gap(reason, shows=False, kind=kind)
 
 
-# ---- not there yet
-NO_SPARSE = "sparse=True: there are no sparse gradients"
-gap("nn.functional.embedding", "", NO_SPARSE, hidden="function")
-
 # ---- counted apart
 gap("cov", "", "sums of float32 weights beside float64 data", hidden="gradgrad forward", kind="R")
 for _name in ("__radd__", "__rmul__"):

@@ -409,6 +409,22 @@ PyObject* py_set_sparse_type(PyObject*, PyObject* cls) {
   });
 }
 
+// count_with(alias, x): writes to alias count as writes to x, whose values it shows.
+PyObject* py_count_with(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 2 || !is_tensor(args[0]) || !is_tensor(args[1]))
+      fail(PyExc_TypeError, "count_with takes two tensors");
+    Tensor *alias = as_tensor(args[0]), *x = as_tensor(args[1]);
+    Storage* counter = counter_of(x);
+    incref(counter);
+    Extra* extra = extra_of(alias);
+    drop_counter(extra);
+    extra->counter = counter;
+    own_counters++;
+    return Py_NewRef(alias->object());
+  });
+}
+
 // is_sparse(object): whether it is a sparse tensor.
 PyObject* py_is_sparse(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && is_sparse(as_tensor(o)));
@@ -485,6 +501,7 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"asks_dispatch", py_asks, METH_O, nullptr},
                            {"set_sparse_type", py_set_sparse_type, METH_O, nullptr},
                            {"is_sparse", py_is_sparse, METH_O, nullptr},
+                           {"count_with", FAST(py_count_with), nullptr},
                            {"make_wrapper", FAST(py_make_wrapper), nullptr},
                            {"set_dispatching", py_set_dispatching, METH_O, nullptr},
                            {"run_forward", FAST(py_run_forward), nullptr},

@@ -152,8 +152,8 @@ def to_sparse(x: Tensor, sparse_dim: int) -> SparseTensor:
 
 @kernel("values")
 def values(x: SparseTensor) -> Tensor:
-    """The values, in the same memory."""
-    return _C.detach(x.parts[1])
+    """The values with memory of their own: a write to them that is recorded says nothing of x."""
+    return x.parts[1].clone()
 
 
 @kernel("sparse_mask")

@@ -58,7 +58,7 @@ NO_COMPLEX_GRADIENT = {
         "native_dropout", "native_dropout_backward", "normal", "scatter_reduce", "select_copy",
         "select_scatter", "silu", "slice_copy", "slice_scatter", "soft_margin_loss", "view_as_complex_copy",
     )
-}  # fmt: skip
+} | {"to_sparse": "_to_sparse"}  # fmt: skip
 
 # A str, or a function of the call's arguments that returns one or None.
 NO_FORWARD_MODE: dict[str, Any] = {
@@ -96,6 +96,7 @@ NO_FORWARD_MODE: dict[str, Any] = {
     "rrelu": _rrelu,
     "rrelu_": "rrelu_with_noise_",
     "soft_margin_loss": _soft_margin_loss,
+    "to_sparse": "_to_sparse",
     "unique": _unique,
     "zeta": "special_zeta",
 }  # fmt: skip
@@ -110,6 +111,8 @@ def final(name: str, gradient: Any, *by: Any) -> Any:
         return gradient
     from rushlight.autograd.function import without_derivative
 
+    if _C.is_sparse(gradient):
+        gradient = gradient.detach()  # of one that is among `by` no view could be made
     words = name.strip("_").split("_")
     node = None if name.startswith("aten::") else "".join(map(str.capitalize, words)) + "Backward0"
     return without_derivative(name.removeprefix("aten::"), gradient, *by, node=node)

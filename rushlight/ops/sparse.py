@@ -187,7 +187,7 @@ def _values(self):
     tensor([1., 1.])
     """
     _refuse_dense(self, "_values")
-    return _C.detach(self.parts[1])
+    return _C.count_with(_C.detach(self.parts[1]), self)
 
 
 @method
@@ -244,7 +244,7 @@ def values(self):
     _expect(self, "values", "sparse")
     if not self.parts[2]:
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
-    return ops.values(self)
+    return ops.values(self) if self.requires_grad and _C.is_grad_enabled() else self._values()
 
 
 @method(aliases=["_to_dense"])

@@ -19,15 +19,7 @@ EVERYTHING = os.environ.get("RUSHLIGHT_OPDB") == "all"
 SAMPLES = 3
 
 # What is refused otherwise, or in one library only, by entry: here and there.
-NO_SPARSE = ["NotImplementedError: to_sparse: Rushlight does not have sparse tensors"]
 DIFFERS = {
-    "to_sparse": [
-        (NO_SPARSE, [None]),
-        (NO_SPARSE, ["RuntimeError: _to_sparse does not support automatic differentiation for outputs with "
-                     "complex dtype"]),
-        (NO_SPARSE, ["NotImplementedError: Trying to use forward AD with _to_sparse that does not support it "
-                     "because it has not been implemented yet"]),
-    ],
     # Torch's tangent has the size of the mean, not that of the result.
     "normal": [([], ["RuntimeError: Trying to set a forward gradient that has a different size than that of "
                      "the original Tensor, this is not supported"])],

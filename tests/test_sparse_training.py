@@ -1,0 +1,156 @@
+"""Sparse gradients of tables, bags and gather, and what steps by them: the same as with dense ones."""
+
+import copy
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import gradcheck, gradgradcheck
+
+F, nn, optim = torch.nn.functional, torch.nn, torch.optim
+
+
+def table(*size):
+    torch.manual_seed(0)
+    return torch.randn(*size, dtype=torch.float64, requires_grad=True)
+
+
+INDEX = torch.tensor([[1, 2], [2, 4], [0, 2]])
+USES = {
+    "embedding": lambda w, sparse: F.embedding(INDEX, w, sparse=sparse),
+    "padded": lambda w, sparse: F.embedding(INDEX, w, 2, sparse=sparse),
+    "sum": lambda w, sparse: F.embedding_bag(INDEX, w, mode="sum", sparse=sparse),
+    "mean": lambda w, sparse: F.embedding_bag(
+        INDEX.flatten(), w, torch.tensor([0, 1, 1, 4]), mode="mean", sparse=sparse
+    ),
+    "weighted": lambda w, sparse: F.embedding_bag(
+        INDEX, w, mode="sum", sparse=sparse, per_sample_weights=(INDEX * 0.5).double()
+    ),
+    "gather": lambda w, sparse: w.gather(0, INDEX, sparse_grad=sparse),
+    "gathered columns": lambda w, sparse: w.gather(1, INDEX % 3, sparse_grad=sparse),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_gradient_is_that_of_the_dense_form(use):
+    w, cotangent = table(5, 3), None
+    grads = []
+    for sparse in (False, True):
+        out = USES[use](w, sparse)
+        cotangent = torch.randn(out.shape, dtype=out.dtype) if cotangent is None else cotangent
+        grads.append(torch.autograd.grad(out, w, cotangent)[0])
+    assert grads[1].is_sparse and grads[1].shape == w.shape
+    torch.testing.assert_close(grads[1].to_dense(), grads[0])
+
+
+@pytest.mark.parametrize("use", [use for use in USES if use not in ("padded",)])
+def test_second_derivatives_by_finite_differences(use):
+    """Of what the first one is, made dense; the gradient of a padded row is none by definition."""
+
+    def slope(w):
+        (grad,) = torch.autograd.grad((USES[use](w, True) ** 3).sum(), w, create_graph=True)
+        return grad.to_dense()
+
+    if use in ("sum", "mean", "weighted"):  # torch has no second derivative of a bag, and says so
+        with pytest.raises(RuntimeError, match="derivative for .* is not implemented"):
+            slope(table(5, 3)).sum().backward()
+        return
+    w = table(5, 3)
+    (grad,) = torch.autograd.grad(slope(w).sum(), w)
+    assert grad.is_sparse
+    for place in ((1, 0), (2, 1), (4, 2), (3, 0)):
+        moved = []
+        for step in (1e-6, -1e-6):
+            other = w.detach().clone()
+            other[place] += step
+            moved.append(slope(other.requires_grad_()).sum().item())
+        assert grad.to_dense()[place].item() == pytest.approx((moved[0] - moved[1]) / 2e-6, abs=1e-6)
+
+
+def test_a_gradient_is_not_written_to_by_others():
+    """The values of a sparse gradient may be the memory of a gradient that goes on elsewhere."""
+    w, b = table(5, 3), torch.zeros(3, 2, 3, dtype=torch.float64, requires_grad=True)
+    c = b * 1
+    out = F.embedding(INDEX, w, sparse=True) + c
+    ((out * 2) + (c * 5)).sum().backward()
+    assert w.grad._values().eq(2).all() and b.grad.eq(7).all()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("fast", [True, False])
+def test_gradcheck_of_sparse_inputs(masked, fast):
+    x = torch.eye(3, dtype=torch.float64)[:, :2].to_sparse().requires_grad_()
+    y = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)
+
+    def product(x, y):
+        return x.to_dense(masked_grad=masked) @ y
+
+    assert gradcheck(product, (x, y), masked=masked, fast_mode=fast)
+    check = torch.sparse.as_sparse_gradcheck(gradcheck)
+    assert check(product, (x, y), masked=masked, fast_mode=fast)
+    assert gradgradcheck(lambda y: product(x.detach(), y) ** 2, y, fast_mode=fast)
+
+
+def test_a_wrong_gradient_of_a_sparse_input_is_found():
+    x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        gradcheck(lambda x: x.to_dense(), x, masked=False)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda p: optim.SGD(p, 0.1), lambda p: optim.Adagrad(p, 0.1), lambda p: optim.SGD(p, 0.1, 0.9)]
+)
+def test_a_step_is_that_by_the_dense_gradient(make):
+    results = []
+    for sparse in (False, True):
+        w = table(5, 3)
+        optimiser = make([w])
+        for _ in range(3):
+            optimiser.zero_grad()
+            F.embedding(INDEX, w, sparse=sparse).square().sum().backward()
+            optimiser.step()
+        results.append(w.detach())
+    torch.testing.assert_close(*results)
+
+
+def test_sparse_adam_is_adam_for_rows_that_are_always_used():
+    results = []
+    for kind, sparse in ((optim.Adam, False), (optim.SparseAdam, True)):
+        w = table(5, 3)
+        optimiser = kind([w], lr=0.1, betas=(0.8, 0.9), eps=1e-12)
+        for _ in range(4):
+            optimiser.zero_grad()
+            F.embedding(INDEX, w, sparse=sparse).square().sum().backward()
+            optimiser.step()
+        results.append(w.detach()[[0, 1, 2, 4]])
+    torch.testing.assert_close(*results)
+
+
+def test_sparse_adam_goes_on_from_its_state():
+    model = nn.Embedding(5, 3, sparse=True)
+    optimiser = optim.SparseAdam(model.parameters(), lr=0.1)
+
+    def train(model, optimiser):
+        optimiser.zero_grad()
+        model(INDEX).square().sum().backward()
+        optimiser.step()
+
+    train(model, optimiser)
+    twin = pickle.loads(pickle.dumps(model))
+    other = optim.SparseAdam(twin.parameters(), lr=0.1)
+    other.load_state_dict(copy.deepcopy(optimiser.state_dict()))
+    assert type(other.state[twin.weight]["step"]) is int
+    train(model, optimiser)
+    train(twin, other)
+    assert torch.equal(model.weight, twin.weight)
+
+
+def test_a_write_to_the_values_of_a_saved_tensor_is_noticed():
+    a = torch.eye(2).to_sparse()
+    x = torch.ones(2, 2, requires_grad=True)
+    for write in (lambda: a.values().mul_(2), lambda: a._values().add_(1), lambda: a.mul_(3)):
+        y = torch.sparse.mm(a, x)
+        write()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
