@@ -53,7 +53,7 @@ def test_second_derivatives_by_finite_differences(use):
         return grad.to_dense()
 
     if use in ("sum", "mean", "weighted"):  # torch has no second derivative of a bag, and says so
-        with pytest.raises(RuntimeError, match="derivative for .* is not implemented"):
+        with pytest.raises(RuntimeError, match=r"derivative for .* is not implemented"):
             slope(table(5, 3)).sum().backward()
         return
     w = table(5, 3)
