@@ -55,6 +55,51 @@ def test_transposed_operands(shape, order, dtype, threads):
     assert torch.equal(sliced * 1, sliced.contiguous())
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "other"),
+    [
+        ((700, 7), (7,)),
+        ((700, 7), (700, 1)),
+        ((90, 5, 30), (5, 1)),
+        ((90, 5, 30), (90, 1, 30)),
+        ((9, 30, 5, 3), (9, 1, 5, 1)),
+        ((13, 12, 11, 10), (13, 1, 11, 1)),
+        ((40, 128), (128,)),
+        ((500, 2), (500, 1)),
+        ((30, 1, 30, 1), (1, 30, 1, 30)),
+    ],
+)
+def test_short_rows(shape, other, dtype, threads):
+    """Many short rows at once give what each gives, with either operand broadcast, and in place."""
+    torch.manual_seed(0)
+    a, b = torch.randint(0, 100, shape).to(dtype), torch.randint(0, 100, other).to(dtype)
+    x, y = torch.broadcast_tensors(a, b)
+    expected = [p + q for p, q in zip(x.flatten().tolist(), y.flatten().tolist(), strict=True)]
+    if dtype == torch.uint8:
+        expected = [n % 256 for n in expected]
+    if dtype != torch.bfloat16:
+        assert (a + b).flatten().tolist() == expected == (b + a).flatten().tolist()
+    same = x.contiguous() == y.contiguous()
+    assert torch.equal(torch.where(a == b, a, b), torch.where(same, x.contiguous(), y.contiguous()))
+    if x.shape == a.shape:
+        written = a.clone()
+        assert torch.equal(written.add_(b), a + b)
+        apart = torch.zeros((*shape[:-1], shape[-1] + 1), dtype=dtype)[..., 1:]
+        assert torch.equal(apart.copy_(b), y)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, *DTYPES[2:]], ids=str)
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 17, 30, 600])
+def test_flipped_rows(length, dtype, threads):
+    x = torch.arange(200 * length).to(dtype).reshape(4, 25, 2, length)
+    for image in (x, x.permute(0, 3, 1, 2), x[:, 1:, :, : max(1, length - 1)]):
+        for dims in itertools.chain.from_iterable(itertools.combinations(range(4), n) for n in range(5)):
+            index = [range(n - 1, -1, -1) if d in dims else range(n) for d, n in enumerate(image.shape)]
+            expected = image[torch.meshgrid(*(torch.tensor(list(i)) for i in index), indexing="ij")]
+            assert torch.equal(image.flip(dims), expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8], ids=str)
 def test_results_stored_past_the_caches(dtype, threads):
     """What is large gives what its parts give, whole blocks and rests alike."""

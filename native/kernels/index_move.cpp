@@ -7,40 +7,57 @@ namespace rl {
 
 namespace {
 
+constexpr int64_t SHORT_ROW = 2048;  // bytes
+
 // Rows of a fixed length between two row strides: the copy of one is a few instructions, not a call.
 template <size_t BYTES>
 void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows) {
   for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) __builtin_memcpy(to, from, BYTES);
 }
-// True if rows of this length have a loop of their own.
-bool copy_short_rows(int64_t bytes, char* to, int64_t to_step, const char* from, int64_t from_step,
+void copy_short_rows(int64_t bytes, char* to, int64_t to_step, const char* from, int64_t from_step,
                      int64_t rows) {
   switch (bytes) {
-    case 4: return copy_rows<4>(to, to_step, from, from_step, rows), true;
-    case 8: return copy_rows<8>(to, to_step, from, from_step, rows), true;
-    case 12: return copy_rows<12>(to, to_step, from, from_step, rows), true;
-    case 16: return copy_rows<16>(to, to_step, from, from_step, rows), true;
-    case 24: return copy_rows<24>(to, to_step, from, from_step, rows), true;
-    case 32: return copy_rows<32>(to, to_step, from, from_step, rows), true;
-    case 48: return copy_rows<48>(to, to_step, from, from_step, rows), true;
-    case 64: return copy_rows<64>(to, to_step, from, from_step, rows), true;
-    case 128: return copy_rows<128>(to, to_step, from, from_step, rows), true;
-    default: return false;
+    case 2: return copy_rows<2>(to, to_step, from, from_step, rows);
+    case 3: return copy_rows<3>(to, to_step, from, from_step, rows);
+    case 4: return copy_rows<4>(to, to_step, from, from_step, rows);
+    case 8: return copy_rows<8>(to, to_step, from, from_step, rows);
+    case 12: return copy_rows<12>(to, to_step, from, from_step, rows);
+    case 16: return copy_rows<16>(to, to_step, from, from_step, rows);
+    case 24: return copy_rows<24>(to, to_step, from, from_step, rows);
+    case 32: return copy_rows<32>(to, to_step, from, from_step, rows);
+    case 48: return copy_rows<48>(to, to_step, from, from_step, rows);
+    case 64: return copy_rows<64>(to, to_step, from, from_step, rows);
+    case 128: return copy_rows<128>(to, to_step, from, from_step, rows);
+    default:
+      for (int64_t r = 0; r < rows; r++) copy_row(to + r * to_step, from + r * from_step, size_t(bytes));
   }
 }
 
 }  // namespace
 
 void move_elements(Span out, const void* in, const int64_t* in_strides) {
-  Walk<2> walk(out.ndim, out.sizes, {out.strides, in_strides});
-  if (walk.ndim == 2 && walk.step(0) == 1 && walk.step(1) == 1 && walk.numel > 0) {
-    int64_t size = dtype_size(out.dtype), bytes = walk.sizes[1] * size;
-    int64_t to_step = walk.strides[0][0] * size, from_step = walk.strides[0][1] * size;
-    bool done = copy_short_rows(bytes, nullptr, 0, nullptr, 0, 0);
-    if (done) {
-      parallel_for(walk.sizes[0], INDEX_GRAIN * 2 / walk.sizes[1] + 1, [&](int64_t begin, int64_t end) {
-        copy_short_rows(bytes, static_cast<char*>(out.data) + begin * to_step, to_step,
-                        static_cast<const char*>(in) + begin * from_step, from_step, end - begin);
+  // In the order of the result's memory, whatever that of its dimensions.
+  int64_t sizes[MAX_DIMS], to_strides[MAX_DIMS], from_strides[MAX_DIMS];
+  for (int d = 0; d < out.ndim; d++) {
+    int at = d;
+    for (; at > 0 && to_strides[at - 1] < out.strides[d]; at--) {
+      sizes[at] = sizes[at - 1];
+      to_strides[at] = to_strides[at - 1];
+      from_strides[at] = from_strides[at - 1];
+    }
+    sizes[at] = out.sizes[d], to_strides[at] = out.strides[d], from_strides[at] = in_strides[d];
+  }
+  Walk<2> walk(out.ndim, sizes, {to_strides, from_strides});
+  if (walk.ndim >= 2 && walk.step(0) == 1 && walk.step(1) == 1 && walk.numel > 0) {
+    int64_t size = dtype_size(out.dtype), length = walk.sizes[walk.ndim - 1], bytes = length * size;
+    if (bytes <= SHORT_ROW) {
+      walk.ndim--;  // now it walks along rows
+      int64_t to_step = walk.step(0) * size, from_step = walk.step(1) * size;
+      parallel_for(walk.numel / length, INDEX_GRAIN * 2 / length + 1, [&](int64_t begin, int64_t end) {
+        walk.run(begin, end, [&](const int64_t* offsets, int64_t rows) {
+          copy_short_rows(bytes, static_cast<char*>(out.data) + offsets[0] * size, to_step,
+                          static_cast<const char*>(in) + offsets[1] * size, from_step, rows);
+        });
       });
       return;
     }

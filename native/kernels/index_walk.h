@@ -112,10 +112,20 @@ inline void copy_row(char* to, const char* from, size_t bytes) {
   __builtin_memcpy(to, from, bytes);
 }
 
-// n elements of N bytes backwards: eight bytes at a time, turned round in a register.
+// n elements of N bytes backwards: sixteen or eight bytes at a time, turned round in a register.
 template <int N>
 inline void move_backwards(char* to, const char* from, int64_t n) {
   int64_t i = 0;
+  typedef uint32_t Four __attribute__((vector_size(16)));
+  if constexpr (N == 4 || N == 8) {
+    for (; i + 16 / N <= n; i += 16 / N) {
+      Four words;
+      __builtin_memcpy(&words, from - (i + 16 / N - 1) * N, 16);
+      words = N == 4 ? Four{words[3], words[2], words[1], words[0]}
+                     : Four{words[2], words[3], words[0], words[1]};
+      __builtin_memcpy(to + i * N, &words, 16);
+    }
+  }
   if constexpr (N <= 4) {
     constexpr int64_t LANES = 8 / N;
     [[maybe_unused]] constexpr uint64_t ODD = 0xff00ff00ff00ff00;

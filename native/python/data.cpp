@@ -3,6 +3,8 @@
 // `from_data` infers shape and dtype from nested lists in one pass, checks in a second while it fills. Arrays
 // of other libraries come in through exchange.cpp.
 #include "../graph/modes.h"
+#include "../kernels/elementwise.h"
+#include "../kernels/ranges.h"
 #include "../tensor/iterate.h"
 #include "../tensor/parallel.h"
 #include "../tensor/reach.h"
@@ -364,6 +366,13 @@ PyObject* py_arange(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+const RangeLoops& range_loops() {
+#if defined(RL_HAVE_AVX2)
+  if (cpu_capability()[0] == 'A') return avx2::range_loops;
+#endif
+  return baseline::range_loops;
+}
+
 // linspace(start, end, steps, dtype, device): symmetric, as torch computes it, in the result's own precision.
 PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -396,6 +405,9 @@ PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
         auto rounded = [](C x) { return shorter ? C(convert<T>(x)) : x; };
         C a = rounded(C(start.real_value())), b = rounded(C(end.real_value()));
         C step = steps > 1 ? rounded(rounded(b - a) / rounded(C(steps - 1))) : C(0);
+        MaybeNoGil released(steps);
+        if constexpr (std::is_same_v<T, float>) return range_loops().between_f32(to, steps, a, b, step);
+        if constexpr (std::is_same_v<T, double>) return range_loops().between_f64(to, steps, a, b, step);
         for (int64_t i = 0; i < steps; i++) {
           bool early = i < steps / 2 || steps == 1;
           C k = rounded(C(early ? i : steps - 1 - i)), from = early ? a : b, by = early ? step : -step;
@@ -403,6 +415,53 @@ PyObject* py_linspace(PyObject*, PyObject* const* args, Py_ssize_t n) {
         }
       }
     });
+    return t.release_object();
+  });
+}
+
+// triangle_indices(first, last, columns, offset, upper, dtype, device): the places of the triangle in rows
+// first..last, each of which has one: row numbers, then column numbers.
+PyObject* py_triangle_indices(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 7) fail(PyExc_TypeError, "triangle_indices() takes 7 arguments");
+    int64_t first = read_int(args[0]), last = read_int(args[1]), columns = read_int(args[2]),
+            offset = read_int(args[3]);
+    bool upper = is_true(args[4]);
+    DType dtype = dtype_from(args[5]);
+    if (dtype != DType::i32 && dtype != DType::i64)
+      fail(PyExc_TypeError, "triangle_indices() gives int32 or int64");
+    if (first < 0 || last < first || columns < 0) fail(PyExc_ValueError, "triangle_indices(): no such rows");
+    auto bound = [&](__int128 column) { return int64_t(std::clamp<__int128>(column, 0, columns)); };
+    auto begin = [&](int64_t row) { return upper ? bound(__int128(row) + offset) : 0; };
+    auto end = [&](int64_t row) { return upper ? columns : bound(__int128(row) + offset + 1); };
+    // Rows that have all columns, and those whose number of them changes by one from row to row.
+    __int128 total = 0;
+    if (first < last) {
+      __int128 shortest = upper ? -__int128(offset) + 1 : __int128(columns) - offset - 1;
+      int64_t turn = int64_t(std::clamp<__int128>(shortest, first, last));
+      auto sum = [&](int64_t from, int64_t to) {
+        if (from == to) return __int128(0);
+        return (__int128(end(from) - begin(from)) + (end(to - 1) - begin(to - 1))) * (to - from) / 2;
+      };
+      total = sum(first, turn) + sum(turn, last);
+    }
+    if (total > INT64_MAX / 32) fail(PyExc_MemoryError, "triangle_indices(): too many elements");
+    int64_t count = int64_t(total), sizes[] = {2, count};
+    TensorRef t = new_tensor(sizes, dtype, device_from(args[6]));
+    t->storage->written = keep(current_source());
+    if (t->is_meta() || count == 0) return t.release_object();
+    auto run = [&](auto* to) {
+      using T = std::remove_pointer_t<decltype(to)>;
+      MaybeNoGil released(count);
+      int64_t at = 0;
+      for (int64_t row = first; row < last; row++) {
+        int64_t from = begin(row), length = std::min(end(row) - from, count - at);
+        std::fill_n(to + at, length, T(row));
+        for (int64_t i = 0; i < length; i++) to[count + at + i] = T(from + i);
+        at += length;
+      }
+    };
+    dtype == DType::i32 ? run(t->data_as<int32_t>()) : run(t->data_as<int64_t>());
     return t.release_object();
   });
 }
@@ -629,6 +688,7 @@ PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},
                            {"full", FAST(py_full), nullptr},
                            {"arange", FAST(py_arange), nullptr},
                            {"linspace", FAST(py_linspace), nullptr},
+                           {"triangle_indices", FAST(py_triangle_indices), nullptr},
                            {"tolist", py_tolist, METH_O, nullptr},
                            {"item", py_item, METH_O, nullptr},
                            {"memory_stats", py_memory_stats, METH_NOARGS, nullptr},

@@ -7,6 +7,7 @@
 #endif
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "../kernels/transpose.h"
@@ -179,6 +180,101 @@ void run_tiles(Loop loop, const Plan& plan, const Operands& o, const Tiles& t, i
   }
 }
 
+// Note [short rows]
+// A row of thirty elements of which one operand is broadcast costs more around the loop than in it. Several
+// such rows of a result that is contiguous are computed at once: operands that are not are gathered first.
+// kron of 30 x 30 and 30 x 30 matrices in 0.3 instead of 1.1 ms.
+constexpr int64_t SHORT_ROW = 128;  // elements
+struct Strips {
+  int64_t rows = 0;  // computed at once, along dimension 1; 0: row by row
+  bool gathered[MAX_OPERANDS]{};
+};
+
+Strips find_strips(const Plan& plan, const Operands& o, int64_t n) {
+  Strips s;
+  if (n < LEAST_TILED || plan.ndim < 2 || plan.sizes[0] > SHORT_ROW) return s;
+  int64_t largest = 1;
+  for (int k = 0; k < o.count; k++) {
+    int64_t size = o.itemsize[k], step = plan.strides[k][0];
+    bool whole = step == size && plan.strides[k][1] == size * plan.sizes[0];
+    // What lies apart is gathered element by element, which is as slow as before.
+    if (!whole && (k == 0 || (step != size && step != 0) || (size & (size - 1)) || size > 16)) return s;
+    s.gathered[k] = !whole;
+    largest = std::max(largest, size);
+  }
+  s.rows = std::min(plan.sizes[1], TILE_BYTES / 2 / largest / plan.sizes[0]);
+  if (s.rows < 4) s.rows = 0;
+  return s;
+}
+
+// One element over and over, in vectors of 16 bytes; the last one overlaps the one before it.
+template <class Word>
+void fill_row(char* to, const char* from, int64_t n) {
+  constexpr int64_t LANES = 16 / sizeof(Word);
+  typedef Word Vector __attribute__((vector_size(16)));
+  Word word;
+  std::memcpy(&word, from, sizeof(Word));
+  if (n < LANES) {
+    for (int64_t i = 0; i < n; i++) std::memcpy(to + i * int64_t(sizeof(Word)), &word, sizeof(Word));
+    return;
+  }
+  Vector vector = Vector{} + word;
+  for (int64_t i = 0; i + LANES <= n; i += LANES) std::memcpy(to + i * int64_t(sizeof(Word)), &vector, 16);
+  std::memcpy(to + (n - LANES) * int64_t(sizeof(Word)), &vector, 16);
+}
+
+// `rows` rows of n elements, `next` bytes apart, one after the other into `to`.
+void gather_rows(int64_t size, char* to, const char* from, int64_t step, int64_t next, int64_t n,
+                 int64_t rows) {
+  int64_t bytes = n * size;
+  if (next == 0 && step != 0) {  // the same row again and again: each copy is twice as long
+    std::memcpy(to, from, size_t(bytes));
+    for (int64_t done = bytes, all = bytes * rows; done < all;) {
+      int64_t more = std::min(done, all - done);
+      std::memcpy(to + done, to, size_t(more));
+      done += more;
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++, to += bytes, from += next) {
+    if (step != 0) std::memcpy(to, from, size_t(bytes));
+    else if (size == 4) fill_row<uint32_t>(to, from, n);
+    else if (size == 8) fill_row<uint64_t>(to, from, n);
+    else if (size == 2) fill_row<uint16_t>(to, from, n);
+    else if (size == 1) std::memset(to, *from, size_t(n));
+    else
+      for (int64_t i = 0; i < n; i++) std::memcpy(to + i * 16, from, 16);
+  }
+}
+
+// Runs strips [begin, end) of the plan, counted along dimension 1, then the others.
+void run_strips(Loop loop, const Plan& plan, const Operands& o, const Strips& s, int64_t begin, int64_t end,
+                const void* params) {
+  alignas(64) char buffers[MAX_OPERANDS][TILE_BYTES / 2];
+  const char* repeated[MAX_OPERANDS] = {};  // the row that fills a buffer
+  int64_t down = (plan.sizes[1] + s.rows - 1) / s.rows, n = plan.sizes[0];
+  for (int64_t strip = begin; strip < end; strip++) {
+    int64_t j = strip % down * s.rows, rest = strip / down, rows = std::min(s.rows, plan.sizes[1] - j);
+    char* data[MAX_OPERANDS];
+    for (int k = 0; k < o.count; k++) data[k] = o.data[k] + j * plan.strides[k][1];
+    for (int d = 2; d < plan.ndim; d++) {
+      int64_t index = rest % plan.sizes[d];
+      rest /= plan.sizes[d];
+      for (int k = 0; k < o.count; k++) data[k] += index * plan.strides[k][d];
+    }
+    for (int k = 1; k < o.count; k++) {
+      if (!s.gathered[k]) continue;
+      bool again = plan.strides[k][1] == 0;
+      if (!again || repeated[k] != data[k])
+        gather_rows(o.itemsize[k], buffers[k], data[k], plan.strides[k][0], plan.strides[k][1], n,
+                    again ? s.rows : rows);
+      if (again) repeated[k] = data[k];
+      data[k] = buffers[k];
+    }
+    loop(data, o.itemsize, n * rows, params);
+  }
+}
+
 // Note [streaming stores]
 // A result too large for the caches is gone from them before anybody reads it, yet every line of it is first
 // fetched to be overwritten. Such results are computed in a buffer and stored past the caches: 4M floats
@@ -278,6 +374,14 @@ void run_elementwise(Loop loop, Operands& o, Sizes sizes, const void* params) {
     MaybeNoGil released(n);
     parallel_for(count, std::max<int64_t>(1, GRAIN / (tiles.inner * tiles.outer)),
                  [&](int64_t begin, int64_t end) { run_tiles(loop, plan, o, tiles, begin, end, params); });
+    return;
+  }
+  if (Strips strips = find_strips(plan, o, n); strips.rows) {
+    int64_t count = (plan.sizes[1] + strips.rows - 1) / strips.rows;
+    for (int d = 2; d < plan.ndim; d++) count *= plan.sizes[d];
+    MaybeNoGil released(n);
+    parallel_for(count, std::max<int64_t>(1, GRAIN / (plan.sizes[0] * strips.rows)),
+                 [&](int64_t begin, int64_t end) { run_strips(loop, plan, o, strips, begin, end, params); });
     return;
   }
   if (n <= GRAIN) return run_range(loop, plan, o, 0, n, params);

@@ -277,6 +277,13 @@ derivative(
     b=lambda g: _zeros(g),
     shows="s",
 )
+# Not the product on both sides: an infinite slope would make the other side NaN backwards.
+derivative(
+    "prelu",
+    a=lambda g, a, b: g * ops.where(ops.gt(a, 0), 1, b),
+    b=lambda g, a: g * ops.where(ops.gt(a, 0), 0, a),
+    node="PreluKernelBackward0",
+)
 derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))
 derivative(
     "elu_backward",

@@ -276,12 +276,10 @@ def _triangle_indices(name, row, col, offset, dtype, device, upper):
     offset = max(-row, min(offset, col))
     # The rows that reach into the triangle, and where in them it begins and ends.
     first, last = (0, min(row, max(col - offset, 0))) if upper else (min(max(-offset, 0), row), row)
-    rows = _C.arange(first, 1, last - first, _C.int64, None)
-    begins = (rows + offset).clamp(0, col) if upper else ops.mul(rows, 0)
-    counts = (col - begins) if upper else (rows + (offset + 1)).clamp(0, col)
-    which, columns = ranges(begins, counts)
+    if col == 0 or first > last:
+        first = last
     place = device if device is not None else get_default_device()
-    return ops.stack((which + first, columns), 0).to(device=place, dtype=dtype)
+    return _C.triangle_indices(first, last, col, offset, upper, dtype, place)
 
 
 @function

@@ -2,6 +2,7 @@
 
 import array
 import builtins
+import itertools
 
 import numpy
 import pytest
@@ -240,6 +241,22 @@ def test_numpy_shares_memory_both_ways():
     tensor[1, 2] = 8
     assert tensor.tolist() == view.tolist() == [[0, 7, 0], [0, 0, 8]]
     assert numpy.asarray(tensor).base is not None or numpy.shares_memory(numpy.asarray(tensor), view)
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_places_of_triangles(name, dtype):
+    for rows, columns in itertools.product((0, 1, 2, 5, 7), repeat=2):
+        for offset in (-9, -5, -1, 0, 1, 3, 9, 2**40, -(2**40)):
+            ours, theirs = (
+                getattr(t, name)(rows, columns, offset, dtype=getattr(t, dtype)) for t in (rushlight, torch)
+            )
+            assert ours.tolist() == theirs.tolist() and ours.stride() == theirs.stride(), (
+                rows,
+                columns,
+                offset,
+            )
+            assert str(ours.dtype) == str(theirs.dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

@@ -114,6 +114,9 @@ constexpr FamilyEntry entries[] = {
     // a is where the square ends
     UNARY_WITH(1, smooth_absolute, FLOATING, none, same, smooth_absolute(x, a)),
 
+    // y is the slope of the negative side
+    BINARY(prelu, FLOATING, none, same, x > 0 ? x : x * y),
+
     BINARY_WITH(1, threshold_backward, REAL, none, same, y <= a ? decltype(x){} : x),
     BINARY_WITH(1, leaky_relu_backward, FLOATING, none, same, y > 0 ? x : x * a),
     BINARY(sigmoid_backward, FLOATING | COMPLEX, none, same, sigmoid_backward(x, y)),

@@ -17,9 +17,8 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-constexpr int64_t BLOCK = 256;         // elements that pass through the buffers at a time
-constexpr int MAX_OPERANDS = 4;        // output and three inputs
-constexpr int MAX_ELEMENT_BYTES = 16;  // complex128
+constexpr int64_t BUFFER_BYTES = 4096;  // of an operand that pass through the buffers at a time
+constexpr int MAX_OPERANDS = 4;         // output and three inputs
 
 using ContiguousLoop = void (*)(char* const* data, int64_t n, const void* params);
 
@@ -60,13 +59,16 @@ void copy_elements(int size, char* to, int64_t to_stride, const char* from, int6
 // Runs `kernel` on operands of any stride. sizes are the operands' element sizes, the output first.
 [[maybe_unused]] void run_buffered(ContiguousLoop kernel, int operands, const int* sizes, char* const* data,
                                    const int64_t* strides, int64_t n, const void* params) {
-  alignas(64) char buffers[MAX_OPERANDS][BLOCK * MAX_ELEMENT_BYTES];
+  alignas(64) char buffers[MAX_OPERANDS][BUFFER_BYTES];
   char* block[MAX_OPERANDS];
+  int largest = 1;
+  for (int k = 0; k < operands; k++) largest = sizes[k] > largest ? sizes[k] : largest;
+  const int64_t length = BUFFER_BYTES / largest;
   for (int k = 1; k < operands; k++) {
-    if (strides[k] == 0) copy_elements(sizes[k], buffers[k], sizes[k], data[k], 0, n < BLOCK ? n : BLOCK);
+    if (strides[k] == 0) copy_elements(sizes[k], buffers[k], sizes[k], data[k], 0, n < length ? n : length);
   }
-  for (int64_t start = 0; start < n; start += BLOCK) {
-    int64_t count = n - start < BLOCK ? n - start : BLOCK;
+  for (int64_t start = 0; start < n; start += length) {
+    int64_t count = n - start < length ? n - start : length;
     for (int k = 0; k < operands; k++) {
       char* at = data[k] + start * strides[k];
       block[k] = strides[k] == sizes[k] ? at : buffers[k];

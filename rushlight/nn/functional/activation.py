@@ -326,8 +326,7 @@ def prelu(input, weight):
     shape = [1] * input.dim()
     if input.dim() > 1:
         shape[1] = -1
-    # Not the product on both sides: an infinite weight would make the other side NaN backwards.
-    return _straight(input) * rushlight.where(input > 0, 1.0, _straight(weight).reshape(shape))
+    return ops.prelu(_straight(input), _straight(weight).reshape(shape))
 
 
 @functional
