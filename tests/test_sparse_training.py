@@ -146,6 +146,40 @@ def test_sparse_adam_goes_on_from_its_state():
     assert torch.equal(model.weight, twin.weight)
 
 
+DENSE = [
+    *(
+        torch.ones(4, 3, dtype=dtype)
+        for dtype in (torch.float64, torch.float16, torch.complex64, torch.int64)
+    ),
+    torch.ones(4, 3, dtype=torch.bool),
+    torch.arange(12.0).view(3, 4).t(),
+    torch.arange(24.0).view(4, 6)[:, ::2],
+    nn.Parameter(torch.ones(4, 3)),
+]
+
+
+@pytest.mark.parametrize("dense", DENSE, ids=lambda t: f"{type(t).__name__} {t.dtype} {t.stride()}")
+@pytest.mark.parametrize("rows", [[1, 3, 1], [], [0]])
+def test_a_sparse_tensor_added_in_place(dense, rows):
+    values = torch.ones(len(rows), 3).to(dense.dtype)
+    sparse = torch.sparse_coo_tensor([rows], values, (4, 3), dtype=dense.dtype)
+    adds = [lambda a, b: a.add_(b), lambda a, b: a.sub_(b), lambda a, b: a.add_(b, alpha=2)]
+    for add in adds[:1] if dense.dtype == torch.bool else adds:
+        with torch.no_grad():
+            ours, theirs = dense.detach().clone(), dense.detach().clone()
+            version = ours._version
+            assert torch.equal(add(ours, sparse), add(theirs, sparse.to_dense()))
+            assert ours._version == version + 1
+
+
+def test_values_that_are_part_of_what_they_are_added_to():
+    x = torch.arange(6.0).view(3, 2)
+    x.add_(torch.sparse_coo_tensor([[1, 2]], x[:2], (3, 2)))
+    assert x.tolist() == [[0, 1], [2, 4], [6, 8]]
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        x.add_(torch.sparse_coo_tensor([[7]], torch.ones(1, 2), (3, 2), check_invariants=False))
+
+
 def test_a_write_to_the_values_of_a_saved_tensor_is_noticed():
     a = torch.eye(2).to_sparse()
     x = torch.ones(2, 2, requires_grad=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import rushlight
@@ -10,7 +11,7 @@ from rushlight._sparse.build import coalesced, dense, look_up, places, sparse_at
 from rushlight._sparse.shape import broadcast
 from rushlight._sparse.table import assign, in_place, kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
-from rushlight.ops._public import wrap_dim
+from rushlight.ops._public import _same_storage, wrap_dim
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -21,22 +22,6 @@ def _is_sparse(x: Any) -> bool:
 
 
 # ---- sums
-
-
-def _merged(a: list, b: list) -> tuple[list, list, int]:
-    """Where the entries of two lists go when they are walked side by side, equal heads together."""
-    of_a, of_b, i, j, count = [], [], 0, 0, 0
-    while i < len(a) or j < len(b):
-        left = j == len(b) or (i < len(a) and a[i] <= b[j])
-        right = i == len(a) or (j < len(b) and b[j] <= a[i])
-        if left:
-            of_a.append(count)
-            i += 1
-        if right:
-            of_b.append(count)
-            j += 1
-        count += 1
-    return of_a, of_b, count
 
 
 def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
@@ -57,10 +42,9 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"dimensions while 'other' has {j.shape[0]} sparse dimensions"
         )
     sizes = sparse_sizes(a)
-    of_a, of_b, count = _merged(places(i, sizes).tolist(), places(j, sizes).tolist())
-    first, second = rushlight.tensor(of_a), rushlight.tensor(of_b)
+    first, second, count = _C.merge_places(places(i, sizes), places(j, sizes))
     # As in torch there is room for all, which shows in whether the engine takes the sum as it is.
-    indices = rushlight.empty((i.shape[0], len(of_a) + len(of_b)), dtype=_C.int64)
+    indices = rushlight.empty((i.shape[0], first.shape[0] + second.shape[0]), dtype=_C.int64)
     indices = ops.index_copy(ops.index_copy(indices, first, i, 1), second, j, 1)[:, :count]
     summed = sum_rows(rushlight.cat([v.to(dtype), scaled]), rushlight.cat([first, second]), count)
     return make(indices, summed, a.shape, was and is_too)
@@ -74,7 +58,49 @@ def _onto(a: Tensor, b: SparseTensor, alpha: Any) -> Tensor:
             f"other has size {list(b.shape)} (FYI: dense-sparse addition does not currently support "
             "broadcasting)"
         )
-    return ops.add_alpha(a, dense(b), alpha)
+    dtype = rushlight.result_type(a, b)
+    whole = a.to(dtype, copy=True, memory_format=rushlight.contiguous_format)
+    _scatter(whole, b, alpha)
+    return whole
+
+
+def _scatter(whole: Tensor, x: SparseTensor, alpha: Any) -> None:
+    """Adds the entries of x to a contiguous tensor."""
+    indices, values, _ = x.parts
+    sizes = sparse_sizes(x)
+    if whole.dtype == _C.bool:
+        whole.copy_(ops.add_alpha(whole, dense(x), alpha))
+    elif values.shape[0] and whole.numel():
+        rows = whole.view(math.prod(sizes), *whole.shape[len(sizes) :])
+        _C.in_place(ops.index_add, rows, places(indices, sizes), values.to(whole.dtype), 0, alpha)
+
+
+@in_place("add_alpha")
+def add_alpha_(a: Any, b: Any, alpha: Any) -> None:
+    """Into a dense tensor entry by entry, without a pass over all of it."""
+    own = not _C.dispatches(a) and _is_sparse(b) and a.shape == b.shape and a.dtype == b.dtype
+    if own and a.is_contiguous() and not _same_storage(a, b.parts[1]):
+        _scatter(_C.detach(a), b, alpha)
+    else:
+        assign(a, add_alpha(a, b, alpha))
+
+
+@in_place("add")
+def add_(a: Any, b: Any) -> None:
+    """a += b."""
+    add_alpha_(a, b, 1)
+
+
+@in_place("sub")
+def sub_(a: Any, b: Any) -> None:
+    """a -= b."""
+    add_alpha_(a, b, -1)
+
+
+@in_place("sub_alpha")
+def sub_alpha_(a: Any, b: Any, alpha: Any) -> None:
+    """a -= alpha * b."""
+    add_alpha_(a, b, -alpha)
 
 
 @kernel("add_alpha")
