@@ -33,7 +33,8 @@ _OVERLOADED = {
     "mean", "min", "pow", "prod", "squeeze", "std", "sum", "to", "var", "view", "where",
 }  # fmt: skip
 _IN_PYTHON = {  # outside of nn.functional
-    "broadcast_shapes", "einsum", "norm", "resize_as", "split", "stft", "tensordot", "unravel_index",
+    "backward", "broadcast_shapes", "einsum", "norm", "resize_as", "split", "stft", "tensordot",
+    "unravel_index",
 }  # fmt: skip
 _NATIVE_LOSSES = {"dropout", "alpha_dropout", "one_hot"}
 _OTHER_NAMES = {("one_hot", "tensor"): "input", ("arange", "start"): "end",

@@ -50,7 +50,12 @@ def _construct(
     from rushlight._tensor_types import legacy_tensor
 
     if len(args) == 1 and isinstance(args[0], Tensor):
-        return _C.detach(args[0])
+        if device is not None:
+            raise RuntimeError(
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+                "supported.  Use torch.tensor(...) or torch.as_tensor(...) instead."
+            )
+        return _C.ops.alias(args[0])  # gradients flow through it
     return legacy_tensor(_C.get_default_dtype(), device, args)
 
 
@@ -141,6 +146,11 @@ def register_post_accumulate_grad_hook(self, hook):
     from rushlight.autograd import graph
 
     return graph.register_post_accumulate_grad_hook(self, hook)
+
+
+for _function in (backward, register_hook, register_post_accumulate_grad_hook):
+    # Methods in torch, too; Python names them so where a call does not fit.
+    _function.__wrapped__.__qualname__ = f"Tensor.{_function.__name__}"
 
 
 @method

@@ -77,7 +77,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
     if isinstance(data, Tensor):
         if data.dtype != dtype:
             raise TypeError(f"expected {_options(dtype)} (got {_options(data.dtype)})")
-        return _C.detach(data)
+        return _C.ops.alias(data)
     if type(data).__name__ == "Size":
         return _empty(tuple(data), dtype, device)
     if any(kind.__name__ in ("TypedStorage", "UntypedStorage") for kind in type(data).__mro__):

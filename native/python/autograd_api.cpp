@@ -266,14 +266,7 @@ PyObject* py_view_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Tensor* t = tensor_argument(args[0], "as_subclass");
     static Primitive& alias = primitive("alias");
     TensorRef view = call_on(alias, t);
-    TensorRef result = as_subclass(raw_alias(view.get()).get(), reinterpret_cast<PyTypeObject*>(args[1]));
-    leave_node(view.get());
-    result->grad_fn = std::exchange(view->grad_fn, nullptr);
-    result->output_nr = view->output_nr;
-    join_node(result.get());
-    std::swap(result->extra, view->extra);
-    result->flags = view->flags;
-    return result.release_object();
+    return moved_to_class(view.get(), reinterpret_cast<PyTypeObject*>(args[1])).release_object();
   });
 }
 PyObject* py_as_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {

@@ -112,7 +112,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Ref<PyObject> made = checked(PyObject_Call(construct, args, kwargs));
     if (!is_tensor(made.get())) fail(PyExc_TypeError, "expected a Tensor");
     if (type == TensorType) return made.release();
-    return as_subclass(as_tensor(made.get()), type).release_object();
+    bool is_view = PyTuple_GET_SIZE(args) == 1 && is_tensor(PyTuple_GET_ITEM(args, 0));  // of the argument
+    Tensor* t = as_tensor(made.get());
+    return (is_view ? moved_to_class(t, type) : as_subclass(t, type)).release_object();
   });
 }
 
@@ -514,6 +516,17 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type) {
   share_counter(t, result.get());
   result->flags |= t->flags & Tensor::INFERENCE;
   if (t->is_lazy()) set_lazy(result.get(), t->flags & Tensor::LAZY);
+  return result;
+}
+
+TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type) {
+  TensorRef result = as_subclass(raw_alias(fresh).get(), type);
+  leave_node(fresh);
+  result->grad_fn = std::exchange(fresh->grad_fn, nullptr);
+  result->output_nr = fresh->output_nr;
+  join_node(result.get());
+  std::swap(result->extra, fresh->extra);
+  result->flags = fresh->flags;
   return result;
 }
 

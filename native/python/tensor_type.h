@@ -9,6 +9,8 @@ namespace rl {
 void set_requires_grad(Tensor* t, bool on);  // with torch's checks
 // A tensor of a Python subclass on t's storage, without history.
 TensorRef as_subclass(Tensor* t, PyTypeObject* type);
+// A tensor that nobody has seen yet, with its history and base, as one of a class.
+TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type);
 
 void add_operator_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
 

@@ -167,7 +167,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise RuntimeError("Invalid level given to _fw_primal")
     before = _C.set_forward_mode(False)
     try:
+        since = _C.next_sequence()
         primal = _aliased(tensor)
+        if _C.next_sequence() != since:
+            _C.name_node(primal, "torch::autograd::Identity", since, {})
         if _current_level >= 0:
             _C.set_tangent(primal, None)
     finally:

@@ -194,8 +194,13 @@ class _Setting(_Mode):
     """A switch that works at once, and is put back at the end if used as a context manager."""
 
     switch: Any  # sets it and returns what it was
+    native_name: str  # in torch's sentence
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"{self.native_name}(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}"
+            )
         self.mode = mode
         self.prev = self.switch(mode)
 
@@ -217,10 +222,13 @@ class set_multithreading_enabled(_Setting):
     """Whether backward may use threads of its own. It never does: it runs on the calling thread."""
 
     switch = staticmethod(_set_multithreading_enabled)
+    native_name = "set_multithreading_enabled"
 
 
 class _force_original_view_tracking(_Setting):
     """Whether the history of a view repeats its operations after an in-place write, or cuts it out anew."""
+
+    native_name = "set_view_replay_enabled"
 
     @staticmethod
     def switch(on: bool) -> bool:

@@ -219,8 +219,11 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
 
 
 def _register(kind: str) -> Callable:
-    def register(self, fn):
-        node, where = self, kind
+    def register(self, *hook):
+        if len(hook) != 1:
+            name = f"{self.name()}.register_{'pre' if kind == 'pre' else ''}hook"
+            raise TypeError(f"{name}() takes exactly one argument ({len(hook)} given)")
+        node, where, fn = self, kind, hook[0]
         if kind == "post" or self._facade:
             from rushlight.autograd import _facades
 

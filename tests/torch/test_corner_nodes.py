@@ -14,6 +14,50 @@ def cases(torch):
     L = short_names(torch).L
     passing = passing_on(torch)
 
+    @case("tensors made of tensors by the old constructors")
+    def _():
+        x, c, found = L(2), torch.ones(2), []
+        y = x * 2
+        sub = type("Sub", (torch.Tensor,), {})
+        made = (torch.Tensor, torch.FloatTensor, x.new, c.new, sub, lambda t: torch.Tensor(other=t))
+        for make in made:
+            for t in (x, y, c, y[:1]):
+                z = make(t)
+                edges = z.grad_fn and [n.name() for n, _ in z.grad_fn.next_functions]
+                found.append((type(z).__name__, z.requires_grad, z.is_leaf, edges, z._base is t, z._version))
+        z = torch.Tensor(y)
+        (z * z).sum().backward()
+        b = x * 1
+        torch.Tensor(b).mul_(3)
+        with torch.no_grad():
+            unrecorded = torch.Tensor(x)
+        refused = err(torch.Tensor, x, device="cpu")
+        return found, x.grad, b, unrecorded.requires_grad, unrecorded._is_view(), refused
+
+    @case("calls that do not fit")
+    def _():
+        x = L(2)
+        node, loss = (x * 2).grad_fn, x.sum()
+        return (
+            [err(f) for f in (node.register_hook, node.register_prehook, x.register_hook)],
+            err(node.register_hook, 1, 2),
+            [err(loss.backward, **{name: 2.5}) for name in ("retain_graph", "bad")],
+            err(torch.autograd.set_multithreading_enabled, "a"),
+            err(torch.autograd._force_original_view_tracking, 1),
+        )
+
+    @case("nodes of primals")
+    def _():
+        x = L(2)
+        dual_level, make_dual, unpack_dual = (
+            getattr(torch.autograd.forward_ad, name) for name in ("dual_level", "make_dual", "unpack_dual")
+        )
+        with dual_level():
+            d = make_dual(x * 2, torch.ones(2))
+            found = [unpack_dual(t).primal for t in (d, d * 2, x)]
+            found[0].sum().backward(retain_graph=True)
+            return [(t, [n.name() for n, _ in t.grad_fn.next_functions]) for t in found], x.grad
+
     class Registers(torch.autograd.graph.saved_tensors_hooks):
         """Unpacking adds a hook after the node that asks, which halves what it gives."""
 
