@@ -305,6 +305,10 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
 
 
 def _resize(self, size):
+    if _C.is_sparse(self):
+        from rushlight._sparse.table import refuse
+
+        refuse("aten::resize_")
     if not create.deterministic or self.device.type == "meta":
         return _C.resize(self, size)
     before = self.untyped_storage().nbytes() // self.element_size()

@@ -342,3 +342,29 @@ def test_an_output_that_a_function_does_not_take():
     with pytest.raises(TypeError, match=r"allclose\(\) got an unexpected keyword argument 'out'"):
         torch.allclose(x, x, out=x)
     assert torch.add(x, x, out=x) is x and x.to_dense().tolist() == (2 * torch.eye(3)).tolist()
+
+
+def test_the_size_of_entries_that_are_there_is_not_taken_away():
+    x = sample()
+    for refused in (lambda: torch.resize_as_(x, torch.ones(3, 2)), lambda: torch.Tensor.resize_(x, 1)):
+        with pytest.raises(NotImplementedError, match="aten::resize_"):
+            refused()
+    assert x.shape == (2, 3)
+
+
+def test_sums_of_many_entries():
+    torch.manual_seed(0)
+    size = (30, 40)
+    first, second = (
+        torch.sparse_coo_tensor(
+            torch.stack([torch.randint(0, n, (500,)) for n in size]), torch.randn(500), size
+        )
+        for _ in range(2)
+    )
+    wanted = first.to_dense() - 2 * second.to_dense()
+    for a in (first, first.coalesce()):
+        for b in (second, second.coalesce()):
+            made = torch.sub(a, b, alpha=2)
+            assert made.is_coalesced() == (a.is_coalesced() and b.is_coalesced())
+            torch.testing.assert_close(made.to_dense(), wanted)
+            torch.testing.assert_close((a * b).to_dense(), first.to_dense() * second.to_dense())

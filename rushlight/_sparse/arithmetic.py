@@ -247,7 +247,7 @@ def pow_scalar(x: SparseTensor, s: Any) -> SparseTensor:
 _COALESCING = (
     *("abs", "asin", "asinh", "atan", "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac"),
     *("log1p", "rad2deg", "round", "sgn", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
-    *("relu", "isinf", "isnan", "isneginf", "isposinf", "signbit", "angle"),
+    *("relu", "isinf", "isnan", "isneginf", "isposinf", "signbit"),
 )
 
 
@@ -274,7 +274,8 @@ def _unary_(name: str) -> Any:
 
 for _name in _COALESCING:
     kernel(_name)(_unary(_name))
-    in_place(_name)(_unary_(_name))
+    if _name != "square":
+        in_place(_name)(_unary_(_name))
 
 
 @in_place("neg")
@@ -297,6 +298,20 @@ def threshold_backward(g: Any, x: Any, s: Any) -> SparseTensor:
         refuse("aten::threshold_backward")
     x = coalesced(x)
     return with_values(x, ops.threshold_backward(sparse_at(g, x.parts[0]), x.parts[1], s))
+
+
+@in_place("nan_to_num")
+def nan_to_num_(x: SparseTensor, s: Any, t: Any, u: Any) -> None:
+    """Writes the values where they are."""
+    if not x.parts[2]:
+        raise RuntimeError("nan_to_num_ requires coalesced input")
+    _C.in_place(ops.nan_to_num, x.parts[1], s, t, u)
+
+
+@in_place("square", "pow_scalar")
+def pow_(x: SparseTensor, s: Any = 2) -> None:
+    """torch has none."""
+    refuse("aten::pow_.Scalar")
 
 
 @kernel("neg")
@@ -335,7 +350,7 @@ def sum_all(x: SparseTensor, dtype: Any) -> Tensor:
 @kernel("any")
 def any_of(x: SparseTensor, dim: Any, keepdim: bool) -> Tensor:
     """Whether an element is not zero."""
-    if dim is not None and len(dim if isinstance(dim, (tuple, list)) else [dim]) != x.dim():
+    if dim is not None and tuple(dim if isinstance(dim, (tuple, list)) else [dim]) != tuple(range(x.dim())):
         refuse("aten::any.dim")
     return x.parts[1].any()
 

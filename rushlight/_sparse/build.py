@@ -169,8 +169,8 @@ def sparse_mask(x: Tensor, mask: SparseTensor) -> SparseTensor:
         return with_values(mask, sparse_at(x, indices))
     if x.parts[0].shape[0] != indices.shape[0]:
         raise RuntimeError("sparse_mask: expected self and mask to have the same number of sparse dimensions")
-    if x is mask or not indices.shape[1]:
-        return with_values(mask, x.parts[1] if x is mask else x.parts[1].new_empty((0, *values.shape[1:])))
+    if x.parts[0] is indices and x.parts[1] is values:
+        return with_values(mask, values)
     return with_values(mask, look_up(x, indices))
 
 

@@ -119,7 +119,7 @@ class SparseTensor(Tensor):
         return self.transpose_(0, 1) if self.dim() == 2 else self
 
     def new(self, *size: Any, device: Any = None) -> Any:
-        return self.new_empty(*size, device=device)
+        return self.new_empty(*(size or (0,)), device=device)
 
     def clone(self, *, memory_format: Any = None) -> Any:
         if memory_format not in (None, create.preserve_format):
@@ -132,6 +132,12 @@ class SparseTensor(Tensor):
         if isinstance(dtype, str):
             dtype = dtype.replace("torch.sparse.", "torch.")
         return self.to(self.parts[1][:0].type(dtype).dtype)
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a dense "
+            "tensor first."
+        )
 
     def is_pinned(self, device: Any = None) -> bool:
         return False

@@ -178,7 +178,7 @@ def hspmm(mat1, mat2, *, out=None):
 
     _check_product("hspmm", mat1, mat2)
     known, products = _rows(mat1, mat2)
-    made = make(known[None], products, (mat1.shape[0], mat2.shape[1]), True)
+    made = make(known[None], products, (mat1.shape[0], mat2.shape[1]))
     made = undifferentiable("hspmm", made, mat1, mat2)
     return made if out is None else out.copy_(made)
 
