@@ -188,3 +188,18 @@ def test_what_torch_refuses():
 def test_zeta_ends_where_all_its_terms_underflow():
     assert rushlight.special.zeta(rushlight.tensor(1e18), rushlight.tensor(2.5)) == 0
     assert rushlight.polygamma(2**63 - 1, rushlight.tensor(3.0)).isnan()
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac"])
+@pytest.mark.parametrize("sizes", [(1e-6, 1e-2), (1e-2, 1.0), (0.1, 5.0), (1.0, 25.0), (15.0, 60.0)])
+def test_incomplete_gamma_of_single_precision_is_rounded_once(name, sizes):
+    """The shorter sums of single precision give what those of double precision give, rounded."""
+    rushlight.manual_seed(0)
+    function = getattr(rushlight, name)
+    a = rushlight.empty(4000).uniform_(*sizes)
+    spread, far = rushlight.rand(4000), rushlight.rand(4000)
+    for x in (a * (0.5 + spread), 12 * spread, a + 5 + 25 * far):
+        exact, found = function(a.double(), x.double()), function(a, x)
+        unit = (exact.float().nextafter(rushlight.tensor(2.0)) - exact.float()).double()
+        seen = exact > 1e-37
+        assert ((found.double() - exact).abs() / unit)[seen].max() < 0.502

@@ -143,17 +143,26 @@ void copy_planes(const Taps (&t)[3], int64_t planes, int64_t channels, T* y, con
   });
 }
 
-// Along the rows of an image: they are turned upright, a few at a time, so that all run in vectors.
-void bytes_along(uint8_t* y, const uint8_t* x, int64_t rows, const ByteTaps& taps, uint8_t* room) {
-  TransposeBlock transpose = transposes().of_size[1];
-  uint8_t *upright = room, *made = room + taps.in * BYTE_ROWS;
+// Pixels of three bytes: no square of them fills a register.
+void transpose_triples(const char* from, int64_t row_stride, int64_t rows, int64_t cols, char* to) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < cols; j++) std::memcpy(to + (j * rows + i) * 3, from + i * row_stride + j * 3, 3);
+}
+
+// Along the rows of an image with one to four channels: they are turned upright, a few at a time, so that all
+// run in vectors.
+void bytes_along(uint8_t* y, const uint8_t* x, int64_t rows, const ByteTaps& taps, int64_t channels,
+                 uint8_t* room) {
+  TransposeBlock transpose = channels == 3 ? transpose_triples : transposes().of_size[channels];
+  uint8_t *upright = room, *made = room + taps.in * BYTE_ROWS * channels;
+  int64_t from = taps.in * channels, to = taps.out * channels;
   for (int64_t row = 0; row < rows; row += BYTE_ROWS) {
     int64_t count = std::min(BYTE_ROWS, rows - row);
-    transpose(reinterpret_cast<const char*>(x + row * taps.in), taps.in, count, taps.in,
+    transpose(reinterpret_cast<const char*>(x + row * from), from, count, taps.in,
               reinterpret_cast<char*>(upright));
-    passes().bytes(made, upright, 1, taps, count);
-    transpose(reinterpret_cast<const char*>(made), count, taps.out, count,
-              reinterpret_cast<char*>(y + row * taps.out));
+    passes().bytes(made, upright, 1, taps, count * channels);
+    transpose(reinterpret_cast<const char*>(made), count * channels, taps.out, count,
+              reinterpret_cast<char*>(y + row * to));
   }
 }
 
@@ -163,7 +172,8 @@ void combine_bytes(const Taps (&t)[3], int64_t planes, int64_t channels, uint8_t
   int64_t largest =
       std::max({in_size(t), t[0].in * t[1].in * t[2].out, t[0].in * t[1].out * t[2].out, out_size(t)}) *
       channels;
-  int64_t upright = (t[2].in + t[2].out) * BYTE_ROWS;
+  bool turned = channels <= 4;
+  int64_t upright = turned ? (t[2].in + t[2].out) * BYTE_ROWS * channels : 0;
   Workspaces spaces(num_threads(), 2 * largest + upright);
   divide(double(planes) * double(largest), planes, [&](int64_t begin, int64_t end) {
     Workspaces::Lease lease(spaces);
@@ -177,7 +187,7 @@ void combine_bytes(const Taps (&t)[3], int64_t planes, int64_t channels, uint8_t
         for (int e = 0; e < d; e++) outer *= now[e];
         for (int e = d + 1; e < 3; e++) inner *= now[e];
         uint8_t* to = room[pass++ % 2];
-        if (d == 2 && channels == 1) bytes_along(to, from, outer, taps[d], lease.as<uint8_t>());
+        if (d == 2 && turned) bytes_along(to, from, outer, taps[d], channels, lease.as<uint8_t>());
         else passes().bytes(to, from, outer, taps[d], inner);
         now[d] = t[d].out;
         from = to;
@@ -270,6 +280,20 @@ void resample(DType dtype, const Taps (&t)[3], int64_t planes, int64_t channels,
     case DType::c128: return run(TypeTag<std::complex<double>>{}, TypeTag<std::complex<double>>{});
     default: return;
   }
+}
+
+void pad_lines(const PaddedLines& l, void* y, const void* x) {
+  int64_t before = int64_t(l.before.size()), middle = l.out - before - int64_t(l.after.size());
+  divide(double(l.planes) * double(l.out), l.planes, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; plane++) {
+      const char* from = static_cast<const char*>(x) + plane * l.in * l.size;
+      char* to = static_cast<char*>(y) + plane * l.out * l.size;
+      for (int64_t i : l.before) std::memcpy(to, from + i * l.size, size_t(l.size)), to += l.size;
+      std::memcpy(to, from + l.skip * l.size, size_t(middle * l.size));
+      to += middle * l.size;
+      for (int64_t i : l.after) std::memcpy(to, from + i * l.size, size_t(l.size)), to += l.size;
+    }
+  });
 }
 
 }  // namespace rl

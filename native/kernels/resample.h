@@ -41,9 +41,17 @@ struct ByteTaps {
 };
 
 // y = the map applied to every plane of x; taps[d] belong to depth, height, width, and at each place there
-// are `channels` numbers side by side. Integers and bool only where all taps copy; u8 also elsewhere, of one
-// channel: rounded as torch rounds, and clamped.
+// are `channels` numbers side by side. Integers and bool only where all taps copy; u8 also elsewhere: rounded
+// as torch rounds, and clamped.
 void resample(DType dtype, const Taps (&taps)[3], int64_t planes, int64_t channels, void* y, const void* x);
+
+// Lines of `in` elements of `size` bytes become lines of `out`: first those at the places `before`, then the
+// line itself from `skip` on, then those at the places `after`.
+struct PaddedLines {
+  int64_t planes, in, out, skip, size;
+  std::vector<int64_t> before, after;
+};
+void pad_lines(const PaddedLines& lines, void* y, const void* x);
 
 // One pass along a dimension, per instruction set: y (outer, taps.out, inner) from x (outer, taps.in, inner).
 struct ResamplePasses {

@@ -26,8 +26,10 @@ double airy_ai(double x);
 
 double zeta(double s, double q);  // Hurwitz's: the sum of (q + k)^-s
 double polygamma(int64_t n, double x);
-double igamma(double a, double x);   // regularised, lower
-double igammac(double a, double x);  // regularised, upper
+double igamma(double a, double x);        // regularised, lower
+double igammac(double a, double x);       // regularised, upper
+double rough_igamma(double a, double x);  // good to 1e-12, for results of single precision
+double rough_igammac(double a, double x);
 
 double erfcx(double x);  // exp(x^2) erfc(x)
 double ndtr(double x);

@@ -157,19 +157,40 @@ void adaptive_average(Taps& t, int64_t in, int64_t out) {
 
 enum class Padding { reflect, replicate, circular };
 
+// The input that place i, counted from the first input on, shows.
+int64_t padded_place(int64_t i, int64_t in, Padding how) {
+  if (how == Padding::reflect && in > 1) {
+    int64_t period = 2 * (in - 1);
+    i = (i % period + period) % period;
+    if (i >= in) i = period - i;
+  } else if (how == Padding::circular) {
+    i = (i % in + in) % in;
+  }
+  return std::clamp<int64_t>(i, 0, in - 1);
+}
+
 void padded(Taps& t, int64_t in, int64_t out, int64_t left, Padding how) {
   t.start(in, out);
-  for (int64_t o = 0; o < out; o++, t.end_row()) {
-    int64_t i = o - left;
-    if (how == Padding::reflect && in > 1) {
-      int64_t period = 2 * (in - 1);
-      i = (i % period + period) % period;
-      if (i >= in) i = period - i;
-    } else if (how == Padding::circular) {
-      i = (i % in + in) % in;
-    }
-    t.add(std::clamp<int64_t>(i, 0, in - 1), 1.0);
-  }
+  for (int64_t o = 0; o < out; o++, t.end_row()) t.add(padded_place(o - left, in, how), 1.0);
+}
+
+// Lines are long, and most of one is a copy: no list of all its elements.
+bool pads_lines(PyObject* spec, Padding& how) {
+  const char* kind = PyUnicode_AsUTF8(item(spec, 0));
+  if (!kind) throw PythonError{};
+  std::string_view name = kind;
+  how = name == "reflect" ? Padding::reflect : name == "replicate" ? Padding::replicate : Padding::circular;
+  return name == "reflect" || name == "replicate" || name == "circular";
+}
+
+PaddedLines padded_lines(PyObject* spec, Padding how, int64_t planes, int64_t in, int64_t out, int64_t size) {
+  if (in <= 0) fail(PyExc_RuntimeError, "padding: the input is empty");
+  int64_t left = integer(item(item(spec, 1), 0));
+  int64_t begin = std::clamp<int64_t>(left, 0, out), end = std::clamp<int64_t>(left + in, begin, out);
+  PaddedLines lines = {planes, in, out, begin == end ? 0 : begin - left, size, {}, {}};
+  for (int64_t o = 0; o < begin; o++) lines.before.push_back(padded_place(o - left, in, how));
+  for (int64_t o = end; o < out; o++) lines.after.push_back(padded_place(o - left, in, how));
+  return lines;
 }
 
 // The taps of dimension `d` (of `dims`) of the map that `spec` describes.
@@ -232,6 +253,14 @@ PyObject* resample_forward(const Primitive& op, PyObject* const* args, Tensor*) 
   TensorRef result =
       in_place ? new_channels_last(sizes, x->dtype, x->device()) : new_tensor(sizes, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
+  if (Padding how; dims == 1 && !adjoint && pads_lines(args[2], how)) {
+    int64_t in = x->size(x->ndim - 1);
+    PaddedLines lines = padded_lines(args[2], how, planes, in, size.sizes[0], x->itemsize());
+    TensorRef from = contiguous(x);
+    MaybeNoGil released(result->numel);
+    pad_lines(lines, result->data(), from->data());
+    return result.release_object();
+  }
   Sizes scaled = adjoint ? x->sizes() : Sizes(sizes);
   bool small = dims == 2 && scaled[scaled.size() - 2] + scaled[scaled.size() - 1] <= 128;
   Taps taps[3];

@@ -77,6 +77,11 @@ Elementwise entry(const char* name, int inputs, int scalars, Promote promote, co
     LOOP<float, __VA_ARGS__>, LOOP<double, __VA_ARGS__>, LOOP<Half, __VA_ARGS__>, \
         LOOP<BFloat16, __VA_ARGS__>                                               \
   }
+#define RL_BY_PRECISION(NAME)                                                        \
+  Loops {                                                                            \
+    binary_loop<float, rl::rough_##NAME>, binary_loop<double, rl::NAME>,             \
+        binary_loop<Half, rl::rough_##NAME>, binary_loop<BFloat16, rl::rough_##NAME> \
+  }
 #define RL_UNARY(NAME, DTYPES) entry(#NAME, 1, 0, Promote::int_to_float, RL_##DTYPES(unary_loop, rl::NAME))
 #define RL_BINARY(NAME, DTYPES, PROMOTE) \
   entry(#NAME, 2, 0, Promote::PROMOTE, RL_##DTYPES(binary_loop, rl::NAME))
@@ -104,8 +109,8 @@ const Elementwise* special_entries(int& count) {
       RL_UNARY(entr, ALL),
       entry("modified_bessel_i1", 1, 0, Promote::int_to_float, RL_WIDE(unary_loop, rl::i1)),
       RL_BINARY(zeta, WIDE, int_to_float),
-      RL_BINARY(igamma, ALL, none),
-      RL_BINARY(igammac, ALL, none),
+      entry("igamma", 2, 0, Promote::none, RL_BY_PRECISION(igamma)),
+      entry("igammac", 2, 0, Promote::none, RL_BY_PRECISION(igammac)),
       entry("polygamma", 1, 1, Promote::int_to_float,
             Loops{polygamma_loop<float>, polygamma_loop<double>, polygamma_loop<Half>,
                   polygamma_loop<BFloat16>}),

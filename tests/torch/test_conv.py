@@ -1,6 +1,7 @@
 """Convolutions, pooling, padding and resizing against torch: every expression is evaluated in both."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -549,3 +550,19 @@ def test_formats_where_sizes_of_one_leave_them_open(shape, format, source):
         ]  # fmt: skip
         results.append([[y.stride(), y is x] for y in made])
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "bfloat16", "float64"])
+def test_padded_lines(mode, dtype):
+    """Widened, narrowed and both; of one element too."""
+    for length in (1, 2, 5, 9):
+        for left, right in itertools.product((-4, -1, 0, 1, 4, 8), repeat=2):
+            results = []
+            for lib in (rushlight, torch):
+                x = lib.arange(6 * length).reshape(3, 2, length).transpose(0, 1).to(getattr(lib, dtype))
+                try:
+                    results.append(lib.nn.functional.pad(x, (left, right), mode=mode).tolist())
+                except RuntimeError as error:
+                    results.append(str(error).split(".")[0])
+            assert results[0] == results[1], (length, left, right)
