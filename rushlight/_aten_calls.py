@@ -116,6 +116,12 @@ cummin cummin.default x dim
 aminmax aminmax.default x * dim=None keepdim=False
 linalg_cross linalg_cross.default input other * dim=-1
 linalg_qr linalg_qr.default A mode='reduced'
+coalesce _coalesce.default x
+to_dense _to_dense.default x dtype=None masked_grad=None
+to_sparse _to_sparse.sparse_dim x sparse_dim
+sparse_sum _sparse_sum.dim x dim[]
+sparse_addmm _sparse_addmm.default input sparse dense * beta=1 alpha=1
+sparse_sparse_matmul _sparse_sparse_matmul.default a b
 linalg_lu_solve linalg_lu_solve.default LU pivots B * left=True adjoint=False
 """
 

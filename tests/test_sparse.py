@@ -368,3 +368,30 @@ def test_sums_of_many_entries():
             assert made.is_coalesced() == (a.is_coalesced() and b.is_coalesced())
             torch.testing.assert_close(made.to_dense(), wanted)
             torch.testing.assert_close((a * b).to_dense(), first.to_dense() * second.to_dense())
+
+
+class NotANumber(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.sparse_coo_tensor([[0]], [float("nan")], (2,))
+
+
+def test_anomaly_mode_looks_at_values():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+        loss = NotANumber.apply(x).sum()
+        with pytest.raises(RuntimeError, match="'NotANumberBackward' returned nan values in its 0th output"):
+            loss.backward()
+
+
+def test_tangents_are_refused_as_in_torch():
+    from rushlight.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        values = forward_ad.make_dual(torch.ones(1), torch.ones(1))
+        with pytest.raises(NotImplementedError, match="_sparse_coo_tensor_with_dims_and_tensors"):
+            torch.sparse_coo_tensor([[0]], values, (2,))

@@ -686,6 +686,14 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
 }
 
 void check_for_nan(Node* node, size_t nr, Tensor* result) {
+  Ref<PyObject> sparse;  // of a sparse tensor: indices, values
+  if (is_sparse(result)) {
+    sparse = checked(PyObject_GetAttrString(result->object(), "parts"));
+    if (!PyTuple_Check(sparse.get()) || PyTuple_GET_SIZE(sparse.get()) < 2) return;
+    PyObject* values = PyTuple_GET_ITEM(sparse.get(), 1);
+    if (!is_plain_tensor(values)) return;
+    result = as_tensor(values);
+  }
   if (!is_differentiable(result->dtype) || result->is_meta()) return;
   bool parts = is_complex(result->dtype);
   TensorRef wide = contiguous(cast(resolved(result).get(), parts ? DType::c128 : DType::f64).get());

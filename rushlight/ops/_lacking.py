@@ -96,6 +96,7 @@ NO_FORWARD_MODE: dict[str, Any] = {
     "rrelu": _rrelu,
     "rrelu_": "rrelu_with_noise_",
     "soft_margin_loss": _soft_margin_loss,
+    "sparse_coo_tensor": "_sparse_coo_tensor_with_dims_and_tensors",
     "to_sparse": "_to_sparse",
     "unique": _unique,
     "zeta": "special_zeta",

@@ -320,7 +320,7 @@ def sparse_mask(self, mask):
     tensor([4.])
     """
     _expect(mask, "sparse_mask")
-    return ops.sparse_mask(self, mask.detach())
+    return ops.sparse_mask(self, mask.detach() if mask.requires_grad else mask)
 
 
 @method
@@ -328,7 +328,7 @@ def _sparse_mask_projection(self, mask, accumulate_matches=False):
     """The entries of a sparse tensor where another has some."""
     if accumulate_matches:
         raise NotImplementedError("_sparse_mask_projection(accumulate_matches=True) is not implemented")
-    return ops.sparse_mask(self, mask.detach())
+    return ops.sparse_mask(self, mask.detach() if mask.requires_grad else mask)
 
 
 # ---- making them
