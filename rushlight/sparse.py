@@ -9,6 +9,7 @@ import rushlight
 from rushlight import _C
 from rushlight._absent import absent_class
 from rushlight._tensor_types import _DTYPES, tensortype
+from rushlight._warn import warn_once
 from rushlight.autograd._sparse_check import as_sparse_gradcheck as as_sparse_gradcheck
 from rushlight.ops._public import wrap_dim
 from rushlight.ops.sparse import invariants
@@ -162,6 +163,12 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 # ---- older names
 
 
+def _deprecated(form: str, other: str) -> None:
+    warn_once(
+        f"torch.sparse.SparseTensor({form}) is deprecated.  Please use torch.sparse_coo_tensor({other})."
+    )
+
+
 class _SparseType(tensortype):
     """The type of torch.sparse.FloatTensor and its kin: calling one makes a sparse tensor."""
 
@@ -171,6 +178,9 @@ class _SparseType(tensortype):
     def __call__(cls, *args: Any, device: Any = None, **unknown: Any) -> Tensor:
         if not args or all(isinstance(arg, int) for arg in args) or type(args[0]).__name__ == "Size":
             size = args[0] if args and not isinstance(args[0], int) else args or (0,)
+            _deprecated("shape, *, device=", "shape, dtype=, device=") if args else _deprecated(
+                "", "(0,), dtype="
+            )
             return rushlight.sparse_coo_tensor(size=tuple(size), dtype=cls.dtype)
         if len(args) not in (2, 3) or not all(isinstance(arg, Tensor) for arg in args[:2]):
             given = ", ".join(type(arg).__name__ for arg in args)
@@ -179,6 +189,8 @@ class _SparseType(tensortype):
                 " * (*, torch.device device = None)\n * (tuple of ints size, *, torch.device device = None)\n"
                 " * (Tensor indices, Tensor values, *, torch.device device = None)"
             )
+        parts = "indices, values" + (", shape" if len(args) == 3 else "")
+        _deprecated(f"{parts}, *, device=", f"{parts}, dtype=, device=")
         return rushlight.sparse_coo_tensor(*args)
 
     def __instancecheck__(cls, instance: object) -> bool:

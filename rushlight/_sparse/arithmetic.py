@@ -133,8 +133,8 @@ def sub_alpha(a: Any, b: Any, alpha: Any) -> Tensor:
 
 @kernel("rsub_number")
 def rsub_number(a: Any, b: Any) -> Tensor:
-    """b - a of a number b."""
-    return add_alpha(b, a, -1)
+    """a - b of a number a."""
+    return add_alpha(a, b, -1)
 
 
 # ---- products and quotients
@@ -371,7 +371,8 @@ def sum_dim(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     size = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims]
     if keepdim:
         rows = [indices[d] if d in kept else rushlight.zeros_like(indices[d]) for d in range(count)]
-        return coalesced(make(rushlight.stack(rows), values, size, False))
+        summed = coalesced(make(rushlight.stack(rows), values, size, False))
+        return with_values(summed, summed.parts[1], False)
     if not kept:
         return ops.sum_dim(values, (0,), False, None)
     chosen = ops.index_select(indices, rushlight.tensor(kept), 0)

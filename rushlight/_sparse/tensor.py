@@ -76,6 +76,16 @@ class SparseTensor(Tensor):
         self.parts = value.parts
 
     @property
+    def real(self) -> Any:
+        return _C.ops.real(self) if self.is_complex() else self
+
+    @property
+    def imag(self) -> Any:
+        if not self.is_complex():
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return _C.ops.imag(self)
+
+    @property
     def nbytes(self) -> NoReturn:
         raise RuntimeError(
             "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add "

@@ -206,7 +206,7 @@ def _coalesced_(self, coalesced):
     """Says of a sparse tensor whether it is coalesced."""
     _refuse_dense(self, "_coalesced_")
     self.parts = (*self.parts[:2], bool(coalesced))
-    return self
+    return _C.note_write(self)
 
 
 @method
