@@ -377,17 +377,8 @@ def _complex(op, name, args, dtype, out):
 
 def _float8(op, name, args, dtype, out):
     scale = dtype == _C.float8_e8m0fnu
-    if name == "index_put":
-        values = args[2] if isinstance(args[2], _C.Tensor) else _number(args[2], dtype)
-        if values.dtype != args[0].dtype and values.ndim:
-            from rushlight.ops._public import type_name
-
-            names = type_name(args[0].dtype), type_name(values.dtype)
-            raise RuntimeError(
-                "Index put requires the source and destination dtypes match, got "
-                f"{names[0]} for the destination and {names[1]} for the source."
-            )
-        args = [args[0], args[1], _cast(values, dtype), args[3]]
+    if name == "index_put" and not isinstance(args[2], _C.Tensor):
+        args = [args[0], args[1], _number(args[2], dtype), args[3]]
     if name == "count_nonzero" and scale and args[1] not in (None, ()):  # 0 is the smallest number there is
         return _run(op, (_run(_C.ops.ne, (_C.relabel(args[0], _C.uint8), 0)), *args[1:]))
     accumulates = name == "index_put" and args[3]
@@ -440,6 +431,10 @@ def _dtypes_in(value):
     return (t.dtype for t in _tensors_in(value))
 
 
+def _are_rare(args):
+    return [isinstance(a, _C.Tensor) and a.dtype in _WIDE for a in args]
+
+
 def forward(op, args, out):
     """What the primitive gives for arguments of which one has a rare dtype (or is one)."""
     name = op.__name__
@@ -452,6 +447,18 @@ def forward(op, args, out):
         _run_as(op, args, index.dtype, like, text)
     if wanted is not None:  # torch converts the elements first
         return _run(op, [_each(a, lambda t: _cast(t, wanted)) for a in args], out)
+    if name == "index_put" and isinstance(args[2], _C.Tensor) and args[2].dtype != args[0].dtype:
+        from rushlight.ops._public import type_name
+
+        names = type_name(args[0].dtype), type_name(args[2].dtype)
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{names[0]} for the destination and {names[1]} for the source."
+        )
+    if name in ("masked_fill", "index_fill") and _are_rare(args[:3]) == [False, False, True]:
+        # A number, as torch takes it, is cast if it fits; more than one is refused.
+        value = _cast(args[2], args[0].dtype) if args[2].ndim else _C.item(args[2])
+        return _run(op, (*args[:2], value, *args[3:]), out)
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):
         dtype = _common(op, args)
         args = [_each(a, lambda t: _cast(t, dtype)) for a in args]

@@ -442,6 +442,12 @@ def _problem(
         elif p.kind in "nN" and isinstance(value, int) and not -(2**63) <= value < 2**64:
             told = "can't convert negative int to unsigned" if value < 0 else "int too big to convert"
             late.append(OverflowError(told))
+        elif p.kind == "D":
+            wrong = next((i for i, one in enumerate(value) if not _is_real(one)), None)
+            if wrong is not None:
+                kind = type_name(value[wrong])
+                told = f"must be tuple of floats, but found element of type {kind} at pos {wrong + 1}"
+                late.append(_refusal(f"{name}(): argument '{p.shown}' {told}"))
         elif p.kind == "L":
             for i, one in enumerate(value):
                 if not isinstance(one, _C.Tensor):
@@ -495,6 +501,15 @@ def _numpy_kind(value: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, complex)) or _numpy_kind(value) in "biufc"
+
+
+def _is_real(value: Any) -> bool:
+    """What an element of a list of floats may be."""
+    if isinstance(value, _C.Tensor):
+        return value.numel() == 1
+    if type(value).__name__ == "ndarray":
+        return value.size == 1 and value.dtype.kind in "biuf"
+    return isinstance(value, (int, float)) or _numpy_kind(value) in "biuf"
 
 
 def _is_value(value: Any) -> bool:

@@ -258,6 +258,12 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return _place("argmin", input, dim, keepdim, dtype, mask)
 
 
+def _check_counted(dim: Any, mask: Tensor | None) -> None:
+    """Where torch counts the elements of a mask, sum() is given the dimensions as they are."""
+    if mask is not None and not isinstance(dim, (int, tuple, list, Tensor, type(None))):
+        _signatures.check("sum", "T input,I1? dim=", (mask,), {"dim": dim})
+
+
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Any:
     """How many elements each result is made of: a number without a mask, else a tensor."""
     mask = _mask_of(input, mask)
@@ -282,6 +288,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
             f"dtype. Got: {kind}"
         )
     input, mask = _cast(input, dtype), _mask_of(input, mask)
+    _check_counted(dim, mask)
     dims = _dims(dim, input.dim()) or _dims(None, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim)) / _count(input, dims, keepdim, mask)
 
@@ -464,6 +471,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
         kind = _C.float32
     wide = kind if kind.is_floating_point or kind.is_complex else _C.float32
     mask = _mask_of(input, mask)
+    _check_counted(dim, mask)
     dims = _dims(dim, input.dim()) or _dims(None, input.dim())
     # The sum is in the dtype asked for, which may be too small for it; the rest is not.
     centre = _filled(input, mask, 0).sum(dims, True, dtype=kind) / _count(input, dims, True, mask)

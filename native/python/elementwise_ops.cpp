@@ -450,8 +450,8 @@ void check_meta_shapes(const Elementwise& entry, PyObject* const* args) {
   bool own = out && out->dtype == result_dtype && !(entry.divides && is_integral(compute));
   if (own) {
     result = share(out);
-  } else if (contiguous_all) {
-    result = new_tensor(shape, result_dtype, device);
+  } else if (contiguous_all || (is_complex(compute) && entry.name == std::string_view("angle"))) {
+    result = new_tensor(shape, result_dtype, device);  // angles of complex numbers in torch's order
   } else {
     int64_t strides[MAX_DIMS];
     result_strides(operands, entry.n_inputs, shape, strides);

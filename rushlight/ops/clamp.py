@@ -57,7 +57,7 @@ def _refuse_complex_bounds(name, input, low, high, error):
 
 
 def _is_number(x):
-    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad and not x.is_complex()
+    return isinstance(x, Tensor) and x.dim() == 0 and not x.requires_grad
 
 
 def _real_bounds(name, input, low, high):
@@ -83,10 +83,9 @@ def _clamp_call(input, low, high, name="clamp"):
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         # Of a tensor and a number, the tensor counts as a number if it can.
         if isinstance(low, Number) and _is_number(high):
-            high = high.item()
-            return _clamp_call(input, low, high)
+            return _clamp_call(input, low, high.item(), name)
         if isinstance(high, Number) and _is_number(low):
-            return _clamp_call(input, low.item(), high)
+            return _clamp_call(input, low.item(), high, name)
         if not all(bound is None or isinstance(bound, Tensor) for bound in (low, high)):
             raise invalid_combination(
                 "clamp", (input, low, high), "Tensor input, Tensor min = None, Tensor max = None",

@@ -142,13 +142,16 @@ def tensordot(a, b, dims=2, out=None):
     if isinstance(dims, Tensor):
         if dims.numel() > 1 and dims.size(0) != 2:
             raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims.size(0)}")
-        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+        counted = dims.numel() > 1
+        dims = dims.tolist() if counted else int(dims.item())
+    else:
+        counted = True
     if isinstance(dims, (tuple, list)):
         dims_a, dims_b = dims
     elif isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        if dims > min(a.dim(), b.dim()):
+        if counted and dims > min(a.dim(), b.dim()):  # torch does not count the dimensions for a tensor
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     else:

@@ -188,6 +188,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         made = data.detach().to(dtype=dtype, device=device, copy=True)
     else:
         place = _device(device)
+        _refuse_fraction(data, dtype)
         made = _from_foreign(data)
         if made is not None:
             made = made.to(dtype=dtype, device=place, copy=True)
@@ -196,6 +197,16 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         else:
             made = _C.from_data(data, dtype, place)
     return _finish(made, requires_grad)
+
+
+def _refuse_fraction(data, dtype):
+    """Refuses NumPy's numbers with a fraction for whole ones; those that Python knows are cut."""
+    dtype = as_dtype(dtype)
+    whole_wanted = isinstance(dtype, _C.dtype) and not (dtype.is_floating_point or dtype.is_complex)
+    if whole_wanted and type(data) not in _PLAIN and not isinstance(data, float):
+        home, kind = type(data).__module__, getattr(getattr(data, "dtype", None), "kind", "")
+        if home == "numpy" and kind in "fc" and not hasattr(data, "__len__"):
+            raise TypeError(f"'{class_name(data)}' object cannot be interpreted as an integer")
 
 
 def _is_storage(data):
@@ -246,6 +257,7 @@ def as_tensor(data, *, dtype=None, device=None):
     tensor([1, 2])
     """
     if not isinstance(data, Tensor):
+        _refuse_fraction(data, dtype)
         made = _from_foreign(data)
         if made is None:
             if _is_storage(data):

@@ -86,7 +86,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 def _limits(x, limits, dim):
     """Where the bins for the column x begin and end: at `limits`, or over its own range."""
     if limits is not None:
-        low, high = limits
+        low, high = map(float, limits)
     elif x.numel():
         if x.dtype not in (_C.float32, _C.float64):
             raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(x.dtype)}'")
@@ -229,8 +229,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     """
     needs_values("_histogramdd_bin_edges", input)
     bins = whole(bins)
-    if isinstance(bins, int):
-        bins = [bins] * input.size(-1)
+    bins = [bins] * input.size(-1) if isinstance(bins, int) else [whole(count) for count in bins]
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     size = input.size(-1)

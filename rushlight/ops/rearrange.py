@@ -112,7 +112,7 @@ def rot90(input, k=1, dims=(0, 1)):
     a, b = (wrap_dim(d, input.dim()) for d in dims)
     if a == b:
         raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+            f"expected rotation dims to be different, but got dim0 = {+dims[0]} and dim1 = {+dims[1]}"
         )
     k = k % 4
     if k == 1:
