@@ -322,6 +322,8 @@ def _resize(self, size):
 def _resize_arranged(self, size, chosen):
     if chosen is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
+    if min(size, default=0) < 0 and 0 not in size:
+        raise RuntimeError("numel: integer multiplication overflow")
     strides = None if chosen is None or min(size, default=0) < 0 else strides_in(size, chosen)
     self = _resize(self, size)
     if strides is not None and self.stride() != strides:

@@ -352,9 +352,9 @@ PyObject* lacking_vectorcall(PyObject* self, PyObject* const* args, size_t nargs
     }
     auto call = f->node_name ? named_vectorcall : function_vectorcall;
     Ref<PyObject> result = checked(call(self, args, nargsf, kwnames));
-    // What was written in place torch lets pass.
-    bool in_place = positional && result.get() == args[0];
-    if (no_complex_gradient && !in_place) refuse_complex_gradient(no_complex_gradient.get(), result.get());
+    // What was written, in place or to an `out`, torch lets pass.
+    bool written = (positional && result.get() == args[0]) || gives_out(args, positional, kwnames);
+    if (no_complex_gradient && !written) refuse_complex_gradient(no_complex_gradient.get(), result.get());
     return result.release();
   });
 }

@@ -210,6 +210,7 @@ PyObject* subtract_in_place(PyObject* a, PyObject* b) {
     PyObject* other = nullptr;
     if (!ready("sub_", "sub_", a, b, &other)) return other;
     static Primitive& op = primitive("sub");
+    if (modes.grad && as_tensor(a)->requires_grad()) check_inplace(as_tensor(a));
     check_subtract(a, b);
     PyObject* args[] = {a, b};
     return call_in_place(op, args);

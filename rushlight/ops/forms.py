@@ -324,6 +324,10 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("all dimensions of input must be of equal length")
     if isinstance(fill_value, _C.Tensor) or not isinstance(fill_value, (int, float, complex)):
         fill_value = fill_value.item()  # what stands for a number
+    if isinstance(fill_value, int) and not -(2**63) <= fill_value < 2**63:
+        if not (self.is_floating_point() or self.is_complex()):
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+        fill_value = float(fill_value)
     side = min(self.shape)
     places = _C.arange(0, 1, side, _C.int64, self.device)
     if n > 2 or not wrap or self.size(0) <= self.size(1):

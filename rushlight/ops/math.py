@@ -429,6 +429,8 @@ def add_(self, other, *, alpha=1):
 def sub_(self, other, *, alpha=1):
     """In-place version of sub."""
     if _is_boolean(self, other):
+        if self.requires_grad and _C.is_grad_enabled():
+            _C.check_inplace(self)
         self - other  # raises, saying why
     if alpha is _ONE:
         return _C.in_place(ops.sub, self, other)

@@ -568,4 +568,6 @@ def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
     if size is None:
         size = math.prod(numbers(name, "kernel_size", kernel_size, dims))
     mean = _avg_pool(name, dims, powers, kernel_size, stride, 0, ceil_mode, True)
+    if dims == 1 and not plain:
+        check_call("mul", "n other", kernel_size)  # by which torch multiplies as it is
     return (ops.sign(mean) * ops.abs(mean).relu() * size).pow(1.0 / norm_type)

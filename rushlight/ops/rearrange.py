@@ -273,6 +273,7 @@ def _triangle_indices(name, row, col, offset, dtype, device, upper):
         raise RuntimeError(f"col must be non-negative, got{col}")
     if dtype not in (_C.int32, _C.int64):
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'")
+    row = row if col else 0  # no row has an element then
     offset = max(-row, min(offset, col))
     # The rows that reach into the triangle, and where in them it begins and ends.
     first, last = (0, min(row, max(col - offset, 0))) if upper else (min(max(-offset, 0), row), row)

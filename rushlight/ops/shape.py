@@ -472,9 +472,9 @@ def narrow(input, dim, start, length):
         if start.dim() or start.is_floating_point() or start.is_complex() or start.dtype == _C.bool:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
-    size = input.size(wrap_dim(dim, input.dim()))
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    size = input.size(wrap_dim(dim, input.dim()))
     if not -size <= start <= size:
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"

@@ -73,7 +73,9 @@ template <class X>
 inline X sgn(X x) {
   if constexpr (is_complex_number_v<X>) {
     auto length = absolute(x);
-    return select(length == 0, X{}, X{x.re / length, x.im / length});
+    X made{x.re / length, x.im / length};
+    auto sum = made.re + made.im;  // an infinite half spoils the other, as in torch
+    return select(length == 0, X{}, select(sum != sum, X{sum, sum}, made));
   } else {
     return sign(x);
   }
