@@ -214,6 +214,49 @@ def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
     return _C.note_write(out)
 
 
+def _turned(dim0: int, dim1: int) -> tuple:
+    return "transpose_.default", (dim0, dim1)
+
+
+_IN_PLACE_VIEWS: dict[str, Callable] = {
+    "squeeze": lambda dim=None: (
+        ("squeeze_.default", ())
+        if dim is None
+        else ("squeeze_.dim", (dim,))
+        if isinstance(dim, int)
+        else ("squeeze_.dims", (list(dim),))
+    ),
+    "unsqueeze": lambda dim: ("unsqueeze_.default", (dim,)),
+    "transpose": _turned,
+    "swapdims": _turned,
+    "swapaxes": lambda axis0, axis1: _turned(axis0, axis1),
+    "t": lambda: ("t_.default", ()),
+    "as_strided": lambda size, stride, storage_offset=None: (
+        "as_strided_.default",
+        (list(size), list(stride), *([] if storage_offset is None else [storage_offset])),
+    ),
+}
+
+
+def ask_in_place_view(name: str, view: Callable, tensor: Tensor, args: tuple, kwargs: dict) -> Tensor:
+    """Asks about squeeze_() and its kin. The tensor then has the sizes and the history of the view, whether
+    whoever was asked changed it or what it stands for."""
+    if not _wanted((tensor,), {}):  # kernels have been replaced, that is all
+        return _C.become_view(tensor, view(tensor, *args, **kwargs))
+    modes, classes = _C.set_dispatch_mode(False), _C.set_dispatch_disabled(True)
+    try:
+        seen = view(tensor, *args, **kwargs)
+    finally:
+        _C.set_dispatch_mode(modes)
+        _C.set_dispatch_disabled(classes)
+    version = None if tensor.is_inference() else tensor._version
+    overload, given = _IN_PLACE_VIEWS[name](*args, **kwargs)
+    _C.below_autograd(ask, handle_named(overload), (tensor, *given), {})
+    if version is not None:
+        _C.set_version(tensor, version)
+    return _C.become_view(tensor, seen)
+
+
 def is_tensor_constructor(func: Any) -> bool:
     """Whether an operation makes tensors out of nothing."""
     name = func.__name__.partition(".")[0]

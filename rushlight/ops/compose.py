@@ -686,6 +686,10 @@ def _in_place_view(name):
         _C.check_inplace(self)
         if name == "t" and self.dim() > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
+        if _C.asks_dispatch(self) and not _C.is_sparse(self):
+            from rushlight._dispatching import ask_in_place_view
+
+            return ask_in_place_view(name, view, self, args, kwargs)
         return _C.become_view(self, view(self, *args, **kwargs))
 
     method_.__name__ = method_.__qualname__ = f"{name}_"

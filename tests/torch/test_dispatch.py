@@ -134,6 +134,9 @@ chosen.backward(like)
 with T.no_grad(): T.ones(2) + T.zeros(2)
 written[0].mul_(3); written.exp_()
 optimizer.step()
+T.ones(3) @ T.ones(3, 2); T.ones(1, 3).squeeze_(0).unsqueeze_(1).t_().transpose_(0, 1).squeeze_()
+T.ones(2, 3).as_strided_((2, 2), (1, 1)).swapaxes_(0, 1)
+written.t_().unsqueeze_(0).sum().backward()
 """.strip().split("\n"))  # fmt: skip
 def test_modes_see_the_same(program):
     assert seen_by_a_mode(rushlight, program) == seen_by_a_mode(torch, program)
@@ -142,3 +145,27 @@ def test_modes_see_the_same(program):
 def test_a_write_through_a_view_is_shown_by_names_torch_has():
     logs = [seen_by_a_mode(lib, "written[0].mul_(3); written.backward(like)") for lib in (rushlight, torch)]
     assert set(logs[0]) == set(logs[1])
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_what_a_tensor_stands_for_is_turned_in_place(lib):
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            made = func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+            return args[0] if func._schema.name.endswith("_") else cls(made)
+
+    for turn in ("squeeze_(0)", "squeeze_()", "unsqueeze_(0)", "t_()", "transpose_(0, 1)"):
+        inner = lib.arange(3.0).reshape(1, 3)
+        wrapper = Wrapper(inner.clone())
+        result = eval(f"wrapper.{turn}", {"wrapper": wrapper})
+        assert result is wrapper and wrapper._version == 1
+        assert lib.equal(wrapper.inner, eval(f"inner.{turn}", {"inner": inner}))
+    product = lib.ones(3) @ Wrapper(lib.ones(3, 2))
+    assert product.inner.tolist() == [3, 3]
