@@ -455,3 +455,16 @@ def test_pairs_of_bfloat16(rows, columns, terms, left, right, threads):
             assert float(error.max()) < 0.005
     finally:
         rushlight.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "low, high", [(-5, 5), (-(2**31), 2**31), (2**31 - 2, 2**31 + 2), (-(2**63), 2**63 - 1)]
+)
+@pytest.mark.parametrize("m, k, n", [(1, 3, 5), (7, 600, 9), (33, 17, 65)])
+def test_products_of_wide_integers_wrap(low, high, m, k, n):
+    """Factors that fit 32 bits are multiplied in another way than those that do not."""
+    random = np.random.default_rng(m)
+    a, b = random.integers(low, high, (m, k)), random.integers(low, high, (k, n))
+    expected = (a @ b).tolist()
+    assert (rushlight.tensor(a) @ rushlight.tensor(b)).tolist() == expected
+    assert (rushlight.tensor(a.T.copy()).t() @ rushlight.tensor(b.T.copy()).t()).tolist() == expected

@@ -44,7 +44,8 @@ struct Product {
 
   Matrix c, a, b;
   compute_t<T> alpha, beta;
-  const A* packed = nullptr;  // panel after panel, each k x 2L; null: b is read in place
+  const A* packed = nullptr;   // panel after panel, each k x 2L; null: b is read in place
+  bool short_factors = false;  // 64-bit integers that all fit 32 bits, whose product is one instruction
 
   T* c_at(int64_t i, int64_t j) const {
     return static_cast<T*>(c.data) + i * c.row_stride + j * c.col_stride;
@@ -64,6 +65,18 @@ struct Product {
       for (int v = 0; v < N; v++) acc[i][v] = V{};
     const A* pb = panel + begin * stride;
     const T* pa = row + begin * a.col_stride;
+#if defined(__AVX2__)
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (short_factors) {
+        for (int64_t p = begin; p < end; p++, pb += stride, pa += a.col_stride)
+          for (int i = 0; i < M; i++) {
+            __m256i x = _mm256_set1_epi64x(pa[i * a.row_stride]);
+            for (int v = 0; v < N; v++) acc[i][v] += V(_mm256_mul_epi32(x, __m256i(load<A>(pb + v * L))));
+          }
+        return;
+      }
+    }
+#endif
     for (int64_t p = begin; p < end; p++, pb += stride, pa += a.col_stride) {
       V column[N];
       for (int v = 0; v < N; v++)
@@ -194,7 +207,18 @@ struct Product {
     }
   }
 
+  static bool fits_32_bits(const Matrix& m) {
+    uint64_t beyond = 0;
+    for (int64_t i = 0; i < m.rows; i++)
+      for (int64_t j = 0; j < m.cols; j++) {
+        uint64_t x = uint64_t(static_cast<const T*>(m.data)[i * m.row_stride + j * m.col_stride]);
+        beyond |= (x + (uint64_t(1) << 31)) >> 32;
+      }
+    return beyond == 0;
+  }
+
   void run() {
+    if constexpr (std::is_same_v<T, int64_t>) short_factors = fits_32_bits(a) && fits_32_bits(b);
     if (c.row_stride < c.col_stride && c.cols > 1 &&
         c.rows > 1) {  // columns lie together: compute the transpose
       std::swap(a, b);
