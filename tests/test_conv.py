@@ -220,6 +220,8 @@ def test_max_pool_takes_the_first_maximum_and_the_last_nan(dtype):
         ((3, 4, 8, 16), (4, 1, 3, 3), {"groups": 4}),
         ((3, 6, 16, 35), (6, 1, 3, 3), {"groups": 6, "stride": 2, "padding": 1}),
         ((2, 8, 20, 14), (8, 1, 5, 7), {"groups": 8, "stride": (3, 2), "padding": (0, 4)}),
+        ((2, 6, 129), (6, 1, 5), {"padding": 2, "groups": 6}),  # one line: several vectors at a time
+        ((3, 4, 250), (4, 1, 4), {"padding": 3, "groups": 4, "stride": 2, "dilation": 2}),
         # The one plane of the result meets nothing but the padding.
         ((2, 16, 1, 13, 9), (16, 1, 1, 3, 3), {"groups": 16, "stride": (3, 1, 1), "padding": 1}),
     ],

@@ -471,6 +471,27 @@ void depthwise_forward(const ConvShape& s, float* y, const float* x, const float
                    y + plane * s.pixels() + line * width, width, std::min(LINES, lines - line));
         continue;
       }
+      if (lines == 1) {  // several vectors of the one line at a time
+        const float* from = image + padded.pixels[0];
+        float* to = y + plane * s.pixels();
+        for (int64_t o = 0; o < width; o += 16 * LINES) {
+          __m512 sum[LINES];
+          for (__m512& v : sum) v = start;
+          for (int64_t k = 0; k < kernel; k++) {
+            __m512 factor = _mm512_set1_ps(weights[turned ? kernel - 1 - k : k]);
+            const float* term = from + padded.terms[size_t(k)];
+#pragma GCC unroll 7
+            for (int64_t l = 0; l < LINES; l++) {
+              int64_t at = o + 16 * l;
+              sum[l] = _mm512_fmadd_ps(
+                  factor, along_row(term, at, s.stride[2], steps, first_lanes(width - at)), sum[l]);
+            }
+          }
+          for (int64_t l = 0; l < LINES && o + 16 * l < width; l++)
+            _mm512_mask_storeu_ps(to + o + 16 * l, first_lanes(width - o - 16 * l), sum[l]);
+        }
+        continue;
+      }
       for (int64_t line = 0; line < lines; line += LINES) {
         const float* from[LINES];
         int64_t count = std::min(LINES, lines - line);
