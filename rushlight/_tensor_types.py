@@ -193,7 +193,7 @@ def typename(obj: Any, /) -> str:
     ('torch.FloatTensor', 'int')
     """
     if isinstance(obj, Tensor):
-        return type_string(obj)
+        return obj.type() if obj.is_sparse else type_string(obj)
     kind = obj if hasattr(obj, "__qualname__") else type(obj)
     module = getattr(obj, "__module__", "") or ""
     if module in ("builtins", "__builtin__", ""):

@@ -180,6 +180,22 @@ def test_values_that_are_part_of_what_they_are_added_to():
         x.add_(torch.sparse_coo_tensor([[7]], torch.ones(1, 2), (3, 2), check_invariants=False))
 
 
+class Entries(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return torch.sparse_coo_tensor([[i]], [i + 1.0], (2,))
+
+
+def test_sparse_batches_come_from_a_worker():
+    loader = torch.utils.data.DataLoader(Entries(), batch_size=2, num_workers=1, collate_fn=torch.stack)
+    (batch,) = loader
+    assert batch.is_sparse and batch.to_dense().tolist() == [[1, 0], [0, 2]]
+    with pytest.raises(RuntimeError, match="Batches of sparse tensors are not currently supported"):
+        list(torch.utils.data.DataLoader(Entries(), batch_size=2))
+
+
 def test_a_write_to_the_values_of_a_saved_tensor_is_noticed():
     a = torch.eye(2).to_sparse()
     x = torch.ones(2, 2, requires_grad=True)

@@ -41,6 +41,8 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"add: expected 'self' and 'other' to have same density, but 'self' has {i.shape[0]} sparse "
             f"dimensions while 'other' has {j.shape[0]} sparse dimensions"
         )
+    if not (v.is_contiguous() and w.is_contiguous()):  # as torch has it
+        return make(rushlight.cat([i, j], 1), rushlight.cat([v.to(dtype), scaled]), a.shape, False)
     sizes = sparse_sizes(a)
     first, second, count = _C.merge_places(places(i, sizes), places(j, sizes))
     # As in torch there is room for all, which shows in whether the engine takes the sum as it is.

@@ -152,7 +152,8 @@ TABLE = Path(__file__).with_name("sparse_gradients.txt").read_text().splitlines(
 
 
 def first_sentence(text):
-    text = re.sub(r"\nUserWarning: Sparse CSR.*", "", text)  # by which torch multiplies two sparse matrices
+    # Torch multiplies two sparse matrices as CSR and says so; where a NaN came from is another line here.
+    text = re.sub(r"(?s)\nUserWarning: (Sparse CSR|Error detected).*", "", text)
     if not re.match(r"\w+Error: ", text):
         return text
     return text.splitlines()[0].split(". ")[0].removesuffix(".")

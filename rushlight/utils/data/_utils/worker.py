@@ -114,7 +114,8 @@ class _ResultPickler(ForkingPickler):
     """Shares large tensors and copies small ones."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, rushlight.Tensor) and obj.is_leaf and _nbytes(obj) < SHARED_BYTES:
+        own = isinstance(obj, rushlight.Tensor) and not obj.is_sparse  # a sparse one is sent in parts
+        if own and obj.is_leaf and _nbytes(obj) < SHARED_BYTES:
             return obj.__reduce_ex__(4)
         if isinstance(obj, rushlight.UntypedStorage) and obj.nbytes() < SHARED_BYTES:
             return obj.__reduce__()
