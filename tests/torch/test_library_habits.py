@@ -82,6 +82,7 @@ def test_a_slice_keeps_its_storage():
     assert rushlight.empty(0).set_(part).tolist() == [998.0, 999.0]
 
 
+@pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor:UserWarning")  # said once
 def test_sparse_types_make_sparse_tensors():
     made = rushlight.sparse.FloatTensor(rushlight.zeros(2, 1).long(), rushlight.ones(1))
     assert made.type() == "torch.sparse.FloatTensor" and isinstance(made, rushlight.sparse.FloatTensor)
