@@ -395,3 +395,18 @@ def test_tangents_are_refused_as_in_torch():
         values = forward_ad.make_dual(torch.ones(1), torch.ones(1))
         with pytest.raises(NotImplementedError, match="_sparse_coo_tensor_with_dims_and_tensors"):
             torch.sparse_coo_tensor([[0]], values, (2,))
+
+
+def test_the_gradient_of_a_sparse_factor_needs_no_dense_product():
+    size = 200_000  # whose square has no room
+    x = torch.sparse_coo_tensor([[0, 5], [7, size - 1]], [1.0, 2.0], (size, size), requires_grad=True)
+    dense = torch.arange(float(size))[:, None]
+    torch.sparse.mm(x, dense).sum().backward()
+    assert x.grad.coalesce().values().tolist() == [7.0, size - 1.0]
+
+
+def test_choosing_rows_takes_the_room_of_what_is_chosen():
+    size = 300_000  # entries times rows would have none
+    at = torch.arange(size)
+    x = torch.sparse_coo_tensor(torch.stack([at, at]), at.double(), (size, size))
+    assert x.index_select(0, at.flip(0)).coalesce().values().tolist() == at.flip(0).tolist()

@@ -7,7 +7,7 @@ from typing import Any
 import rushlight
 from rushlight import _C
 from rushlight._sparse.build import check_indices, coalesced, dense, look_up, places, sum_rows
-from rushlight._sparse.table import kernel
+from rushlight._sparse.table import kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
 from rushlight.ops._public import type_name
 
@@ -78,14 +78,18 @@ def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 @kernel("mv")
-def mv(a: Any, b: Tensor) -> Tensor:
-    """A sparse matrix and a dense vector."""
+def mv(a: Any, b: Any) -> Tensor:
+    """A matrix and a vector, one of them sparse."""
     if a.dim() != 2 or b.dim() != 1:
         raise RuntimeError(
             f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {a.dim()}Tensor Dim: {b.dim()}"
         )
     if a.shape[1] != b.shape[0]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
+    if not _is_sparse(a):
+        return ops.mv(a, dense(b))
+    if _is_sparse(b):
+        refuse("aten::as_strided")
     return _times_dense(a, b[:, None])[:, 0]
 
 

@@ -115,15 +115,16 @@ def unbind(x: SparseTensor, dim: int) -> Any:
 
 
 @kernel("index_select")
-def index_select(x: SparseTensor, index: Tensor, dim: int) -> SparseTensor:
+def index_select(x: Any, index: Tensor, dim: int) -> SparseTensor:
     """Some of a dimension, in the order of the index."""
-    indices, values, _ = x.parts
+    if x.dim() == 0:
+        raise IndexError("index_select() cannot be applied to a 0-dim tensor.")
+    if type(index) is SparseTensor or index.dim() != 1 or index.dtype != _C.int64:
+        raise IndexError("index_select() argument index must be 1-D strided (non-sparse) long-tensor.")
+    indices, values, coalesced = x.parts
     count = indices.shape[0]
     dim = wrap_dim(dim, x.dim())
     length = x.shape[dim]
-    if index.dim() > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    index = index.reshape(-1).to(_C.int64)
     if index.numel():
         low, high = index.min().item(), index.max().item()
         if low < -length or high >= length:
@@ -135,13 +136,21 @@ def index_select(x: SparseTensor, index: Tensor, dim: int) -> SparseTensor:
     size = [*x.shape]
     size[dim] = index.shape[0]
     if dim >= count:
-        return make(indices, ops.index_select(values, index, dim - count + 1), size, x.parts[2])
-    same = indices[dim][None, :] == index[:, None]
-    pairs = ops.nonzero(same)
-    at, entry = pairs[:, 0], pairs[:, 1]
+        return make(indices, ops.index_select(values, index, dim - count + 1), size, coalesced)
+    at, entry = _meetings(index, indices[dim])
     chosen = ops.index_select(indices, entry, 1)
     chosen = rushlight.cat([chosen[:dim], at[None], chosen[dim + 1 :]])
     return make(chosen, ops.index_select(values, entry, 0), size, False)
+
+
+def _meetings(index: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """Where both hold the same number: each place of the index, in order, with all those of the other."""
+    ordered, order = rushlight.sort(places, stable=True)
+    first = rushlight.searchsorted(ordered, index)
+    many = rushlight.searchsorted(ordered, index, right=True) - first
+    at = rushlight.repeat_interleave(rushlight.arange(index.shape[0]), many)
+    within = rushlight.arange(at.shape[0]) - (many.cumsum(0) - many)[at]
+    return at, order[first[at] + within]
 
 
 def _check_sparse(tensors: Any) -> None:

@@ -75,7 +75,15 @@ def _of_sum(g, x, dim):
 
 
 def _of_sparse_factor(g, sparse, dense, alpha):
-    product = (g @ dense.t().conj()).sparse_mask(sparse.coalesce())
+    """g times the other factor, at the entries: alone, as the whole product may be larger than memory, unless
+    it is recorded as torch records it."""
+    entries = sparse.coalesce()
+    if _C.is_grad_enabled():
+        product = (g @ dense.t().conj()).sparse_mask(entries)
+    else:
+        rows, columns = indices = entries._indices()
+        values = (g.index_select(0, rows) * dense.index_select(0, columns).conj()).sum(1)
+        product = ops.sparse_coo(indices, values, sparse.shape, True)
     return product if alpha == 1 else product * alpha
 
 
