@@ -377,7 +377,7 @@ def is_set_to(self, tensor):
 
 
 def _dir(self):
-    names = {*dir(type(self)), *self.__dict__}
+    names = {*dir(type(self)), *self.__dict__} - {"volatile"}  # looking at which warns
     if not self.is_cuda:
         names.discard("__cuda_array_interface__")
     return sorted(names)
@@ -418,6 +418,7 @@ def _batch_transpose(self):
 
 
 _flag("is_sparse", False, "Whether the storage is sparse; it never is.")
+_flag("_has_symbolic_sizes_strides", False, "Whether a size is a symbol; none is.")
 _flag("is_quantized", False, "Whether the elements are quantised; they never are.")
 _flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
 _flag("is_nested", False, "Whether this is a nested tensor; it never is.")

@@ -298,13 +298,13 @@ def grad(
     given = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    _check_ends(inputs, "input")
     create_graph = _flag(create_graph)
     keep = create_graph if retain_graph is None else _flag(retain_graph)
     if is_grads_batched:
         return _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
     gradients = _initial_gradients(outputs, given)
     _check_roots(outputs)
+    _check_ends(inputs, "input")
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
             sentence = "One of the differentiated Tensors does not require grad"
@@ -365,6 +365,7 @@ def _grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, mate
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
+    _check_ends(inputs, "input")
     count = sizes[0] if sizes else 1
     rows = []
     for i in range(count):

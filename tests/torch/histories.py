@@ -148,6 +148,13 @@ def _told_number(value):
     return value
 
 
+def _numbers(tensor):
+    try:
+        return _told_number(tensor.tolist())
+    except RuntimeError as error:  # the negative of booleans cannot be read, nor what a batch left in torch
+        return _first(error)
+
+
 def _told(torch, value, is_gradient=False):
     """What there is to see of a tensor."""
     if not isinstance(value, torch.Tensor):
@@ -163,18 +170,15 @@ def _told(torch, value, is_gradient=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         node, base, grad = (ask(name) for name in ("grad_fn", "_base", "grad"))
-        try:
-            told = {"numbers": _told_number(value.detach().tolist())}
-        except NotImplementedError as error:  # the negative of booleans cannot be read
-            told = {"numbers": _first(error)}
+        told = {"numbers": _numbers(value.detach())}
     told |= {
         "dtype": str(value.dtype).split(".")[-1],
         "size": list(value.shape),
         "type": type(value).__name__,
-        "grad": _told_number(grad.tolist()) if isinstance(grad, torch.Tensor) else grad,
+        "grad": _numbers(grad) if isinstance(grad, torch.Tensor) else grad,
         "node": node,
     }
-    if isinstance(node, torch.autograd.graph.Node):
+    if hasattr(node, "next_functions"):
         told |= {"node": node.name(), "next": [f and f.name() for f, _ in node.next_functions]}
     for name in ("requires_grad", "is_leaf", "retains_grad", "output_nr", *_METHODS):
         told[name] = ask(name)

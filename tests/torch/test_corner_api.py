@@ -14,6 +14,21 @@ def cases(torch):
     Variable = torch.autograd.Variable
     G = torch.autograd.graph
 
+    @case("of two mistakes the output's is named first")
+    def _():
+        x, c = L(2), torch.ones(2)
+        return [
+            E(lambda: torch.autograd.grad(c.sum(), [None])),
+            E(lambda: torch.autograd.grad(x, [None])),
+            E(lambda: torch.autograd.grad(x.sum(), [None])),
+            E(lambda: torch.autograd.grad(x, [3], torch.ones(2, 2), is_grads_batched=True)),
+        ]
+
+    @case("names that are listed, and looked at without a warning")
+    def _():
+        x = L(2)
+        return "volatile" in dir(x), [n for n in dir(x) if n not in ("imag",) and not hasattr(x, n)]
+
     @case("gt order")
     def _():
         r = []
