@@ -312,6 +312,11 @@ def _public_function(name: str) -> Any:
 
         if name in gradients:
             return gradients[name]
+    if "spars" in name or name == "_spdiags":
+        from rushlight._aten_sparse import FUNCTIONS as sparse
+
+        if name in sparse:
+            return sparse[name]
     if "upsample_" in name:
         from rushlight._aten_resample import FUNCTIONS as resampling
 

@@ -22,7 +22,8 @@ def give_size(x: Any, size: Any) -> None:
             _C.resize(x, tuple(size))
 
 
-def _check_dims(size: Any, sparse_dim: int, dense_dim: int) -> None:
+def check_dims(size: Any, sparse_dim: int, dense_dim: int) -> None:
+    """Refuses a size that has not as many dimensions."""
     if len(size) != sparse_dim + dense_dim:
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
@@ -58,7 +59,7 @@ def sparse_resize_(self, size, sparse_dim, dense_dim):
     torch.Size([3, 3])
     """
     _refuse_dense(self, "sparse_resize_")
-    _check_dims(size, sparse_dim, dense_dim)
+    check_dims(size, sparse_dim, dense_dim)
     if not self._nnz():
         return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
     _check_growth(self, size, sparse_dim, dense_dim)
@@ -83,7 +84,7 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
     from rushlight._sparse.tensor import empty
 
     _refuse_dense(self, "sparse_resize_and_clear_")
-    _check_dims(size, sparse_dim, dense_dim)
+    check_dims(size, sparse_dim, dense_dim)
     _C.check_inplace(self)
     parts = empty(size, self.dtype, self.device, sparse_dim).parts
     give_size(self, size)
