@@ -346,7 +346,8 @@ def imag(x: SparseTensor) -> SparseTensor:
 @kernel("sum")
 def sum_all(x: SparseTensor, dtype: Any) -> Tensor:
     """The sum of all elements, a dense number."""
-    return ops.sum(coalesced(x).parts[1], dtype)
+    # Truths are counted entry by entry, as in torch.
+    return ops.sum(x.parts[1] if x.dtype == _C.bool else coalesced(x).parts[1], dtype)
 
 
 @kernel("any")
@@ -363,6 +364,8 @@ def sum_dim(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     dims = sorted(wrap_dim(d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim))
     dims = dims or list(range(x.dim()))
     indices, values, _ = x.parts
+    if dtype is None and not (x.is_floating_point() or x.is_complex()):
+        dtype = _C.int64
     count = indices.shape[0]
     of_values = [d - count + 1 for d in dims if d >= count]
     kept = [d for d in range(count) if d not in dims]
@@ -390,7 +393,8 @@ def mean(x: SparseTensor, *args: Any) -> Tensor:
 @kernel("sparse_sum")
 def sparse_sum(x: SparseTensor, dim: Any) -> Tensor:
     """torch.sparse.sum over some dimensions."""
-    return sum_dim(x, dim, False, None)
+    sparse = [d for d in range(x.parts[0].shape[0]) if d not in dim]
+    return sum_dim(x, dim, False, x.dtype if sparse else None)
 
 
 @kernel("vector_norm")
