@@ -192,3 +192,15 @@ def test_combinations_are_those_of_itertools(n, r):
 def test_bytes_that_are_neither_true_nor_false_are_negated_like_true():
     bools = torch.arange(200, dtype=torch.uint8).view(torch.bool)
     assert (~bools).tolist() == bools.logical_not().tolist() == [True] + [False] * 199
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "var", "argmax", "count_nonzero"])
+@pytest.mark.parametrize("shape", [(3, 5), (300, 900), (7, 9000), (9000, 7)])
+def test_reductions_of_expanded_elements(name, shape, threads):
+    rows, columns = shape
+    base = torch.arange(rows).add(1.0).div(rows)
+    for x in (base[:1].expand(shape), base[:, None].expand(shape), base[0].expand(columns, rows).t()):
+        for dim in (None, 0, 1):
+            options = () if dim is None else (dim,)
+            found, whole = (getattr(t, name)(*options) for t in (x, x.contiguous()))
+            assert torch.allclose(found.double(), whole.double(), rtol=1e-5, equal_nan=True)
