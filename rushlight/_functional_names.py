@@ -22,7 +22,7 @@ _REDUCTIONS = {1: "mean", 2: "sum"}  # any other number is none
 
 
 def _reduction(reduction: int) -> str:
-    return _REDUCTIONS.get(reduction, "none")
+    return _REDUCTIONS.get(int(reduction), "none")
 
 
 def _function(function):

@@ -6,7 +6,7 @@ import rushlight
 from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._facts import told
-from rushlight.ops._public import public
+from rushlight.ops._public import public, whole
 from rushlight.ops.compose import _without_derivative
 
 
@@ -77,6 +77,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """The sum of the singular values."""
     if isinstance(dim, bool):  # a matrix, and `keepdim`
         dim, keepdim = None, dim
+    dim = whole(dim)
     dim = (0, 1) if dim is None else (dim, dim) if isinstance(dim, int) else dim
     warn_once(
         "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "

@@ -249,8 +249,6 @@ def broadcast_tensors(*tensors):
     >>> [t.shape for t in rushlight.broadcast_tensors(rushlight.ones(2, 1), rushlight.ones(3))]
     [torch.Size([2, 3]), torch.Size([2, 3])]
     """
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tensors[0]
     _check_tensors(tensors)
     shape = ()
     for t in tensors:

@@ -641,6 +641,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     elif p is None:
         p = 2
+    elif hasattr(p, "__array__") and not isinstance(p, Tensor):  # a number of NumPy's, but no array of one
+        _signatures.check("linalg_vector_norm", "", (input, p), {})
     try:
         return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
     except (TypeError, ValueError, IndexError, RuntimeError):  # torch looks at the kinds first
