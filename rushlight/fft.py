@@ -315,8 +315,8 @@ def _frequencies(name, n, count, first_negative, d, out, options):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     if dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{_type_name(dtype)}'")
-    if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if count < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {count}: [{count}]")
     options = {key: value for key, value in options.items() if value is not None}
     requires_grad = options.pop("requires_grad", False)
     numbers = _FUNCTIONS["empty"](count, **(options | {"dtype": dtype}))
@@ -346,7 +346,8 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
     tensor([0.0000, 0.2500, 0.5000])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _frequencies("rfftfreq", n, n // 2 + 1, n // 2 + 1, d, out, options)
+    count = (n // 2 if n > 0 else -(-n // 2)) + 1  # halved towards zero
+    return _frequencies("rfftfreq", n, count, count, d, out, options)
 
 
 def _shift(input, dim, half):

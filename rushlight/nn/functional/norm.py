@@ -143,13 +143,11 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     if size.__class__ is not int:
         check_call(f"avg_pool{len(window)}d", f"T input,I{len(window)} kernel_size", images, window)
     mean = pool(images, window, 1).reshape(shape)
-    try:
-        return input / (mean * alpha + k).pow(beta)
-    except TypeError:
+    if not {alpha.__class__, k.__class__, beta.__class__} <= {float, int}:
         check_call("mul", "n other", alpha)
         check_call("add", "n other", k)
         check_call("pow", "T exponent|N exponent", beta)
-        raise
+    return input / (mean * alpha + k).pow(beta)
 
 
 @functional
