@@ -410,3 +410,14 @@ def test_choosing_rows_takes_the_room_of_what_is_chosen():
     at = torch.arange(size)
     x = torch.sparse_coo_tensor(torch.stack([at, at]), at.double(), (size, size))
     assert x.index_select(0, at.flip(0)).coalesce().values().tolist() == at.flip(0).tolist()
+
+
+def test_nothing_is_written_into_a_copy():
+    x = sample()
+    for place in (0, (0, 1), slice(None), ...):
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            x[place] = 1.0
+    square = torch.tensor([[0.0, 1.0], [0.0, 0.0]]).to_sparse()
+    assert torch.Tensor.t_(square).to_dense().tolist() == [[0.0, 0.0], [1.0, 0.0]]
+    with pytest.raises(NotImplementedError, match="aten::as_strided_"):
+        torch.Tensor.unsqueeze_(square, 0)

@@ -99,6 +99,7 @@ class SparseTensor(Tensor):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         return False
 
+    __setitem__ = _refusing(TypeError, "Cannot assign to a sparse tensor")
     contiguous = _refusing(RuntimeError, "unsupported memory format option Contiguous")
     data_ptr = tolist = _refusing(RuntimeError, _NO_POINTER)
     storage = untyped_storage = _typed_storage = _refusing(NotImplementedError, _NO_STORAGE)

@@ -683,10 +683,12 @@ def _in_place_view(name):
     view = FUNCTIONS[name]
 
     def method_(self, *args, **kwargs):
+        if _C.is_sparse(self):
+            return getattr(self, f"{name}_")(*args, **kwargs)  # of its own class, which turns its entries
         _C.check_inplace(self)
         if name == "t" and self.dim() > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
-        if _C.asks_dispatch(self) and not _C.is_sparse(self):
+        if _C.asks_dispatch(self):
             from rushlight._dispatching import ask_in_place_view
 
             return ask_in_place_view(name, view, self, args, kwargs)
