@@ -504,3 +504,14 @@ def test_weights_and_states_of_sequences_are_matrices(state, weight):
     h, x, w = torch.zeros(5, 4), torch.zeros(3, 5, 16), torch.zeros(weight)
     with pytest.raises(RuntimeError, match="must be matrices"):
         _C.ops.rnn_sequence(x, h, torch.zeros(state), w, None, "lstm", None, False)
+
+
+def test_a_function_shows_a_name_that_is_no_text():
+    class Named:
+        def __call__(self):
+            pass
+
+    for _ in range(5):
+        named = Named()
+        named.__name__ = named.__qualname__ = torch.ones(2)
+        assert "tensor([1., 1.])" in repr(_C.Function(named))

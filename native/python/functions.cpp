@@ -95,7 +95,7 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
     if (PyTuple_GET_ITEM(kwnames, i) != out_name) continue;
     if (f->is_method) {
       Ref<PyObject> name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(f), "__name__"));
-      if (name) PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument 'out'", name.get());
+      if (name) PyErr_Format(PyExc_TypeError, "%S() got an unexpected keyword argument 'out'", name.get());
       return false;
     }
     if (args[positional + i] == Py_None) continue;
@@ -441,7 +441,7 @@ PyObject* function_getattro(PyObject* self, PyObject* name) {
 PyObject* function_repr(PyObject* self) {
   PyObject* name = PyObject_GetAttrString(self_function(self)->wrapped, "__name__");
   if (!name) return nullptr;
-  PyObject* text = PyUnicode_FromFormat("<built-in method %U of type object>", name);
+  PyObject* text = PyUnicode_FromFormat("<built-in method %S of type object>", name);
   Py_DECREF(name);
   return text;
 }
