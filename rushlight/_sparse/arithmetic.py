@@ -192,7 +192,10 @@ def _is_in(wanted: Tensor, ordered: Tensor) -> Tensor:
 @in_place("mul")
 def mul_(a: Any, b: Any) -> None:
     """Also of a dense tensor by a sparse one, which leaves zeros."""
-    assign(a, mul(a, b))
+    result = mul(a, b)
+    if _is_sparse(a) and not _is_sparse(b):  # as in torch it is no longer known to be coalesced
+        result = with_values(result, result.parts[1], False)
+    assign(a, result)
 
 
 def _check_divisor(b: Any) -> None:
