@@ -169,3 +169,19 @@ def test_what_a_tensor_stands_for_is_turned_in_place(lib):
         assert lib.equal(wrapper.inner, eval(f"inner.{turn}", {"inner": inner}))
     product = lib.ones(3) @ Wrapper(lib.ones(3, 2))
     assert product.inner.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("lib", [rushlight, torch], ids=["rushlight", "torch"])
+def test_operations_called_by_name_keep_the_class(lib):
+    x = lib.ones(2, 2).as_subclass(type("Sub", (lib.Tensor,), {}))
+    aten = lib.ops.aten
+    made = (
+        aten.alias(x),
+        aten.alias.default(x),
+        aten.slice(x, 0, 0, 1),
+        aten.index(x, [lib.tensor([0])]),
+        aten.sigmoid_backward(x, x),
+        aten.threshold_backward(x, x, 0),
+        aten.sin(x),
+    )
+    assert [type(t).__name__ for t in made] == ["Sub"] * 7
