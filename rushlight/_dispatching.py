@@ -120,9 +120,10 @@ def _run_kernel(handle: Any, args: tuple, kwargs: dict) -> Any:
 
 def _plain(primitive: Any, args: tuple, out: Any) -> bool:
     """Whether nobody is to be asked but the kernels of sparse tensors."""
-    return all(map(_C.is_sparse, _overriding(args, []))) and (
-        not REPLACED or handle_of(primitive, out is not None) not in REPLACED
-    )
+    overriding = _overriding(args, [])
+    if REPLACED and (not overriding or handle_of(primitive, out is not None) in REPLACED):
+        return False
+    return all(map(_C.is_sparse, overriding))
 
 
 def handle(primitive: Any, args: tuple, out: Any) -> Any:
