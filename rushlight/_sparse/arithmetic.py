@@ -170,23 +170,24 @@ def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
         )
     dtype = rushlight.result_type(a, b)
     if a.parts[2] and b.parts[2]:
-        indices, values, _ = a.parts
-        sizes = sparse_sizes(a)
-        both = ops.nonzero(_is_in(places(indices, sizes), places(b.parts[0], sizes)))[:, 0]
-        indices = ops.index_select(indices, both, 1)
-        rows = ops.index_select(values, both, 0).to(dtype)
-        return make(indices, rows * look_up(b, indices).to(dtype), a.shape, True)
+        return _intersection(a, b, dtype)
     # The pattern is that of the one which is not in order.
     pattern, other = (a, b) if b.parts[2] else (b, a)
     rows = look_up(coalesced(other), pattern.parts[0])
     return with_values(pattern, pattern.parts[1].to(dtype) * rows.to(dtype), False)
 
 
-def _is_in(wanted: Tensor, ordered: Tensor) -> Tensor:
-    if not ordered.shape[0]:
-        return rushlight.zeros_like(wanted, dtype=_C.bool)
-    at = rushlight.searchsorted(ordered, wanted).clamp(max=ordered.shape[0] - 1)
-    return ops.index_select(ordered, at, 0) == wanted
+def _intersection(a: SparseTensor, b: SparseTensor, dtype: Any) -> SparseTensor:
+    """Of two that are in order: the entries that meet when both are walked side by side."""
+    (i, v, _), (j, w, _) = a.parts, b.parts
+    sizes = sparse_sizes(a)
+    first, second, count = _C.merge_places(places(i, sizes), places(j, sizes))
+    together = rushlight.cat([first, second])
+    times = sum_rows(rushlight.ones_like(together), together, count)
+    of_a = ops.nonzero(ops.index_select(times, first, 0) == 2)[:, 0]
+    of_b = ops.nonzero(ops.index_select(times, second, 0) == 2)[:, 0]
+    rows = ops.index_select(v, of_a, 0).to(dtype) * ops.index_select(w, of_b, 0).to(dtype)
+    return make(ops.index_select(i, of_a, 1), rows, a.shape, True)
 
 
 @in_place("mul")
