@@ -45,9 +45,10 @@ struct DepthwiseLoops {
                 const void* start, void* y);
   // Adds to gw[t] the sum over all outputs of their gradient times what term t of them is made of.
   void (*weights)(DType dtype, const DepthwisePlane& plane, const void* image, const void* gy, void* gw);
-  // y = start (or zero) + the sum of the terms of a window, for n channels side by side.
+  // y = start (or zero) + the sum of the terms of a window, for n channels side by side, of `pixels` pixels
+  // whose windows begin `pixel_step` elements apart.
   void (*channels)(DType dtype, const ChannelWindow& window, const void* from, const void* w,
-                   const void* start, void* y, int64_t n);
+                   const void* start, void* y, int64_t n, int64_t pixels, int64_t pixel_step);
   // Adds to sums the products of `pixels` pixels of g and x, for n channels; sums are of the compute type.
   void (*channel_products)(DType dtype, const void* g, int64_t g_step, const void* x, int64_t x_step,
                            int64_t pixels, void* sums, int64_t n);

@@ -27,6 +27,11 @@ struct Reach {
     else if (count == 1) step = place - at, kernel_step = element - kernel;
     count++;
   }
+  // Whether `other` is the same, so far away.
+  bool goes_on(const Reach& other, int64_t away) const {
+    return other.count == count && other.at == at + away && other.step == step && other.kernel == kernel &&
+           other.kernel_step == kernel_step;
+  }
 };
 using Reaches = std::vector<Reach>;
 
@@ -60,8 +65,10 @@ void convolve(DType dtype, const ConvShape& s, const Reaches (&reaches)[3], cons
       const char* image = static_cast<const char*>(x) +
                           line / (to[0] * to[1]) * from[0] * from[1] * from[2] * channels * size;
       char* result = static_cast<char*>(y) + line * to[2] * channels * size;
-      for (int64_t o = 0; o < to[2]; o++, result += channels * size) {
+      for (int64_t o = 0, run; o < to[2]; o += run, result += run * channels * size) {
         const Reach& wide = reaches[2][size_t(o)];
+        int64_t apart = o + 1 < to[2] ? reaches[2][size_t(o + 1)].at - wide.at : 0;
+        for (run = 1; o + run < to[2] && wide.goes_on(reaches[2][size_t(o + run)], run * apart);) run++;
         int64_t pixel = (deep.at * from[1] + high.at) * from[2] + wide.at;
         int64_t term = (deep.kernel * s.kernel[1] + high.kernel) * s.kernel[2] + wide.kernel;
         ChannelWindow window = {
@@ -70,7 +77,8 @@ void convolve(DType dtype, const ConvShape& s, const Reaches (&reaches)[3], cons
             {deep.kernel_step * s.kernel[1] * s.kernel[2] * channels,
              high.kernel_step * s.kernel[2] * channels, wide.kernel_step * channels}};
         loops().channels(dtype, window, image + pixel * channels * size,
-                         static_cast<const char*>(w) + term * channels * weight_size, bias, result, channels);
+                         static_cast<const char*>(w) + term * channels * weight_size, bias, result, channels,
+                         run, apart * channels);
       }
     }
   });

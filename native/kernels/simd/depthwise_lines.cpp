@@ -116,44 +116,65 @@ void weights(DType dtype, const DepthwisePlane& p, const void* image, const void
   dtype == DType::f32 ? run(0.0f) : run(0.0);
 }
 
-// VECTORS vectors of channels at once; the sums stay in registers.
-template <class T, int VECTORS>
+// VECTORS vectors of channels of PIXELS pixels at once: they share the weights, and the sums stay in
+// registers.
+template <class T, int PIXELS, int VECTORS>
 inline void window_of(const ChannelWindow& p, const T* from, const compute_t<T>* w, const compute_t<T>* start,
-                      T* y) {
+                      T* y, int64_t n, int64_t pixel_step) {
   using V = lane_t<T>;
   constexpr int64_t LANES = lanes_v<T>;
-  V sum[VECTORS];
+  V sum[PIXELS][VECTORS];
+#pragma GCC unroll 2
+  for (int q = 0; q < PIXELS; q++)
 #pragma GCC unroll 4
-  for (int v = 0; v < VECTORS; v++) sum[v] = start ? load(start + v * LANES) : V{};
+    for (int v = 0; v < VECTORS; v++) sum[q][v] = start ? load(start + v * LANES) : V{};
   for (int64_t a = 0; a < p.count[0]; a++)
     for (int64_t b = 0; b < p.count[1]; b++) {
       const T* x = from + a * p.step[0] + b * p.step[1];
       const compute_t<T>* factor = w + a * p.weight_step[0] + b * p.weight_step[1];
       for (int64_t c = 0; c < p.count[2]; c++, x += p.step[2], factor += p.weight_step[2])
 #pragma GCC unroll 4
-        for (int v = 0; v < VECTORS; v++) sum[v] = fma(load(factor + v * LANES), load(x + v * LANES), sum[v]);
+        for (int v = 0; v < VECTORS; v++) {
+          V weight = load(factor + v * LANES);
+#pragma GCC unroll 2
+          for (int q = 0; q < PIXELS; q++)
+            sum[q][v] = fma(weight, load(x + q * pixel_step + v * LANES), sum[q][v]);
+        }
     }
+#pragma GCC unroll 2
+  for (int q = 0; q < PIXELS; q++)
 #pragma GCC unroll 4
-  for (int v = 0; v < VECTORS; v++) store(y + v * LANES, sum[v]);
+    for (int v = 0; v < VECTORS; v++) store(y + q * n + v * LANES, sum[q][v]);
 }
 
 template <class T>
 void channels_of(const ChannelWindow& p, const T* from, const compute_t<T>* w, const compute_t<T>* start,
-                 T* y, int64_t n) {
+                 T* y, int64_t n, int64_t pixels, int64_t pixel_step) {
   using C = compute_t<T>;
   constexpr int64_t LANES = lanes_v<T>;
-  int64_t i = 0;
-  auto begin = [&] { return start ? start + i : nullptr; };
-  for (; i + 4 * LANES <= n; i += 4 * LANES) window_of<T, 4>(p, from + i, w + i, begin(), y + i);
-  for (; i + LANES <= n; i += LANES) window_of<T, 1>(p, from + i, w + i, begin(), y + i);
-  for (; i < n; i++) {
-    C sum = start ? start[i] : C(0);
-    for (int64_t a = 0; a < p.count[0]; a++)
-      for (int64_t b = 0; b < p.count[1]; b++)
-        for (int64_t c = 0; c < p.count[2]; c++)
-          sum += w[i + a * p.weight_step[0] + b * p.weight_step[1] + c * p.weight_step[2]] *
-                 C(from[i + a * p.step[0] + b * p.step[1] + c * p.step[2]]);
-    y[i] = T(sum);
+  for (int64_t pixel = 0; pixel < pixels;) {
+    int64_t together = pixels - pixel >= 2 ? 2 : 1, i = 0;
+    const T* x = from + pixel * pixel_step;
+    T* to = y + pixel * n;
+    auto begin = [&] { return start ? start + i : nullptr; };
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+      if (together == 2) window_of<T, 2, 4>(p, x + i, w + i, begin(), to + i, n, pixel_step);
+      else window_of<T, 1, 4>(p, x + i, w + i, begin(), to + i, n, pixel_step);
+    }
+    for (; i + LANES <= n; i += LANES)
+      for (int64_t q = 0; q < together; q++)
+        window_of<T, 1, 1>(p, x + q * pixel_step + i, w + i, begin(), to + q * n + i, n, pixel_step);
+    for (; i < n; i++)
+      for (int64_t q = 0; q < together; q++) {
+        C sum = start ? start[i] : C(0);
+        for (int64_t a = 0; a < p.count[0]; a++)
+          for (int64_t b = 0; b < p.count[1]; b++)
+            for (int64_t c = 0; c < p.count[2]; c++)
+              sum += w[i + a * p.weight_step[0] + b * p.weight_step[1] + c * p.weight_step[2]] *
+                     C(x[q * pixel_step + i + a * p.step[0] + b * p.step[1] + c * p.step[2]]);
+        to[q * n + i] = T(sum);
+      }
+    pixel += together;
   }
 }
 
@@ -188,12 +209,12 @@ void with_type(DType dtype, F&& f) {
 }
 
 void channels(DType dtype, const ChannelWindow& p, const void* from, const void* w, const void* start,
-              void* y, int64_t n) {
+              void* y, int64_t n, int64_t pixels, int64_t pixel_step) {
   with_type(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     channels_of<T>(p, static_cast<const T*>(from), static_cast<const C*>(w), static_cast<const C*>(start),
-                   static_cast<T*>(y), n);
+                   static_cast<T*>(y), n, pixels, pixel_step);
   });
 }
 
