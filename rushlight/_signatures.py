@@ -221,7 +221,7 @@ def _parsed(p: _Parameter, value: Any) -> Any:
         return float(value)
     if p.kind == "s" and isinstance(value, bytes):
         return value.decode()
-    if p.name == "out" and _numpy_kind(value) in "biuf":  # where a number is taken for a tensor
+    if p.kind == "n" and _numpy_kind(value) in ("biuf" if p.name == "out" else "iuf"):
         return int(value) if _numpy_kind(value) in "iu" else float(value)
     return value
 

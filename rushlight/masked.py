@@ -260,7 +260,8 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def _check_counted(dim: Any, mask: Tensor | None) -> None:
     """Where torch counts the elements of a mask, sum() is given the dimensions as they are."""
-    if mask is not None and not isinstance(dim, (int, tuple, list, Tensor, type(None))):
+    known = isinstance(dim, (int, tuple, list, Tensor, type(None))) and not isinstance(dim, bool)
+    if mask is not None and not known:
         _signatures.check("sum", "T input,I1? dim=", (mask,), {"dim": dim})
 
 

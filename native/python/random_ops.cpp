@@ -509,11 +509,11 @@ PyObject* multinomial_forward(const Primitive& op, PyObject* const* args, Tensor
   Generator& g = generator_of(op, args);
   int64_t samples = integer(args[1]);
   bool replacement = is_true(args[2]);
+  if (weights->ndim != 1 && weights->ndim != 2) fail(PyExc_RuntimeError, "prob_dist must be 1 or 2 dim");
   if (!is_floating(weights->dtype)) {
     failf(PyExc_RuntimeError, "multinomial only supports floating-point dtypes for input, got: %s",
           dtype_class_name(weights->dtype));
   }
-  if (weights->ndim != 1 && weights->ndim != 2) fail(PyExc_RuntimeError, "prob_dist must be 1 or 2 dim");
   if (samples <= 0) fail(PyExc_RuntimeError, "cannot sample n_sample <= 0 samples");
   int last = weights->ndim - 1;
   int64_t rows = last ? weights->size(0) : 1, categories = weights->size(last);

@@ -347,9 +347,11 @@ def householder_product(input, tau, *, out=None):
 # ---- eigenvalues and singular values
 
 
-def _upper(UPLO):
+def _upper(UPLO, input):
     if isinstance(UPLO, str) and UPLO.upper() in ("L", "U"):
         return UPLO.upper() == "U"
+    if isinstance(input, Tensor):
+        ops.linalg_eigh(input.new_zeros(input.shape), False, False)  # matrices that are none are told first
     raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
 
 
@@ -360,7 +362,7 @@ def eigh(input, UPLO="L", *, out=None):
     >>> rushlight.linalg.eigh(rushlight.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    return several("linalg_eigh", ops.linalg_eigh(input, _upper(UPLO), True), out)
+    return several("linalg_eigh", ops.linalg_eigh(input, _upper(UPLO, input), True), out)
 
 
 @_linalg
@@ -371,7 +373,7 @@ def eigvalsh(input, UPLO="L", *, out=None):
     tensor([1., 2.])
     """
     require_tensor("linalg_eigvalsh", input=input)
-    return finish(ops.linalg_eigh(input, _upper(UPLO), records(input))[0], out)
+    return finish(ops.linalg_eigh(input, _upper(UPLO, input), records(input))[0], out)
 
 
 @_linalg

@@ -162,6 +162,11 @@ def cond(input, p=None, *, out=None):
     if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if isinstance(p, str):
+        if input.shape[-1] != input.shape[-2]:
+            raise RuntimeError(
+                f"linalg.cond(ord={p}): A must be batches of square matrices, but they are "
+                f"{input.shape[-2]} by {input.shape[-1]} matrices"
+            )
         if p not in ("fro", "nuc"):
             raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     elif isinstance(p, complex):

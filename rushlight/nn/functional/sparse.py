@@ -89,6 +89,11 @@ def embedding_bag(
         length = input.size(1) if input.dim() == 2 else -1
         return _C.ops.bag_sum(weight, flat, starts, mode == "mean", length, bool(scale_grad_by_freq))
     rows = weight.size(0)
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got "
+            f"{padding_idx}"
+        )
     outside = (flat < 0) | (flat >= rows)
     if bool(outside.any()):
         place = int(outside.nonzero()[0])
@@ -105,11 +110,6 @@ def embedding_bag(
     if not one_size:
         bag, count = _bags(starts)
     if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise RuntimeError(
-                f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got "
-                f"{padding_idx}"
-            )
         kept = flat != padding_idx % rows
         flat, bag = flat[kept], bag[kept]
         factors = None if factors is None else factors[kept]
