@@ -29,6 +29,7 @@ class _Running(threading.local):
 
 _running = _Running()
 
+_TAKE_DENSE = ("sparse_coo", "to_sparse", "sparse_at")  # primitives that are computed here in any case
 KERNELS: dict[str, Callable] = {}
 IN_PLACE: dict[str, Callable] = {}
 
@@ -65,6 +66,8 @@ def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
 def run(primitive: Any, args: tuple, out: Any) -> Any:
     """What a primitive computes of sparse tensors; `out` is the tensor it is written into."""
     name = primitive.__name__
+    if not any_sparse(args) and name not in _TAKE_DENSE:
+        raise RuntimeError(f"{name} expected a sparse tensor")
     if out is not None and name in IN_PLACE:
         IN_PLACE[name](*args)
         return out

@@ -244,10 +244,14 @@ _ELU = {"alpha": _elu_alpha, "scale": "t", "input_scale": "u"}
 
 _BACKWARD = {"grad_output": "a", "self": "b", "output": "b"}  # of activations
 
+_BLOCKS = {"self_self_sym_blocksize_opt": lambda node: None}  # of the compressed layouts
+
 # node: {torch's name: the primitive's name, or a function of the node}
 NAMES: dict[str, dict[str, Any]] = {
     "AddcmulBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
     "AddcdivBackward0": {"tensor1": "b", "tensor2": "c", "value": "s"},
+    "ToSparseBackward0": _BLOCKS,
+    "ToSparseBackward1": _BLOCKS,
     "AddbmmBackward0": {
         "batch1_sym_argsize_0": _size("batch1", 1, 0),
         "batch1_sym_argsize_1": _size("batch1", 1, 1),

@@ -251,6 +251,7 @@ self* tensor*: Dot
 self* threshold: Threshold ThresholdBackward1 ThresholdBackward
 self* vec*: Mv
 self* weight*: PreluKernel
+self_self_sym_blocksize_opt: ToSparse ToSparseBackward1
 self_sym_numel self_sym_sizes: Mean
 self_sym_sizes: Expand ExpandBackward0_copy ReshapeAlias ReshapeAliasBackward0_copy ReshapeCopy Squeeze
  SqueezeBackward0_copy SqueezeBackward3 Sum Trace UnsafeView View ViewBackward0_copy

@@ -40,7 +40,7 @@ DIFFER = {
     ("saved", "no derivative here needs the value, and it is not kept"): """
         _native_batch_norm_legit _softmax_backward_data _unsafe_masked_index
         _unsafe_masked_index_put_accumulate max_pool2d_with_indices_backward nn.functional.embedding_bag
-        nn.functional.multilabel_margin_loss nn.functional.prelu normal take_along_dim
+        nn.functional.multilabel_margin_loss nn.functional.prelu normal
         torch.ops.aten._safe_softmax.default _batch_norm_with_update _upsample_bilinear2d_aa
     """,
     ("saved", "a norm of one element, a window, an open end that can be told in two ways"): """
