@@ -219,6 +219,8 @@ def _parsed(p: _Parameter, value: Any) -> Any:
     """What torch makes of the argument, where our functions would not."""
     if p.kind == "f" and type(value) is int and not -(2**63) <= value < 2**63:
         return float(value)
+    if p.kind == "i" and isinstance(value, _C.Tensor) and not value.is_meta:
+        return int(value.item())
     if p.kind == "s" and isinstance(value, bytes):
         return value.decode()
     if p.kind == "n" and _numpy_kind(value) in ("biuf" if p.name == "out" else "iuf"):

@@ -50,7 +50,7 @@ bool takes(const SignatureParameter& p, PyObject* o) {
     case 'T': return is_tensor(o);
     case 'n': return is_tensor(o) || is_plain_number(o);
     case 'N': return is_plain_number(o) || is_value(o);
-    case 'i':
+    case 'i': return is_int(o);  // what a tensor stands for is read by rushlight/_signatures.py
     case 'y': return is_int(o) || (is_value(o) && is_integral(as_tensor(o)->dtype));
     case 'f': return PyFloat_CheckExact(o) || is_int(o) || PyBool_Check(o) || is_value(o);
     case 'b': return PyBool_Check(o);
