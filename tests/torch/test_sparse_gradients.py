@@ -152,8 +152,9 @@ TABLE = Path(__file__).with_name("sparse_gradients.txt").read_text().splitlines(
 
 
 def first_sentence(text):
-    # Torch multiplies two sparse matrices as CSR and says so; where a NaN came from is another line here.
-    text = re.sub(r"(?s)\nUserWarning: (Sparse CSR|Error detected).*", "", text)
+    # Torch multiplies two sparse matrices as CSR and says so; where a NaN came from is another line here; of
+    # an old name both warn once, which may have been before.
+    text = re.sub(r"(?s)\nUserWarning: (Sparse CSR|Error detected|torch\.sparse\.SparseTensor).*", "", text)
     if not re.match(r"\w+Error: ", text):
         return text
     return text.splitlines()[0].split(". ")[0].removesuffix(".")
