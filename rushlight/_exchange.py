@@ -114,7 +114,7 @@ def _array(self, dtype=None, copy=None):
 def _array_wrap(self, array, context=None, return_scalar=False):
     if array.dtype == bool:
         array = array.astype("uint8")  # as torch, whose programs may count on numbers
-    return from_numpy(array) if array.ndim else _C.from_data(array.item(), None, None)
+    return from_numpy(array[...])  # an array also of a NumPy number
 
 
 def _dlpack_device(self):

@@ -69,7 +69,7 @@ def _per_tensor(name: str, tensors: Any, other: Any) -> list:
     if isinstance(other, (list, tuple)):
         if any(isinstance(value, Tensor) for value in other):
             raise TypeError(f"expected Tensor as element 0 in argument 1, but got {type_name(other[0])}")
-        if not all(isinstance(value, _NUMBER) for value in other):
+        if not all(map(_signatures._is_number, other)):
             _invalid(name, (tensors, other), {})
         if len(other) != len(tensors):
             raise RuntimeError("Tensor list must have same number of elements as scalar list.")

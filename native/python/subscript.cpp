@@ -301,16 +301,28 @@ void check_expands(const Tensor* value, const Tensor* target) {
   }
 }
 
-// Whether the indices are one mask, beside dimensions that are taken whole.
-bool is_one_mask(PyObject* list) {
-  int masks = 0;
+// The only index, beside dimensions that are taken whole, if it is a tensor of this dtype; else null.
+Tensor* only_index(PyObject* list, DType dtype) {
+  Tensor* found = nullptr;
   for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(list); k++) {
     PyObject* o = PySequence_Fast_GET_ITEM(list, k);
     if (o == Py_None) continue;
-    if (!is_tensor(o) || as_tensor(o)->dtype != DType::b1) return false;
-    masks++;
+    if (found || !is_tensor(o) || as_tensor(o)->dtype != dtype) return nullptr;
+    found = as_tensor(o);
   }
-  return masks == 1;
+  return found;
+}
+
+// A single value is written as by masked_fill, which takes no bytes for a mask that fits.
+void refuse_bytes(const Tensor* view, PyObject* list) {
+  Tensor* mask = only_index(list, DType::u8);
+  if (!mask) return;
+  int at = 0;
+  while (PySequence_Fast_GET_ITEM(list, at) == Py_None) at++;
+  if (at + mask->ndim > view->ndim) return;
+  for (int d = 0; d < mask->ndim; d++)
+    if (mask->size(d) != view->size(at + d)) return;
+  fail(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
 }
 
 void assign(Tensor* self, PyObject* index, PyObject* value) {
@@ -345,7 +357,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   Walker walker(self, true);
   walk_any(walker, index);
   TensorRef from = is_value_tensor ? without_leading_ones(as_tensor(value)) : TensorRef();
-  bool fills = from && from->ndim == 0 && walker.list && is_one_mask(walker.list.get());
+  bool fills = from && from->ndim == 0 && walker.list && only_index(walker.list.get(), DType::b1);
   if (fills && from->dtype != self->dtype) {
     // Under a mask a single value is cast if it fits, as for masked_fill; other indices insist on the dtype.
     if (alignas(16) char fits[16]; !from->is_meta()) store_checked(item(from.get()), self->dtype, fits);
@@ -355,6 +367,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
   }
   if (walker.list) {
     static Primitive& index_put = primitive("index_put");
+    if (!from || from->numel == 1) refuse_bytes(walker.view.get(), walker.list.get());
     if (recording() && (walker.view->requires_grad() || (from && from->requires_grad())))
       check_inplace(walker.view.get());
     if (from && !fills) check_apart(from.get(), walker.view.get());

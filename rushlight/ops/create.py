@@ -459,13 +459,10 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
                                   "Number end, Number step = 1")  # fmt: skip
     if isinstance(end, str):
         raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {class_name(end)}")
-    start, end, step = map(real_number, (start, end, step))
+    start, end, step = (real_number(x.item() if isinstance(x, Tensor) else x) for x in (start, end, step))
     if dtype is not None and (dtype == _C.bool or dtype.is_complex):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{type_name(dtype)}'")
-    start, end, step = (
-        x.item() if isinstance(x, Tensor) else operator.index(x) if hasattr(x, "__index__") else x
-        for x in (start, end, step)
-    )
+    start, end, step = (operator.index(x) if hasattr(x, "__index__") else x for x in (start, end, step))
     if dtype is None:
         whole = all(isinstance(x, int) for x in (start, end, step))
         dtype = out.dtype if out is not None else _C.int64 if whole else _C.get_default_dtype()

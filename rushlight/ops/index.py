@@ -537,12 +537,23 @@ def index_put(input, indices, values, accumulate=False):
     >>> rushlight.zeros(2).index_put((i,), rushlight.ones(3), accumulate=True)
     tensor([2., 1.])
     """
+    _refuse_bytes(input, indices, values, accumulate)
     return ops.index_put(input, tuple(indices), values, bool(accumulate))
+
+
+def _refuse_bytes(input, indices, values, accumulate):
+    """A single value is written as by masked_fill, which takes no bytes for a mask that fits."""
+    if accumulate or len(indices) != 1 or not isinstance(values, Tensor) or values.numel() != 1:
+        return
+    (mask,) = indices
+    if isinstance(mask, Tensor) and mask.dtype == _C.uint8 and mask.shape == input.shape[: mask.dim()]:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
 
 
 @method
 def index_put_(self, indices, values, accumulate=False):
     """In-place version of :meth:`index_put`."""
+    _refuse_bytes(self, indices, values, accumulate)
     each_place_once(self, "index_put_", "indices] = tensor")
     return write_in_place(ops.index_put, self, tuple(indices), values, bool(accumulate))
 
