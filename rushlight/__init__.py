@@ -86,6 +86,7 @@ from rushlight import (  # noqa: E402
 from rushlight._tensor_types import set_default_tensor_type, typename  # noqa: E402
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 from rushlight.ops.create import (  # noqa: E402
+    _mkldnn,
     jagged,
     layout,
     sparse_bsc,

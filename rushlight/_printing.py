@@ -90,7 +90,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     """Return what `repr(tensor)` shows; `tensor_contents` replaces the elements."""
     kind = type(tensor)
-    plain = kind is rushlight.Tensor or kind is rushlight.nn.Parameter
+    plain = kind is rushlight.Tensor or kind is rushlight.nn.Parameter or tensor.is_mkldnn
     prefix = "tensor(" if plain else kind.__name__ + "("
     dtype = tensor.dtype
     shape = tensor.shape
@@ -114,12 +114,15 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
             suffixes.append(f"size={tuple(shape)}")
         if tensor_contents is None:
             summarize = count > _options.threshold and len(shape) > 0
-            contents = _contents(tensor, shape, dtype, summarize, len(prefix))
+            held = tensor.held if tensor.is_mkldnn else tensor
+            contents = _contents(held, shape, dtype, summarize, len(prefix))
         dtype_is_implied = _reads_back_as(dtype)
     if tensor_contents is not None:
         contents = tensor_contents
     if not dtype_is_implied:
         suffixes.append(f"dtype={dtype}")
+    if tensor.is_mkldnn:
+        suffixes.append("layout=torch._mkldnn")
 
     try:
         grad_fn, invalid = tensor.grad_fn, False

@@ -417,10 +417,10 @@ def _batch_transpose(self):
     return self.adjoint() if self.dim() else conj_of_number(self, "Tensor.mH")
 
 
-_flag("is_sparse", False, "Whether the storage is sparse; it never is.")
+_flag("is_sparse", False, "Whether the tensor is sparse, in coordinates.")
 _flag("_has_symbolic_sizes_strides", False, "Whether a size is a symbol; none is.")
 _flag("is_quantized", False, "Whether the elements are quantised; they never are.")
-_flag("is_mkldnn", False, "Whether the layout is oneDNN's; it never is.")
+_flag("is_mkldnn", False, "Whether the layout is oneDNN's (see to_mkldnn).")
 _flag("is_nested", False, "Whether this is a nested tensor; it never is.")
 _flag("is_sparse_csr", False, "Whether the storage is sparse; it never is.")
 attribute(

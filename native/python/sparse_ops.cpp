@@ -49,6 +49,7 @@ ModuleInit init([](PyObject* module) {
            "sparse_coo(indices, values; size, coalesced)",
            "sparse_at(x, indices)",
            "to_dense(x; dtype, masked_grad)",
+           "to_mkldnn(x; dtype)",
            "to_sparse(x; sparse_dim)",
            "coalesce(x)",
            "values(x)",

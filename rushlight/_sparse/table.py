@@ -29,7 +29,12 @@ class _Running(threading.local):
 
 _running = _Running()
 
-_TAKE_DENSE = ("sparse_coo", "to_sparse", "sparse_at")  # primitives that are computed here in any case
+_TAKE_DENSE = (
+    "sparse_coo",
+    "to_sparse",
+    "sparse_at",
+    "to_mkldnn",
+)  # primitives that are computed here in any case
 KERNELS: dict[str, Callable] = {}
 IN_PLACE: dict[str, Callable] = {}
 

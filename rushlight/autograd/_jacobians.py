@@ -38,11 +38,13 @@ def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> lis
 
 def memory_of(t: Tensor) -> Tensor:
     """The elements of a tensor, to be written: of a sparse one those that it stores."""
+    if t.is_mkldnn:
+        return t.held
     return t.detach()._values() if t.is_sparse else t.data
 
 
 def dense(t: Tensor) -> Tensor:
-    return t.to_dense() if t.is_sparse else t
+    return t.to_dense() if t.is_sparse or t.is_mkldnn else t
 
 
 def with_every_element(t: Any) -> Any:

@@ -287,6 +287,8 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     targets = _checked_inputs(inputs)
+    if options["check_forward_ad"] and any(t.is_mkldnn for t in targets):
+        raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     results = results_of(function(*inputs))
     places = [i for i, t in enumerate(results) if t.requires_grad]
     if not places:
@@ -299,8 +301,9 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         return True
     if any(results[i].layout != rushlight.strided for i in places):
+        kind = "MKLDNN" if any(results[i].is_mkldnn for i in places) else "Sparse"
         raise ValueError(
-            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the "
+            f"{kind} output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the "
             "output of fn for gradcheck."
         )
     if options["check_backward_ad"]:

@@ -340,7 +340,6 @@ for _each in ("to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr"
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")
-_absent("to_mkldnn", "oneDNN's layout")
 for _each in ("to_padded_tensor", "_nested_tensor_size", "_nested_tensor_storage_offsets",
               "_nested_tensor_strides"):  # fmt: skip
     _absent(_each, "nested tensors")

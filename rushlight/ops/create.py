@@ -49,6 +49,7 @@ class layout:
 strided = layout("strided")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc, jagged = layout("sparse_bsr"), layout("sparse_bsc"), layout("jagged")
+_mkldnn = layout("_mkldnn")
 
 
 def _checked(layout_, pin_memory):

@@ -29,6 +29,8 @@ def _of_at(g, x, indices):
 
 
 def _of_dense(g, x, masked_grad):
+    if x.is_mkldnn:
+        return g.to_mkldnn()
     if masked_grad is False:
         return g.to_sparse(x.sparse_dim())
     return g.sparse_mask(x.coalesce())
@@ -96,6 +98,7 @@ derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
            values=lambda g, indices: ops.sparse_at(g, indices))  # fmt: skip
 derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
 derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
+derivative("to_mkldnn", node="ToMkldnnBackward0", x=lambda g: g.to_dense())
 derivative("to_sparse", node="ToSparseBackward1", x=lambda g: g.to_dense() if is_sparse(g) else g)
 derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)
 derivative("values", node="ValuesBackward0", x=_of_values)
@@ -266,9 +269,21 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     >>> rushlight.sparse_coo_tensor([[1]], [5.0], (2,)).to_dense()
     tensor([0., 5.])
     """
-    if not is_sparse(self):
+    if not is_sparse(self) and not self.is_mkldnn:
         return self if dtype is None else self.to(dtype)
     return ops.to_dense(self, dtype, masked_grad)
+
+
+@method
+def to_mkldnn(self, dtype=None):
+    """A copy in oneDNN's layout, which few operations take.
+
+    >>> rushlight.ones(2).to_mkldnn().to_dense()
+    tensor([1., 1.])
+    """
+    from rushlight import _opaque  # noqa: F401  (the kernel)
+
+    return ops.to_mkldnn(self, dtype)
 
 
 def _to_coo(self, count):
