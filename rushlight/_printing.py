@@ -124,20 +124,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     if tensor.is_mkldnn:
         suffixes.append("layout=torch._mkldnn")
 
-    try:
-        grad_fn, invalid = tensor.grad_fn, False
-    except RuntimeError:  # a view whose base was written behind its back
-        grad_fn, invalid = None, True
-    if invalid:
-        suffixes.append("grad_fn=<Invalid>")
-    elif grad_fn is not None:
-        suffixes.append(f"grad_fn=<{_node_name(grad_fn)}>")
-    elif tensor.requires_grad:
-        suffixes.append("requires_grad=True")
-    tangent = _C.tangent(tensor) if _C._is_fwd_grad_enabled() else None
-    if tangent is not None:
-        suffixes.append(f"tangent={tangent}")
-
+    suffixes += _derivatives(tensor)
     text = _append(prefix + contents, suffixes, len(prefix)) if suffixes else prefix + contents
     if not plain and isinstance(tensor, rushlight.nn.Parameter):
         return f"Parameter({text}))"
@@ -151,6 +138,20 @@ def format_tensor(tensor: Any, format_spec: str) -> str:
     if format_spec:
         raise TypeError(f"unsupported format string passed to {type(tensor).__name__}.__format__")
     return str(tensor)
+
+
+def _derivatives(tensor: Any) -> list[str]:
+    """What there is to be said of a tensor's history and tangent."""
+    said = []
+    try:
+        if tensor.grad_fn is not None:
+            said.append(f"grad_fn=<{_node_name(tensor.grad_fn)}>")
+        elif tensor.requires_grad:
+            said.append("requires_grad=True")
+    except RuntimeError:  # a view whose base was written behind its back
+        said.append("grad_fn=<Invalid>")
+    tangent = _C.tangent(tensor) if _C._is_fwd_grad_enabled() else None
+    return said if tangent is None else [*said, f"tangent={tangent}"]
 
 
 def _node_name(node: Any) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import _C
-from rushlight._printing import _append, _contents, _node_name, _options, _reads_back_as
+from rushlight._printing import _append, _contents, _derivatives, _options, _reads_back_as
 
 
 def _part(label: str, tensor: Any, indent: int) -> str:
@@ -27,13 +26,7 @@ def text(tensor: Any, contents: str | None = None) -> str:
     if not _reads_back_as(tensor.dtype):
         suffixes.append(f"dtype={tensor.dtype}")
     suffixes.append("layout=torch.sparse_coo")
-    if tensor.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{_node_name(tensor.grad_fn)}>")
-    elif tensor.requires_grad:
-        suffixes.append("requires_grad=True")
-    tangent = _C.tangent(tensor) if _C._is_fwd_grad_enabled() else None
-    if tangent is not None:
-        suffixes.append(f"tangent={tangent}")
+    suffixes += _derivatives(tensor)
     if contents is None:
         line = ",\n" + " " * indent
         contents = _part("indices", indices, indent) + line + _part("values", values, indent)
