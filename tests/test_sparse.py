@@ -4,6 +4,7 @@ differences."""
 import copy
 import io
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -421,3 +422,54 @@ def test_nothing_is_written_into_a_copy():
     assert torch.Tensor.t_(square).to_dense().tolist() == [[0.0, 0.0], [1.0, 0.0]]
     with pytest.raises(NotImplementedError, match="aten::as_strided_"):
         torch.Tensor.unsqueeze_(square, 0)
+
+
+def test_complex_factors_have_the_gradients_of_their_differences():
+    values = torch.tensor([0.3 + 0.5j, -1.2, 0.7j], dtype=torch.complex128, requires_grad=True)
+    whole = torch.randn(3, 3, dtype=torch.complex128, requires_grad=True)
+    indices = torch.tensor([[0, 1, 1], [1, 0, 0]])
+
+    def made(values):
+        return torch.sparse_coo_tensor(indices, values, (3, 3))
+
+    for function in (
+        lambda v, w: torch.sparse.addmm(w, made(v), w * 2, beta=2 + 1j, alpha=0.5 - 2j),
+        lambda v, w: torch.sparse.mm(made(v), made(v).t()).to_dense(),
+        lambda v, w: torch.sparse.mm(made(v), made(v * 2).coalesce()).to_dense(),
+    ):
+        assert torch.autograd.gradcheck(function, (values, whole))
+    part = values.detach().real.requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: made(v).to(torch.complex128).to_dense() * (1 + 2j), (part,))
+
+
+def test_an_infinite_gradient_stays_where_it_is():
+    x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+    mask = torch.sparse_coo_tensor([[0, 0], [0, 0]], torch.ones(2, dtype=torch.float64), (2, 2))
+    gradient = torch.sparse_coo_tensor([[0, 1], [0, 1]], [3.0, float("inf")], (2, 2), dtype=torch.float64)
+    x.sparse_mask(mask).backward(gradient)
+    assert x.grad.to_dense().tolist() == [[6, 0], [0, 0]]
+
+
+def _peak_of(call):
+    """How much more memory there was during a call than before it, in MB."""
+    Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status")
+
+    def read(name):
+        return int(next(line for line in status.read_text().splitlines() if line.startswith(name)).split()[1])
+
+    before = read("VmRSS")
+    call()
+    return (read("VmHWM") - before) / 1024
+
+
+def test_products_need_no_room_for_all_that_is_multiplied():
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("needs /proc")
+    count, size = 400_000, 1000
+    indices = torch.randint(0, size, (2, count))
+    many = torch.sparse_coo_tensor(indices, torch.rand(count), (size, size)).requires_grad_()
+    whole = torch.rand(size, 64, requires_grad=True)
+    assert _peak_of(lambda: torch.sparse.mm(many, whole).sum().backward()) < 80  # all rows: 100 MB
+    band = torch.sparse_coo_tensor(indices % 400, torch.ones(count), (size, size)).coalesce()
+    assert _peak_of(lambda: torch.sparse.mm(band, band)) < 150  # all 5e7 products: more than 1 GB

@@ -613,7 +613,7 @@ namespace {
 
 TensorRef real_part(TensorRef grad) {
   static Primitive& real = primitive("real");
-  if (!asks_dispatch(grad.get())) return call_on(real, grad.get());
+  if (!asks_dispatch(grad.get()) || is_sparse(grad.get())) return call_on(real, grad.get());
   // Whoever is asked knows it as torch's two views.
   static Primitive &pairs = primitive("view_as_real"), &select = primitive("select");
   TensorRef both = call_on(pairs, grad.get());

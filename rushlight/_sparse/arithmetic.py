@@ -30,6 +30,8 @@ def _sum(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
         )
     dtype = rushlight.result_type(a, b)
+    if dtype == _C.bool:
+        raise NotImplementedError("\"cadd_sparse\" not implemented for 'Bool'")
     (i, v, was), (j, w, is_too) = a.parts, b.parts
     if not w.shape[0]:
         return with_values(a, v.to(dtype, copy=True))
@@ -171,8 +173,9 @@ def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     dtype = rushlight.result_type(a, b)
     if a.parts[2] and b.parts[2]:
         return _intersection(a, b, dtype)
-    # The pattern is that of the one which is not in order.
-    pattern, other = (a, b) if b.parts[2] else (b, a)
+    # The pattern is that of the one which is not in order, or has fewer entries.
+    fewer = not a.parts[2] and a.parts[1].shape[0] < b.parts[1].shape[0]
+    pattern, other = (a, b) if b.parts[2] or fewer else (b, a)
     rows = look_up(coalesced(other), pattern.parts[0])
     return with_values(pattern, pattern.parts[1].to(dtype) * rows.to(dtype), False)
 

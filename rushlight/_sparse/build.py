@@ -58,8 +58,9 @@ def sparse_sizes(x: SparseTensor) -> tuple[int, ...]:
 
 def sum_rows(values: Tensor, row: Tensor, count: int) -> Tensor:
     """A tensor of `count` rows in which those of `values` are summed up."""
-    if values.dtype == _C.bool:
-        return sum_rows(values.to(_C.uint8), row, count) != 0
+    if values.dtype == _C.bool:  # whether one is true: a count might wrap around to zero
+        nothing = rushlight.zeros((count, *values.shape[1:]), dtype=_C.uint8, device=values.device)
+        return ops.index_reduce(nothing, row, values.to(_C.uint8), 0, "amax", True) != 0
     whole = rushlight.zeros((count, *values.shape[1:]), dtype=values.dtype, device=values.device)
     return whole if not row.numel() else ops.index_add(whole, row, values, 0, 1)
 
@@ -99,7 +100,7 @@ def look_up(x: SparseTensor, indices: Tensor) -> Tensor:
     at = rushlight.searchsorted(have, wanted).clamp(max=count - 1)
     found = ops.index_select(have, at, 0) == wanted
     rows = ops.index_select(values, at, 0)
-    return rows * found.view(-1, *(1 for _ in values.shape[1:]))
+    return rows.masked_fill_(~found.view(-1, *(1 for _ in values.shape[1:])), 0)
 
 
 @kernel("sparse_coo")

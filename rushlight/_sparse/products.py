@@ -10,6 +10,7 @@ from rushlight._sparse.build import check_indices, coalesced, dense, look_up, pl
 from rushlight._sparse.table import kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
 from rushlight.ops._public import type_name
+from rushlight.ops.sparse import entries_at_once
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -33,15 +34,33 @@ def _check_product(a: Any, b: Any) -> None:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and "
             f"{b.shape[0]}x{b.shape[1]})"
         )
+    _check_dtypes(a, b)
+
+
+def _check_dtypes(a: Any, b: Any) -> None:
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)}")
+    if a.dtype == _C.bool:
+        raise NotImplementedError("\"addmm_sparse_dense\" not implemented for 'Bool'")
 
 
 def _times_dense(a: SparseTensor, b: Tensor) -> Tensor:
     """Rows of b, weighted by the entries, summed up."""
     (rows, columns), values, _ = a.parts
     check_indices(a.parts[0], a.shape)
-    return sum_rows(values[:, None] * ops.index_select(b, columns, 0), rows, a.shape[0])
+    return sum_weighted(values, b, columns, rows, a.shape[0])
+
+
+def sum_weighted(values: Tensor, b: Tensor, columns: Tensor, rows: Tensor, count: int) -> Tensor:
+    """A matrix of `count` rows, in which rows of b are summed up: for each entry that of its column, times
+    its value. All of them at once might be larger than memory."""
+    _check_dtypes(values, b)
+    whole = rushlight.zeros((count, b.shape[1]), dtype=b.dtype, device=b.device)
+    step = entries_at_once(b)
+    for value, column, row in zip(values.split(step), columns.split(step), rows.split(step), strict=True):
+        weighted = ops.index_select(b, column, 0).mul_(value[:, None])
+        _C.in_place(ops.index_add, whole, row, weighted, 0, 1)
+    return whole
 
 
 def _transposed(x: SparseTensor) -> SparseTensor:
@@ -70,11 +89,27 @@ def sparse_sparse_matmul(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     starts = rushlight.searchsorted(b_rows.contiguous(), inner.contiguous())
     ends = rushlight.searchsorted(b_rows.contiguous(), inner.contiguous(), right=True)
     counts = ends - starts
-    entry = rushlight.repeat_interleave(rushlight.arange(left.shape[0]), counts)
-    before = counts.cumsum(0) - counts
-    at = rushlight.arange(entry.shape[0]) - before[entry] + starts[entry]
-    indices = rushlight.stack([rows[entry], columns[at]])
-    return coalesced(make(indices, left[entry] * right[at], (a.shape[0], b.shape[1]), False))
+    size = a.shape[0], b.shape[1]
+    found = []
+    for part in _parts(rows, counts):
+        many = counts[part]
+        entry = rushlight.repeat_interleave(rushlight.arange(part.start, part.stop), many)
+        within = rushlight.arange(entry.shape[0]) - rushlight.repeat_interleave(many.cumsum(0) - many, many)
+        at = within + starts[entry]
+        indices = rushlight.stack([rows[entry], columns[at]])
+        found.append(coalesced(make(indices, left[entry] * right[at], size, False)))
+    return make(
+        rushlight.cat([x.parts[0] for x in found], 1), rushlight.cat([x.parts[1] for x in found]), size, True
+    )
+
+
+def _parts(rows: Tensor, counts: Tensor) -> list[slice]:
+    """Entries of whole rows, as many as have about so many products: all of them might be larger than
+    memory."""
+    known, row = rushlight.unique(rows, return_inverse=True)
+    group = (sum_rows(counts, row, known.shape[0]).cumsum(0) // 2**18)[row]
+    ends = (ops.nonzero(group[1:] != group[:-1])[:, 0] + 1).tolist()
+    return [slice(*ends) for ends in zip([0, *ends], [*ends, rows.shape[0]], strict=True)]
 
 
 @kernel("mv")
@@ -114,6 +149,11 @@ def addmm(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Tensor:
     product = mm(mat1, mat2)
     if _is_sparse(product):
         product = dense(product)
+    if not (product.is_floating_point() or product.is_complex()):  # as torch has it
+        alpha = int(alpha)
+        if isinstance(beta, float) and beta not in (0, 1):
+            shown = type_name(product.dtype)
+            raise RuntimeError(f"result type Double can't be cast to the desired output type {shown}")
     product = product if alpha == 1 else product * alpha
     if input.shape != product.shape:
         input = input.expand(product.shape)
@@ -134,8 +174,8 @@ def bmm(a: Any, b: Any) -> Tensor:
     a = coalesced(a)
     check_indices(a.parts[0], a.shape)
     (batch, rows, columns), values = a.parts[0], a.parts[1]
-    lines = b.reshape(-1, b.shape[2]).index_select(0, batch * b.shape[1] + columns)
-    summed = sum_rows(values[:, None] * lines, batch * a.shape[1] + rows, a.shape[0] * a.shape[1])
+    lines, columns = b.reshape(-1, b.shape[2]), batch * b.shape[1] + columns
+    summed = sum_weighted(values, lines, columns, batch * a.shape[1] + rows, a.shape[0] * a.shape[1])
     return summed.view(a.shape[0], a.shape[1], b.shape[2])
 
 

@@ -47,8 +47,8 @@ def _projected(g, mask, counted=True):
         return ops.sparse_coo(mask._indices(), ops.sparse_at(g, mask._indices()), g.shape, True)
     entries = ops.sparse_coo(mask._indices(), _ones(mask._values(), g), g.shape, False)
     counts = ops.sparse_at(entries, g._indices())
-    counts = counts if counted else counts.sign()
-    return ops.sparse_coo(g._indices(), ops.values(g) * counts, g.shape, True)
+    values = ops.values(g).masked_fill(counts == 0, 0)
+    return ops.sparse_coo(g._indices(), values * counts if counted else values, g.shape, True)
 
 
 def _ones(values, x):
@@ -83,15 +83,26 @@ def _of_sparse_factor(g, sparse, dense, alpha):
     if _C.is_grad_enabled():
         product = (g @ dense.t().conj()).sparse_mask(entries)
     else:
-        rows, columns = indices = entries._indices()
-        values = (g.index_select(0, rows) * dense.index_select(0, columns).conj()).sum(1)
-        product = ops.sparse_coo(indices, values, sparse.shape, True)
-    return product if alpha == 1 else product * alpha
+        from rushlight import cat
+
+        indices = entries._indices()
+        parts = indices.split(entries_at_once(g), 1)
+        values = [(g.index_select(0, i) * dense.index_select(0, j).conj()).sum(1) for i, j in parts]
+        product = ops.sparse_coo(indices, cat(values), sparse.shape, True)
+    return _times_conjugate(product, alpha)
+
+
+def entries_at_once(rows):
+    """How many entries may have a row of the size of these each at the same time."""
+    return max(2**18 // max(rows.shape[1], 1), 1)
+
+
+def _times_conjugate(x, number):
+    return x if number == 1 else x * number.conjugate()
 
 
 def _of_dense_factor(g, sparse, alpha):
-    product = sparse.conj().t() @ g
-    return product if alpha == 1 else product * alpha
+    return _times_conjugate(sparse.conj().t() @ g, alpha)
 
 
 derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
@@ -105,7 +116,7 @@ derivative("values", node="ValuesBackward0", x=_of_values)
 derivative("sparse_mask", node="SparseMaskBackward0", x=_of_mask)
 derivative("sparse_sum", node="SparseSumBackward0", x=_of_sum)
 derivative("sparse_addmm", node="SparseAddmmBackward0",
-           input=lambda g, beta: g if beta == 1 else g * beta,
+           input=lambda g, beta: _times_conjugate(g, beta),
            sparse=_of_sparse_factor, dense=_of_dense_factor)  # fmt: skip
 derivative("sparse_sparse_matmul", node="SparseSparseMatmulBackward0",
            a=lambda g, a, b: _projected(ops.sparse_sparse_matmul(g, b.conj().t()), a, False),

@@ -157,13 +157,13 @@ def _check_product(name: str, a: Any, b: Any) -> None:
 def _rows(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """The rows of a product that have entries, and their numbers."""
     from rushlight import unique
-    from rushlight._sparse.build import check_indices, sum_rows
+    from rushlight._sparse.build import check_indices
+    from rushlight._sparse.products import sum_weighted
 
     indices, values, _ = a.detach().parts
     check_indices(indices, a.shape)
     known, at = unique(indices[0], return_inverse=True)
-    products = values[:, None] * ops.index_select(b.detach(), indices[1], 0)
-    return known, sum_rows(products, at, known.shape[0])
+    return known, sum_weighted(values, b.detach(), indices[1], at, known.shape[0])
 
 
 @function
@@ -197,6 +197,9 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     from rushlight._sparse.tensor import make
 
     _check_product("sspaddmm", mat1, mat2)
+    for d, n in enumerate((mat1.shape[0], mat2.shape[1])):
+        if input.shape[d] != n:
+            raise RuntimeError(f"sspaddmm: Argument #1: Expected dim {d} size {n}, got {input.shape[d]}")
     known, products = _rows(mat1, mat2)
     count = mat2.shape[1]
     rows = known.repeat_interleave(count)
