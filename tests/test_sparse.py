@@ -473,3 +473,24 @@ def test_products_need_no_room_for_all_that_is_multiplied():
     assert _peak_of(lambda: torch.sparse.mm(many, whole).sum().backward()) < 80  # all rows: 100 MB
     band = torch.sparse_coo_tensor(indices % 400, torch.ones(count), (size, size)).coalesce()
     assert _peak_of(lambda: torch.sparse.mm(band, band)) < 150  # all 5e7 products: more than 1 GB
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.zeros(2, layout=torch.sparse_coo, device="meta"),
+        lambda: torch.sparse_coo_tensor(size=(2,), device="meta"),
+        lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,), device="meta"),
+        lambda: torch.eye(2).to_sparse().to("meta"),
+    ],
+)
+def test_there_are_none_on_meta(make):
+    with pytest.raises(NotImplementedError):
+        make()
+
+
+def test_what_is_repeated_along_a_larger_factor():
+    x = torch.tensor([[3.0, 4.0]]).to_sparse()
+    whole = torch.arange(6.0).view(3, 2)
+    assert torch.equal((x * whole).to_dense(), x.to_dense() * whole)
+    assert torch.equal((whole.t() * x.t()).to_dense(), whole.t() * x.to_dense().t())

@@ -143,6 +143,31 @@ def index_select(x: Any, index: Tensor, dim: int) -> SparseTensor:
     return make(chosen, ops.index_select(values, entry, 0), size, False)
 
 
+def narrow_copy(x: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
+    """The entries of a range, neither end of which is counted from behind."""
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not 0 <= dim < x.dim():
+        raise RuntimeError(f"Dimension {dim} out of range. Expecting 0 <= dim < {x.dim()}.")
+    if not 0 <= start <= x.shape[dim] - length:
+        raise RuntimeError(
+            "Invalid range to narrow. range(start, start+length) must be a subset of range(0, "
+            f"{x.shape[dim]})."
+        )
+    indices, values, coalesced = x.parts
+    count = indices.shape[0]
+    size = [*x.shape]
+    size[dim] = length
+    if dim >= count:
+        return make(indices, values.narrow(dim - count + 1, start, length).clone(), size, coalesced)
+    here = ops.nonzero((indices[dim] >= start) & (indices[dim] < start + length))[:, 0]
+    chosen = ops.index_select(indices, here, 1)
+    chosen[dim] -= start
+    made = make(chosen, ops.index_select(values, here, 0), size)
+    made.parts = *made.parts[:2], coalesced  # also of a single entry, as in torch
+    return made
+
+
 def _meetings(index: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
     """Where both hold the same number: each place of the index, in order, with all those of the other."""
     ordered, order = rushlight.sort(places, stable=True)

@@ -59,13 +59,18 @@ def in_place(*names: str) -> Callable:
     return register
 
 
-def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
-    """There is no such kernel in torch."""
-    raise NotImplementedError(
+def refusal(name: str, backend: str = "SparseCPU") -> str:
+    """What is said where there is no such kernel in torch."""
+    return (
         f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the "
         "operator doesn't exist for this backend, or was omitted during the selective/custom build process "
         "(if using custom build)."
     )
+
+
+def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
+    """There is no such kernel in torch."""
+    raise NotImplementedError(refusal(name, backend))
 
 
 def run(primitive: Any, args: tuple, out: Any) -> Any:

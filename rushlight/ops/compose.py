@@ -648,6 +648,15 @@ def narrow_copy(input, dim, start, length, *, out=None):
     >>> rushlight.narrow_copy(rushlight.tensor([1, 2, 3]), 0, 1, 2)
     tensor([2, 3])
     """
+    if _C.is_sparse(input):
+        from rushlight._sparse.shape import narrow_copy
+        from rushlight._sparse.table import refusal
+
+        result = narrow_copy(input.detach(), dim, start, length)
+        result = undifferentiable("narrow_copy", result, input, node="NarrowCopyBackward0")
+        if result.grad_fn is not None:  # by the kernel that torch does not find
+            result.grad_fn.message = refusal("aten::as_strided")
+        return result if out is None else out.copy_(result)
     if 0 < input.dim() <= dim:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could this "

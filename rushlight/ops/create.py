@@ -62,12 +62,19 @@ def _checked(layout_, pin_memory):
         )
 
 
-def _without_entries(size, dtype, device, requires_grad):
+def refuse_sparse_on(device):
+    """Sparse tensors are in memory."""
+    if device.type != "cpu":
+        raise NotImplementedError(f"sparse tensors on {device} are not implemented")
+
+
+def without_entries(size, dtype, device, requires_grad):
     """A sparse tensor of zeros."""
     from rushlight._sparse.tensor import empty
 
-    made = empty(size, dtype or _C.get_default_dtype(), _C.device(device or "cpu"))
-    return made.requires_grad_() if requires_grad else made
+    place = _C.device(device or "cpu")
+    refuse_sparse_on(place)
+    return _finish(empty(size, dtype or _C.get_default_dtype(), place), requires_grad)
 
 
 def _refuse_filled(layout_):
@@ -345,7 +352,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     """
     sizes = _size(args, "empty", size)
     if layout is sparse_coo and out is None:
-        return _without_entries(sizes, dtype, device, requires_grad)
+        return without_entries(sizes, dtype, device, requires_grad)
     _checked(layout, pin_memory)
 
     def unwritten(sizes):
@@ -385,7 +392,7 @@ def zeros(
             return made
     sizes = _size(args, "zeros", size)
     if layout is sparse_coo and out is None:
-        return _without_entries(sizes, dtype, device, requires_grad)
+        return without_entries(sizes, dtype, device, requires_grad)
     _checked(layout, pin_memory)
     _check_dtype(dtype, "zeros")
     if sizes and min(sizes) < 0:
@@ -685,7 +692,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
     tensor([0., 0.])
     """
     if layout is sparse_coo:
-        return _without_entries(input.shape, dtype or input.dtype, device, requires_grad)
+        return without_entries(input.shape, dtype or input.dtype, device, requires_grad)
     return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
@@ -739,6 +746,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     >>> rushlight.ones(1).new_empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if layout is sparse_coo:
+        return without_entries(_size(size, "new_empty"), dtype or self.dtype, device, requires_grad)
     _checked(layout, pin_memory)
 
     def unwritten(sizes):
@@ -761,7 +770,7 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
     tensor([0, 0])
     """
     if layout is sparse_coo:
-        return _without_entries(_size(size, "new_zeros"), dtype or self.dtype, device, requires_grad)
+        return without_entries(_size(size, "new_zeros"), dtype or self.dtype, device, requires_grad)
     _checked(layout, pin_memory)
     return _filled_like(self, _size(size, "new_zeros"), 0, dtype, device, requires_grad)
 

@@ -439,19 +439,16 @@ def sparse_coo_tensor(
             [4., 0., 0.]])
     """
     from rushlight import _sparse, as_tensor  # noqa: F401
-    from rushlight._sparse.tensor import empty
 
     if len(args) == 1 and indices is values is size is None:
         size, args = args[0], ()
     if not args and indices is values is None and isinstance(size, (tuple, list)):
-        made = empty(size, dtype or _C.get_default_dtype(), _C.device(device or "cpu"))
-        return made.requires_grad_() if requires_grad else made
+        return create.without_entries(size, dtype, device, requires_grad)
     if args:
         indices, values, size = (*args, *(indices, values, size)[len(args) :])
     if len(args) > 3 or indices is None or values is None or not isinstance(size, (tuple, list, type(None))):
         _refuse_arguments(args or tuple(value for value in (indices, values, size) if value is not None))
-    if device is not None and _C.device(device).type != "cpu":
-        raise NotImplementedError(f"sparse tensors on {device} are not implemented")
+    create.refuse_sparse_on(_C.device(device or "cpu"))
     values = as_tensor(values, dtype=dtype)
     indices = as_tensor(indices).to(_C.int64)
     if values.dim() == 0:
