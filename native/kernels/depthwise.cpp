@@ -13,15 +13,16 @@
 #include "workspace.h"
 
 namespace rl {
-namespace {
 
-const DepthwiseLoops& loops() {
+const DepthwiseLoops& fastest_depthwise_loops() {
 #if defined(RL_HAVE_AVX2)
   static const bool has_avx2 = cpu_capability()[0] == 'A';
   if (has_avx2) return avx2::depthwise_loops;
 #endif
   return baseline::depthwise_loops;
 }
+
+namespace {
 
 // A plane in room of its own. Element (z, y, c) of `from` becomes (place[0] + z * apart[0], ...) of a plane
 // with size[] elements, which is convolved with the kernel at steps of `stride`. What would lie outside is
@@ -114,9 +115,9 @@ void convolve(DType dtype, const ConvShape& s, const Copied& copied, const int64
       for (int64_t i = begin; i < end; i++) {
         int64_t channel = i % s.groups;
         copied.fill(room, static_cast<const T*>(x) + i * from);
-        loops().lines(dtype, plane, room, static_cast<const T*>(w) + channel * plane.terms, turned,
-                      bias ? static_cast<const T*>(bias) + channel : nullptr,
-                      static_cast<T*>(y) + i * pixels);
+        fastest_depthwise_loops().lines(dtype, plane, room, static_cast<const T*>(w) + channel * plane.terms,
+                                        turned, bias ? static_cast<const T*>(bias) + channel : nullptr,
+                                        static_cast<T*>(y) + i * pixels);
       }
     });
   });
@@ -167,7 +168,8 @@ void depthwise_weight_gradient(DType dtype, const ConvShape& s, void* gw, const 
         for (int64_t n = 0; n < s.batch; n++) {
           int64_t i = n * s.groups + channel;
           copied.fill(room, static_cast<const T*>(x) + i * s.in_pixels());
-          loops().weights(dtype, plane, room, static_cast<const T*>(gy) + i * s.pixels(), sums);
+          fastest_depthwise_loops().weights(dtype, plane, room, static_cast<const T*>(gy) + i * s.pixels(),
+                                            sums);
         }
       }
     });

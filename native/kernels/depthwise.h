@@ -61,5 +61,6 @@ extern const DepthwiseLoops depthwise_loops;
 namespace avx2 {
 extern const DepthwiseLoops depthwise_loops;
 }
+const DepthwiseLoops& fastest_depthwise_loops();  // for the processor at hand
 
 }  // namespace rl

@@ -1,22 +1,14 @@
 // Depthwise convolutions of images whose channels lie side by side: all channels of a pixel at once, in
 // vectors. Start at `Reach`: which pixels a pixel is made of.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "depthwise.h"
-#include "elementwise.h"
 #include "workspace.h"
 
 namespace rl {
 namespace {
-
-const DepthwiseLoops& loops() {
-#if defined(RL_HAVE_AVX2)
-  static const bool has_avx2 = cpu_capability()[0] == 'A';
-  if (has_avx2) return avx2::depthwise_loops;
-#endif
-  return baseline::depthwise_loops;
-}
 
 // What one place along a dimension is made of: `count` places from `at` on, `step` apart, with the elements
 // of the kernel from `kernel` on, `kernel_step` apart. None lies outside.
@@ -76,9 +68,9 @@ void convolve(DType dtype, const ConvShape& s, const Reaches (&reaches)[3], cons
             {deep.step * from[1] * from[2] * channels, high.step * from[2] * channels, wide.step * channels},
             {deep.kernel_step * s.kernel[1] * s.kernel[2] * channels,
              high.kernel_step * s.kernel[2] * channels, wide.kernel_step * channels}};
-        loops().channels(dtype, window, image + pixel * channels * size,
-                         static_cast<const char*>(w) + term * channels * weight_size, bias, result, channels,
-                         run, apart * channels);
+        fastest_depthwise_loops().channels(dtype, window, image + pixel * channels * size,
+                                           static_cast<const char*>(w) + term * channels * weight_size, bias,
+                                           result, channels, run, apart * channels);
       }
     }
   });
@@ -104,7 +96,7 @@ void depthwise_channels_input_gradient(DType dtype, const ConvShape& s, void* gx
 // The outputs of a line that a term reaches are added up, then lines, then images: short chains.
 void depthwise_channels_weight_gradient(DType dtype, const ConvShape& s, void* gw, const void* gy,
                                         const void* x) {
-  constexpr int64_t BLOCK = 64;  // channels
+  const int64_t BLOCK = std::min<int64_t>(64, s.groups);  // channels
   int64_t channels = s.groups, terms = s.kernel_size(), size = dtype_size(dtype);
   int64_t wide = dtype == DType::f64 ? 8 : 4, blocks = (channels + BLOCK - 1) / BLOCK;
   const Reaches reaches[] = {of_outputs(s, 0), of_outputs(s, 1)};
@@ -144,15 +136,15 @@ void depthwise_channels_weight_gradient(DType dtype, const ConvShape& s, void* g
                 int64_t column = o * s.stride[2] + k * s.dilation[2] - s.padding[2];
                 const char* from =
                     static_cast<const char*>(x) + ((row * s.in[2] + column) * channels + first) * size;
-                loops().channel_products(dtype, g + o * channels * size, channels, from,
-                                         s.stride[2] * channels, last - o,
-                                         line_sums + (term + k) * BLOCK * wide, n);
+                fastest_depthwise_loops().channel_products(dtype, g + o * channels * size, channels, from,
+                                                           s.stride[2] * channels, last - o,
+                                                           line_sums + (term + k) * BLOCK * wide, n);
               }
             }
-          loops().add(dtype, image_sums, line_sums, BLOCK * terms);
+          fastest_depthwise_loops().add(dtype, image_sums, line_sums, BLOCK * terms);
         }
         for (int64_t t = 0; t < terms; t++)
-          loops().add(dtype, sums + t * channels * wide, image_sums + t * BLOCK * wide, n);
+          fastest_depthwise_loops().add(dtype, sums + t * channels * wide, image_sums + t * BLOCK * wide, n);
       }
     }
   });

@@ -14,15 +14,16 @@
 #include "workspace.h"
 
 namespace rl {
-namespace {
 
-const PoolRows& rows() {
+const PoolRows& fastest_pool_rows() {
 #if defined(RL_HAVE_AVX2)
   static const bool has_avx2 = !std::strcmp(cpu_capability(), "AVX2");
   if (has_avx2) return avx2::pool_rows;
 #endif
   return baseline::pool_rows;
 }
+
+namespace {
 
 template <class F>
 void visit_real(DType dtype, F&& f) {
@@ -74,7 +75,7 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
                                    same_width_t<T>* best_row, F&& body) {
   using I = same_width_t<T>;
   const int64_t *begin = w.begin[2].data(), *end = w.end[2].data(), step = w.step[2], width = w.in[2];
-  auto larger_in_row = rows().larger_in_row[int(dtype)];
+  auto larger_in_row = fastest_pool_rows().larger_in_row[int(dtype)];
   int64_t position = 0;
   for (int64_t od = 0; od < w.out[0]; od++)
     for (int64_t oh = 0; oh < w.out[1]; oh++) {
@@ -144,10 +145,10 @@ void max_pool(DType dtype, const Windows& w, int64_t planes, void* y, const void
               for (int64_t i = w.begin[1][size_t(oh)]; i < w.end[1][size_t(oh)]; i += w.step[1]) {
                 const T* next = from + (z * w.in[1] + i) * w.in[2];
                 if (lines++ == 0) line = next;
-                else rows().larger[int(dtype)](row, line, next, w.in[2]), line = row;
+                else fastest_pool_rows().larger[int(dtype)](row, line, next, w.in[2]), line = row;
               }
             if (!lines) std::fill_n(to, w.out[2], T(lowest<compute_t<T>>()));
-            else rows().along[int(dtype)](to, line, w);
+            else fastest_pool_rows().along[int(dtype)](to, line, w);
           }
       }
     });
@@ -186,7 +187,7 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
         std::fill_n(to, w.in_size(), T(0));
         if (w.in[0] == 1 && w.kernel[0] == 1 && w.kernel[1] == 2 && w.kernel[2] == 2 && w.stride[1] == 2 &&
             w.stride[2] == 2) {
-          rows().gradient_2x2[int(dtype)](to, g, from, w);
+          fastest_pool_rows().gradient_2x2[int(dtype)](to, g, from, w);
           continue;
         }
         for_all_windows(dtype, w, from, lease, [&](int64_t position, int64_t at, T) {

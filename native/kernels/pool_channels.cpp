@@ -1,10 +1,8 @@
 // Pooling by maxima of images whose channels lie side by side: all channels of a pixel at once, in vectors.
 // Start at `for_pixels`.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
-#include "elementwise.h"
 #include "pool_rows.h"
 #include "workspace.h"
 
@@ -12,14 +10,6 @@ namespace rl {
 namespace {
 
 constexpr int64_t BLOCK = 256;  // channels that are worked on together
-
-const PoolRows& rows() {
-#if defined(RL_HAVE_AVX2)
-  static const bool has_avx2 = cpu_capability()[0] == 'A';
-  if (has_avx2) return avx2::pool_rows;
-#endif
-  return baseline::pool_rows;
-}
 
 // The pixels under window `position` of an image, one after the other.
 template <class F>
@@ -30,19 +20,35 @@ inline void for_taps(const Windows& w, int64_t od, int64_t oh, int64_t ow, F&& t
         tap((z * w.in[1] + y) * w.in[2] + x);
 }
 
-// Calls body(image, first channel, channels, room) for every block of channels of every image, over threads.
 template <class F>
-void for_blocks(const Windows& w, int64_t batch, int64_t channels, const F& body) {
+void visit_pooled(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(TypeTag<float>{}, TypeTag<int32_t>{});
+    case DType::f64: return f(TypeTag<double>{}, TypeTag<int64_t>{});
+    case DType::bf16: return f(TypeTag<BFloat16>{}, TypeTag<int32_t>{});
+    default: return f(TypeTag<Half>{}, TypeTag<int32_t>{});
+  }
+}
+
+// Calls body(image, first channel, channels, best, at) for every block of channels of every image, over
+// threads; `best` and `at` are room for the values and indices of a block.
+template <class F>
+void for_blocks(DType dtype, const Windows& w, int64_t batch, int64_t channels, const F& body) {
   int64_t blocks = (channels + BLOCK - 1) / BLOCK;
   Workspaces spaces(num_threads(), BLOCK * 16);
-  divide(double(batch) * double(w.in_size()) * double(channels), batch * blocks,
-         [&](int64_t begin, int64_t end) {
-           Workspaces::Lease lease(spaces);
-           for (int64_t i = begin; i < end; i++) {
-             int64_t first = i % blocks * BLOCK;
-             body(i / blocks, first, std::min(BLOCK, channels - first), lease.as<char>());
-           }
-         });
+  visit_pooled(dtype, [&](auto tag, auto index) {
+    using T = typename decltype(tag)::type;
+    using I = typename decltype(index)::type;
+    divide(double(batch) * double(w.in_size()) * double(channels), batch * blocks,
+           [&](int64_t begin, int64_t end) {
+             Workspaces::Lease lease(spaces);
+             I* at = reinterpret_cast<I*>(lease.as<char>() + BLOCK * 8);
+             for (int64_t i = begin; i < end; i++) {
+               int64_t first = i % blocks * BLOCK;
+               body(i / blocks, first, std::min(BLOCK, channels - first), lease.as<T>(), at);
+             }
+           });
+  });
 }
 
 // Finds the maximum of every window for `n` channels: `best` and, in `at`, which pixel it is in. An empty
@@ -64,16 +70,6 @@ inline void for_pixels(const Windows& w, const PoolRows::LargerInRow& larger, co
       }
 }
 
-template <class F>
-void visit_pooled(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32: return f(TypeTag<float>{}, TypeTag<int32_t>{});
-    case DType::f64: return f(TypeTag<double>{}, TypeTag<int64_t>{});
-    case DType::bf16: return f(TypeTag<BFloat16>{}, TypeTag<int32_t>{});
-    default: return f(TypeTag<Half>{}, TypeTag<int32_t>{});
-  }
-}
-
 }  // namespace
 
 bool pools_channels(DType dtype, const Windows& w, int64_t channels) {
@@ -83,49 +79,39 @@ bool pools_channels(DType dtype, const Windows& w, int64_t channels) {
 
 void max_pool_channels(DType dtype, const Windows& w, int64_t batch, int64_t channels, void* y,
                        int64_t* indices, const void* x) {
-  PoolRows::LargerInRow in_row = rows().larger_in_row[int(dtype)];
-  visit_pooled(dtype, [&](auto tag, auto index) {
-    using T = typename decltype(tag)::type;
-    using I = typename decltype(index)::type;
-    for_blocks(w, batch, channels, [&](int64_t image, int64_t first, int64_t n, char* room) {
-      T* best = reinterpret_cast<T*>(room);
-      I* at = reinterpret_cast<I*>(room + BLOCK * 8);
-      const T* from = static_cast<const T*>(x) + image * w.in_size() * channels + first;
-      int64_t to = image * w.out_size() * channels + first;
-      for_pixels(w, in_row, from, channels, n, best, at, [&](int64_t position, int64_t, int64_t, int64_t) {
-        std::copy_n(best, n, static_cast<T*>(y) + to + position * channels);
-        if (indices) std::copy_n(at, n, indices + to + position * channels);
-      });
+  PoolRows::LargerInRow in_row = fastest_pool_rows().larger_in_row[int(dtype)];
+  auto pool = [&]<class T, class I>(int64_t image, int64_t first, int64_t n, T* best, I* at) {
+    const T* from = static_cast<const T*>(x) + image * w.in_size() * channels + first;
+    int64_t to = image * w.out_size() * channels + first;
+    for_pixels(w, in_row, from, channels, n, best, at, [&](int64_t position, int64_t, int64_t, int64_t) {
+      std::copy_n(best, n, static_cast<T*>(y) + to + position * channels);
+      if (indices) std::copy_n(at, n, indices + to + position * channels);
     });
-  });
+  };
+  for_blocks(dtype, w, batch, channels, pool);
 }
 
 void max_pool_gradient_channels(DType dtype, const Windows& w, int64_t batch, int64_t channels, void* gx,
                                 const void* gy, const void* x) {
-  PoolRows::LargerInRow in_row = rows().larger_in_row[int(dtype)];
-  PoolRows::AddInRow add = rows().add_in_row[int(dtype)];
-  visit_pooled(dtype, [&](auto tag, auto index) {
-    using T = typename decltype(tag)::type;
-    using I = typename decltype(index)::type;
-    for_blocks(w, batch, channels, [&](int64_t image, int64_t first, int64_t n, char* room) {
-      T* best = reinterpret_cast<T*>(room);
-      I* at = reinterpret_cast<I*>(room + BLOCK * 8);
-      int64_t place = image * w.in_size() * channels + first;
-      T* to = static_cast<T*>(gx) + place;
-      const T* g = static_cast<const T*>(gy) + image * w.out_size() * channels + first;
-      for (int64_t pixel = 0; pixel < w.in_size(); pixel++) std::fill_n(to + pixel * channels, n, T(0));
-      for_pixels(w, in_row, static_cast<const T*>(x) + place, channels, n, best, at,
-                 [&](int64_t position, int64_t od, int64_t oh, int64_t ow) {
-                   const T* from = g + position * channels;
-                   bool empty = true;
-                   for_taps(w, od, oh, ow, [&](int64_t pixel) {
-                     empty = false;
-                     add(to + pixel * channels, at, from, n, pixel);
-                   });
-                   if (empty) add(to + int64_t(at[0]) * channels, at, from, n, int64_t(at[0]));
+  PoolRows::LargerInRow in_row = fastest_pool_rows().larger_in_row[int(dtype)];
+  PoolRows::AddInRow add = fastest_pool_rows().add_in_row[int(dtype)];
+  auto spread = [&]<class T, class I>(int64_t image, int64_t first, int64_t n, T* best, I* at) {
+    int64_t place = image * w.in_size() * channels + first;
+    T* to = static_cast<T*>(gx) + place;
+    const T* g = static_cast<const T*>(gy) + image * w.out_size() * channels + first;
+    for (int64_t pixel = 0; pixel < w.in_size(); pixel++) std::fill_n(to + pixel * channels, n, T(0));
+    for_pixels(w, in_row, static_cast<const T*>(x) + place, channels, n, best, at,
+               [&](int64_t position, int64_t od, int64_t oh, int64_t ow) {
+                 const T* from = g + position * channels;
+                 bool empty = true;
+                 for_taps(w, od, oh, ow, [&](int64_t pixel) {
+                   empty = false;
+                   add(to + pixel * channels, at, from, n, pixel);
                  });
-    });
-  });
+                 if (empty) add(to + int64_t(at[0]) * channels, at, from, n, int64_t(at[0]));
+               });
+  };
+  for_blocks(dtype, w, batch, channels, spread);
 }
 
 }  // namespace rl

@@ -28,5 +28,6 @@ extern const PoolRows pool_rows;
 namespace avx2 {
 extern const PoolRows pool_rows;
 }
+const PoolRows& fastest_pool_rows();  // for the processor at hand
 
 }  // namespace rl

@@ -117,7 +117,7 @@ PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObje
   if (f->while_watched && dispatching_forwards()) watched = share(f->while_watched);
   PyObject* callee = watched ? watched.get() : f->wrapped;
   if (!f->looked_up || f->signatures) {
-    Ref<PyObject> instead, list, named;
+    Ref<PyObject> instead;
     if (!signatures_take(f, args, PyVectorcall_NARGS(nargsf), kwnames, instead)) return nullptr;
     if (instead) {
       PyObject *given, *by_name;
