@@ -494,3 +494,15 @@ def test_what_is_repeated_along_a_larger_factor():
     whole = torch.arange(6.0).view(3, 2)
     assert torch.equal((x * whole).to_dense(), x.to_dense() * whole)
     assert torch.equal((whole.t() * x.t()).to_dense(), whole.t() * x.to_dense().t())
+
+
+def test_dense_tensors_are_made_as_fast_as_without_sparse_ones(monkeypatch):
+    x = torch.eye(2).to_sparse()
+    asked = []
+    for name in ("zeros", "zeros_like"):
+        function = getattr(torch, name)
+        monkeypatch.setattr(function, "while_watched", lambda *args, name=name: asked.append(name))
+    torch.zeros(2), torch.zeros_like(torch.ones(2))
+    assert not asked
+    torch.zeros_like(x)
+    assert asked == ["zeros_like"]

@@ -139,6 +139,13 @@ PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) 
 Forward real_forward(const Primitive& op) { return reals().empty() ? op.forward : reals()[op.number]; }
 bool dispatching_forwards() { return dispatching_now; }
 
+bool may_be_asked(PyObject* const* args, Py_ssize_t count) {
+  if (!dispatching_now) return false;
+  bool asked = mode_here || kernels_replaced;
+  for (Py_ssize_t i = 0; i < count && !asked; i++) asked = any_dispatches(args[i]);
+  return asked;
+}
+
 void arrange_forwards(bool timing, bool dispatching) {
   if (reals().empty()) {
     reals().push_back(nullptr);

@@ -14,6 +14,8 @@ void arrange_forwards(bool timing, bool dispatching);
 void arrange_batching(bool on);
 Forward behind_batching();
 bool dispatching_forwards();
+// Whether somebody may be asked about a call with these arguments.
+bool may_be_asked(PyObject* const* args, Py_ssize_t count);
 // Whether Python is asked about this call.
 bool asks_about(const Primitive& op, PyObject* const* args);
 

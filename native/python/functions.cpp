@@ -114,7 +114,8 @@ bool takes_out(Function* f, PyObject* const* args, Py_ssize_t positional, PyObje
 // The Python function itself, or what stands in for it.
 PyObject* call_wrapped(Function* f, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Ref<PyObject> watched;
-  if (f->while_watched && dispatching_forwards()) watched = share(f->while_watched);
+  Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (f->while_watched && may_be_asked(args, count)) watched = share(f->while_watched);
   PyObject* callee = watched ? watched.get() : f->wrapped;
   if (!f->looked_up || f->signatures) {
     Ref<PyObject> instead;
