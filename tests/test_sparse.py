@@ -4,6 +4,8 @@ differences."""
 import copy
 import io
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -506,3 +508,25 @@ def test_dense_tensors_are_made_as_fast_as_without_sparse_ones(monkeypatch):
     assert not asked
     torch.zeros_like(x)
     assert asked == ["zeros_like"]
+
+
+INTERRUPTED = """
+import rushlight as torch
+from rushlight.utils import _python_dispatch as dispatch
+
+def interrupted():
+    raise KeyboardInterrupt
+
+start, dispatch._start = dispatch._start, interrupted
+try:
+    torch.eye(2).to_sparse()
+except KeyboardInterrupt:
+    dispatch._start = start
+x = torch.eye(2).to_sparse()
+assert (x + x).to_dense().tolist() == [[2, 0], [0, 2]]
+"""
+
+
+def test_the_first_one_is_interrupted_and_the_second_works():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -210,7 +210,10 @@ void start_dispatching() {
   if (dispatching_classes) return;
   Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.utils._python_dispatch"));
   dispatching_classes = true;
-  Ref<PyObject> done = checked(PyObject_CallMethod(module.get(), "_start", nullptr));
+  Ref<PyObject> done(PyObject_CallMethod(module.get(), "_start", nullptr));
+  if (done) return;
+  dispatching_classes = false;  // interrupted: the next one tries again
+  throw PythonError{};
 }
 
 ModesUnasked::ModesUnasked() : before(std::exchange(mode_here, false)) {}
