@@ -12,6 +12,7 @@ from rushlight._sparse.shape import broadcast
 from rushlight._sparse.table import assign, in_place, kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, make, with_values
 from rushlight.ops._public import _same_storage, wrap_dim
+from rushlight.ops.scaling import _ldexp
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -191,6 +192,16 @@ def _intersection(a: SparseTensor, b: SparseTensor, dtype: Any) -> SparseTensor:
     of_b = ops.nonzero(ops.index_select(times, second, 0) == 2)[:, 0]
     rows = ops.index_select(v, of_a, 0).to(dtype) * ops.index_select(w, of_b, 0).to(dtype)
     return make(ops.index_select(i, of_a, 1), rows, a.shape, True)
+
+
+@kernel("ldexp.Tensor")
+def ldexp(x: Any, other: Any) -> SparseTensor:
+    """x * 2 ** other of a dense tensor."""
+    if _is_sparse(other):
+        refuse("aten::pow.Scalar")
+    if x.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
+        raise RuntimeError("unsupported tensor layout: Sparse")
+    return _ldexp(x, other)
 
 
 @in_place("mul")

@@ -301,6 +301,8 @@ def _same_storage(a: Tensor, b: Tensor) -> bool:
 
 def shares_elements(t: Tensor) -> bool:
     """Whether a tensor is expanded: several of its elements are one place in memory."""
+    if _C.is_sparse(t):
+        return False
     return any(size > 1 and not step for size, step in zip(t.shape, t.stride())) and t.numel() > 0
 
 
