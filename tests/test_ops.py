@@ -254,7 +254,13 @@ def test_every_primitive_has_samples():
     primitives = {name: op for name, op in vars(rushlight._C.ops).items() if not name.startswith("_")}
     # What draws from a generator has no fixed result to compare: test_random.py sees to those.
     covered |= {name for name, op in primitives.items() if "generator" in op.args}
-    sparse = {"coalesce", "to_dense", "to_sparse", "values"}  # test_sparse.py, test_sparse_training.py
+    sparse = {
+        "coalesce",
+        "to_dense",
+        "to_mkldnn",
+        "to_sparse",
+        "values",
+    }  # test_sparse.py, test_sparse_training.py
     covered |= {name for name in primitives if name in sparse or re.match("sparse_|.*_sparse$", name)}
     missing = [name for name in primitives if name not in covered]
     assert not missing, f"primitives without samples: {missing}"

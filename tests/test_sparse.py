@@ -530,3 +530,15 @@ assert (x + x).to_dense().tolist() == [[2, 0], [0, 2]]
 def test_the_first_one_is_interrupted_and_the_second_works():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_onednns_layout_holds_ordinary_memory():
+    x = torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
+    held = x.to_mkldnn()
+    assert held.is_mkldnn and repr(held.layout) == "torch._mkldnn" and not x.is_mkldnn
+    (held * held).to_dense().sum().backward()
+    assert x.grad.tolist() == [2.0, -4.0, 6.0]
+    with pytest.warns(UserWarning, match="double precision"):
+        assert gradcheck(lambda x: x.to_mkldnn().to_dense(), (x,), atol=0.1, rtol=0.1)
+    with pytest.raises(NotImplementedError, match="'MkldnnCPU' backend"):
+        held.exp()
