@@ -176,7 +176,7 @@ def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
     return own.copy_(grad)
 
 
-def take_sparse(grad: Tensor) -> Tensor:
+def take_sparse(grad: Any) -> Tensor:
     """A sparse gradient that nobody else holds, for a leaf; called by the native code. As in torch it is no
     longer known to be coalesced."""
     from rushlight._sparse.tensor import with_values

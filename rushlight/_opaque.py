@@ -47,8 +47,8 @@ class OpaqueTensor(Tensor):
         result = func(*map(_unwrapped, args), **(kwargs or {}))
         return args[0] if name.endswith("_") else wrap(result)
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         return Tensor
 
     @property
@@ -60,7 +60,7 @@ class OpaqueTensor(Tensor):
         return True
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Any:  # type: ignore[override]
         return self.detach()
 
     view = _refusing(

@@ -233,7 +233,7 @@ def fill_(x: SparseTensor, value: Any) -> None:
     refuse("aten::fill_.Scalar")
 
 
-def _like(x: Tensor, size: Any, dtype: Any, layout: Any, device: Any, dense: Any) -> Tensor:
+def _like(x: Any, size: Any, dtype: Any, layout: Any, device: Any, dense: Any) -> Tensor:
     dtype, device = dtype or x.dtype, device or x.device
     if layout is create.strided:
         return dense(size, dtype=dtype, device=device)

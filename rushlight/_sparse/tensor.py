@@ -48,8 +48,8 @@ class SparseTensor(Tensor):
 
         return run_named(func, args, kwargs or {})
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         return Tensor
 
     @property
@@ -115,7 +115,7 @@ class SparseTensor(Tensor):
     resize_, set_, fill_ = _without("resize_"), _without("set_"), _without("fill_.Scalar")
     is_set_to, pow_ = _without("is_set_to"), _without("pow_.Scalar")
 
-    def resize_as_(self, other: Any, *, memory_format: Any = None) -> Any:
+    def resize_as_(self, other: Any, *, memory_format: Any = None) -> Any:  # type: ignore[override]
         return self.resize_as_sparse_(other)
 
     def transpose_(self, dim0: int, dim1: int) -> Any:
@@ -129,7 +129,7 @@ class SparseTensor(Tensor):
     def t_(self) -> Any:
         return self.transpose_(0, 1) if self.dim() == 2 else self
 
-    def new(self, *size: Any, device: Any = None) -> Any:
+    def new(self, *size: Any, device: Any = None) -> Any:  # type: ignore[override]
         return self.new_empty(*(size or (0,)), device=device)
 
     def clone(self, *, memory_format: Any = None) -> Any:
@@ -137,7 +137,7 @@ class SparseTensor(Tensor):
             raise RuntimeError("unsupported memory format option Contiguous")
         return _C.ops.clone(self)
 
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
         if dtype is None:
             return self.parts[1].type().replace("torch.", "torch.sparse.")
         if isinstance(dtype, str):

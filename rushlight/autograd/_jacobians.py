@@ -36,7 +36,7 @@ def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> lis
     return [t.detach().clone() for t in chosen]
 
 
-def memory_of(t: Tensor) -> Tensor:
+def memory_of(t: Any) -> Tensor:
     """The elements of a tensor, to be written: of a sparse one those that it stores."""
     if t.is_mkldnn:
         return t.held

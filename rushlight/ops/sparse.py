@@ -444,9 +444,11 @@ def sparse_coo_tensor(
         size, args = args[0], ()
     if not args and indices is values is None and isinstance(size, (tuple, list)):
         return create.without_entries(size, dtype, device, requires_grad)
+    if len(args) > 3:
+        _refuse_arguments(args)
     if args:
-        indices, values, size = (*args, *(indices, values, size)[len(args) :])
-    if len(args) > 3 or indices is None or values is None or not isinstance(size, (tuple, list, type(None))):
+        indices, values, size = list(args) + [indices, values, size][len(args) :]
+    if indices is None or values is None or not isinstance(size, (tuple, list, type(None))):
         _refuse_arguments(args or tuple(value for value in (indices, values, size) if value is not None))
     create.refuse_sparse_on(_C.device(device or "cpu"))
     values = as_tensor(values, dtype=dtype)

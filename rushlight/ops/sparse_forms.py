@@ -39,13 +39,11 @@ def _check_growth(x: Any, size: Any, sparse_dim: int, dense_dim: int) -> None:
                 f"changing the number of {kind} dimensions (from {before} to {after}) on a non-empty sparse "
                 "tensor is not supported."
             )
-    for kind, before, after in (
-        ("sparse", list(x.shape[:sparse_dim]), list(size[:sparse_dim])),
-        ("dense", list(x.shape[sparse_dim:]), list(size[sparse_dim:])),
-    ):
-        if any(new < old for old, new in zip(before, after, strict=True)):
+    for kind, part in (("sparse", slice(sparse_dim)), ("dense", slice(sparse_dim, None))):
+        had, has = list(x.shape[part]), list(size[part])
+        if any(new < old for old, new in zip(had, has, strict=True)):
             raise RuntimeError(
-                f"shrinking the size of {kind} dimensions (from {before} to {after}) on a non-empty sparse "
+                f"shrinking the size of {kind} dimensions (from {had} to {has}) on a non-empty sparse "
                 "tensor is not supported."
             )
 
