@@ -51,7 +51,7 @@ def _scattered_source(g, index, dim, src_shape):
 def _gathered_entries(g, index, size, dim):
     """The sparse gradient of gather: each element of g where it came from."""
     if not size:
-        return ops.sparse_coo(index.new_empty((0, 1)), g.reshape(1), size, False)
+        return ops.sparse_coo(index.new_empty((0, index.numel())), g.reshape(-1), size, False)
     index = index.reshape(1) if index.dim() == 0 else index
     shape, many = tuple(index.shape), index.numel()
     places = [
