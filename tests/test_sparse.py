@@ -530,7 +530,8 @@ assert (x + x).to_dense().tolist() == [[2, 0], [0, 2]]
 
 
 def test_the_first_one_is_interrupted_and_the_second_works():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-P", "-c", INTERRUPTED]  # not in the source
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
