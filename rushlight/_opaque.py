@@ -6,10 +6,11 @@ operations that torch has for the layout compute. What else is asked of it is re
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from rushlight import _C
-from rushlight._sparse.table import kernel, refuse
+from rushlight._sparse.table import refuse
+from rushlight._unstored import Unstored, maker, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
@@ -20,17 +21,11 @@ _COMPUTED = (
 )  # fmt: skip
 
 
-def _refusing(error: type[Exception], sentence: str) -> Any:
-    def refuse_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise error(sentence)
-
-    return refuse_it
-
-
-class OpaqueTensor(Tensor):
+class OpaqueTensor(Unstored):
     """Not to be made but by `wrap`."""
 
     __slots__ = ("held",)
+    kind, impl = "Mkldnn", "OpaqueTensorImpl"
     held: Tensor
 
     @classmethod
@@ -47,10 +42,6 @@ class OpaqueTensor(Tensor):
         result = func(*map(_unwrapped, args), **(kwargs or {}))
         return args[0] if name.endswith("_") else wrap(result)
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return Tensor
-
     @property
     def layout(self) -> Any:
         return create._mkldnn
@@ -59,26 +50,16 @@ class OpaqueTensor(Tensor):
     def is_mkldnn(self) -> bool:
         return True
 
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return self.detach()
+    def memory(self) -> Tensor:
+        return self.held
 
-    view = _refusing(
+    def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
+        return gradient.to_mkldnn()
+
+    view = refusing(
         RuntimeError, "Currently Mkldnn tensor does not support view. Change to use reshape instead"
     )
-    data_ptr = tolist = _refusing(
-        RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage"
-    )
-    storage = untyped_storage = __reduce_ex__ = __deepcopy__ = _refusing(
-        NotImplementedError, "Cannot access storage of OpaqueTensorImpl"
-    )
-    numpy = __array__ = _refusing(
-        TypeError, "can't convert Mkldnn layout tensor to numpy. Use Tensor.to_dense() first."
-    )
-
-
-OpaqueTensor.__name__ = OpaqueTensor.__qualname__ = "Tensor"
-OpaqueTensor.__module__ = "torch"
+    __reduce_ex__ = __deepcopy__ = refusing(NotImplementedError, "Cannot access storage of {impl}")
 
 
 def _unwrapped(value: Any) -> Any:
@@ -93,7 +74,7 @@ def wrap(held: Tensor) -> OpaqueTensor:
     return made
 
 
-@kernel("to_mkldnn")
+@maker("to_mkldnn")
 def to_mkldnn(x: Tensor, dtype: Any) -> OpaqueTensor:
     """What holds a copy of a dense tensor."""
     if x.dtype not in _DTYPES:

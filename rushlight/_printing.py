@@ -12,6 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._unstored import Unstored
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -89,8 +90,8 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     """Return what `repr(tensor)` shows; `tensor_contents` replaces the elements."""
-    kind = type(tensor)
-    plain = kind is rushlight.Tensor or kind is rushlight.nn.Parameter or tensor.is_mkldnn
+    kind = tensor.__class__
+    plain = kind is rushlight.Tensor or kind is rushlight.nn.Parameter
     prefix = "tensor(" if plain else kind.__name__ + "("
     dtype = tensor.dtype
     shape = tensor.shape
@@ -114,15 +115,15 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
             suffixes.append(f"size={tuple(shape)}")
         if tensor_contents is None:
             summarize = count > _options.threshold and len(shape) > 0
-            held = tensor.held if tensor.is_mkldnn else tensor
+            held = tensor.memory() if isinstance(tensor, Unstored) else tensor
             contents = _contents(held, shape, dtype, summarize, len(prefix))
         dtype_is_implied = _reads_back_as(dtype)
     if tensor_contents is not None:
         contents = tensor_contents
     if not dtype_is_implied:
         suffixes.append(f"dtype={dtype}")
-    if tensor.is_mkldnn:
-        suffixes.append("layout=torch._mkldnn")
+    if tensor.layout is not rushlight.strided:
+        suffixes.append(f"layout={tensor.layout}")
 
     suffixes += _derivatives(tensor)
     text = _append(prefix + contents, suffixes, len(prefix)) if suffixes else prefix + contents

@@ -9,6 +9,7 @@ import rushlight
 from rushlight import _C
 from rushlight._sparse.table import assign, in_place, kernel, refuse
 from rushlight._sparse.tensor import SparseTensor, empty, make, with_values
+from rushlight._unstored import maker
 from rushlight.ops import create
 
 Tensor = _C.Tensor
@@ -103,12 +104,14 @@ def look_up(x: SparseTensor, indices: Tensor) -> Tensor:
     return rows.masked_fill_(~found.view(-1, *(1 for _ in values.shape[1:])), 0)
 
 
+@maker("sparse_coo")
 @kernel("sparse_coo")
 def sparse_coo(indices: Tensor, values: Tensor, size: Any, coalesced: bool) -> SparseTensor:
     """A sparse tensor of parts that have been looked at."""
     return make(_C.detach(indices), _C.detach(values), size, bool(coalesced))
 
 
+@maker("sparse_at")
 @kernel("sparse_at")
 def sparse_at(x: Tensor, indices: Tensor) -> Tensor:
     """The elements of a tensor at indices of its first dimensions, as values are laid out."""
@@ -136,6 +139,7 @@ def to_dense(x: SparseTensor, dtype: Any, masked_grad: Any) -> Tensor:
     return dense(x)
 
 
+@maker("to_sparse")
 @kernel("to_sparse")
 def to_sparse(x: Tensor, sparse_dim: int) -> SparseTensor:
     """The elements of a dense tensor that are not zero, or rows of which one is not."""

@@ -16,6 +16,7 @@ from rushlight import _C
 from rushlight._ops import handle_named, handle_of
 from rushlight._schema import is_said
 from rushlight._sparse.tensor import SparseTensor
+from rushlight._unstored import MAKERS
 
 Tensor = _C.Tensor
 
@@ -29,12 +30,6 @@ class _Running(threading.local):
 
 _running = _Running()
 
-_TAKE_DENSE = (
-    "sparse_coo",
-    "to_sparse",
-    "sparse_at",
-    "to_mkldnn",
-)  # primitives that are computed here in any case
 KERNELS: dict[str, Callable] = {}
 IN_PLACE: dict[str, Callable] = {}
 
@@ -76,7 +71,9 @@ def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
 def run(primitive: Any, args: tuple, out: Any) -> Any:
     """What a primitive computes of sparse tensors; `out` is the tensor it is written into."""
     name = primitive.__name__
-    if not any_sparse(args) and name not in _TAKE_DENSE:
+    if not any_sparse(args):
+        if name in MAKERS:
+            return MAKERS[name](*args)
         raise RuntimeError(f"{name} expected a sparse tensor")
     if out is not None and name in IN_PLACE:
         IN_PLACE[name](*args)

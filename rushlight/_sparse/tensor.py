@@ -1,8 +1,7 @@
 """The sparse tensor: a tensor without memory of its own, which holds indices and values.
 
-It is a wrapper like those of `Tensor._make_wrapper_subclass`, so that no native loop can read it, and passes
-for a plain Tensor otherwise. `parts` is (indices, values, whether they are coalesced): int64 of size
-(sparse dimensions, entries), and one row of `values` for each entry.
+`parts` is (indices, values, whether they are coalesced): int64 of size (sparse dimensions, entries), and one
+row of `values` for each entry. What such tensors have in common is in `_unstored.py`.
 """
 
 from __future__ import annotations
@@ -10,19 +9,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rushlight import _C
+from rushlight._unstored import Unstored, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
-_NO_STORAGE = "Cannot access storage of SparseTensorImpl"
-_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
-_NO_ARRAY = "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
-
-
-def _refusing(error: type[Exception], sentence: str) -> Any:
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise error(sentence)
-
-    return refuse
 
 
 def _without(name: str) -> Any:
@@ -36,10 +26,11 @@ def _without(name: str) -> Any:
     return refuse
 
 
-class SparseTensor(Tensor):
+class SparseTensor(Unstored):
     """Not to be made but by `make`."""
 
     __slots__ = ("parts",)
+    kind, impl = "Sparse", "SparseTensorImpl"
     parts: tuple[Tensor, Tensor, bool]
 
     @classmethod
@@ -47,10 +38,6 @@ class SparseTensor(Tensor):
         from rushlight._sparse.table import run_named
 
         return run_named(func, args, kwargs or {})
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return Tensor
 
     @property
     def layout(self) -> Any:
@@ -60,11 +47,7 @@ class SparseTensor(Tensor):
     def is_sparse(self) -> bool:
         return True
 
-    @property
-    def data(self) -> Any:
-        return self.detach()
-
-    @data.setter
+    @Unstored.data.setter  # type: ignore[attr-defined]
     def data(self, value: Any) -> None:
         if type(value) is not SparseTensor:
             raise RuntimeError(
@@ -93,21 +76,26 @@ class SparseTensor(Tensor):
             "multiply numel() by element_size()"
         )
 
+    def memory(self) -> Tensor:
+        return self.detach()._values()
+
+    def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
+        if masked is False:
+            return gradient.to_sparse(self.sparse_dim())
+        return gradient.sparse_mask(self.coalesce())
+
     def stride(self, dim: int | None = None) -> Any:
         return (0,) * self.dim() if dim is None else 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         return False
 
-    __setitem__ = _refusing(TypeError, "Cannot assign to a sparse tensor")
-    contiguous = _refusing(RuntimeError, "unsupported memory format option Contiguous")
-    data_ptr = tolist = _refusing(RuntimeError, _NO_POINTER)
-    storage = untyped_storage = _typed_storage = _refusing(NotImplementedError, _NO_STORAGE)
-    is_shared = share_memory_ = storage_type = _refusing(NotImplementedError, _NO_STORAGE)
-    numpy = __array__ = _refusing(TypeError, _NO_ARRAY)
-    __dlpack__ = _refusing(BufferError, "Can't export tensors with layout other than torch.strided")
-    reshape = flatten = ravel = _refusing(RuntimeError, "reshape is not implemented for sparse tensors")
-    expand = expand_as = repeat = broadcast_to = _refusing(
+    __setitem__ = refusing(TypeError, "Cannot assign to a sparse tensor")
+    contiguous = refusing(RuntimeError, "unsupported memory format option Contiguous")
+    _typed_storage = is_shared = share_memory_ = storage_type = Unstored.storage
+    __dlpack__ = refusing(BufferError, "Can't export tensors with layout other than torch.strided")
+    reshape = flatten = ravel = refusing(RuntimeError, "reshape is not implemented for sparse tensors")
+    expand = expand_as = repeat = broadcast_to = refusing(
         RuntimeError, "expand is unsupported for Sparse tensors"
     )
 
@@ -200,8 +188,6 @@ class SparseTensor(Tensor):
         return copy
 
 
-SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
-SparseTensor.__module__ = "torch"
 _C.set_sparse_type(SparseTensor)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._unstored import Unstored
 
 Tensor = _C.Tensor
 
@@ -38,13 +39,11 @@ def _outputs(function: Callable, inputs: tuple, places: list[int] | None) -> lis
 
 def memory_of(t: Any) -> Tensor:
     """The elements of a tensor, to be written: of a sparse one those that it stores."""
-    if t.is_mkldnn:
-        return t.held
-    return t.detach()._values() if t.is_sparse else t.data
+    return t.memory() if isinstance(t, Unstored) else t.data
 
 
 def dense(t: Tensor) -> Tensor:
-    return t.to_dense() if t.is_sparse or t.is_mkldnn else t
+    return t if t.layout is rushlight.strided else t.to_dense()
 
 
 def with_every_element(t: Any) -> Any:

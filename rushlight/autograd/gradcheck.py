@@ -36,6 +36,7 @@ from rushlight.autograd._jacobians import (
 )
 from rushlight.autograd._tangent_checks import check_batched_forward, check_forward, check_undefined_forward
 from rushlight.autograd.function import Function
+from rushlight.ops.create import _mkldnn
 
 __all__ = [
     "gradcheck",
@@ -287,7 +288,7 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = tuple(inputs) if isinstance(inputs, collections.abc.Sequence) else (inputs,)
     targets = _checked_inputs(inputs)
-    if options["check_forward_ad"] and any(t.is_mkldnn for t in targets):
+    if options["check_forward_ad"] and any(t.layout is _mkldnn for t in targets):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     results = results_of(function(*inputs))
     places = [i for i, t in enumerate(results) if t.requires_grad]
@@ -301,7 +302,7 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         return True
     if any(results[i].layout != rushlight.strided for i in places):
-        kind = "MKLDNN" if any(results[i].is_mkldnn for i in places) else "Sparse"
+        kind = "MKLDNN" if any(results[i].layout is _mkldnn for i in places) else "Sparse"
         raise ValueError(
             f"{kind} output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the "
             "output of fn for gradcheck."

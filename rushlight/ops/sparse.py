@@ -29,11 +29,7 @@ def _of_at(g, x, indices):
 
 
 def _of_dense(g, x, masked_grad):
-    if x.is_mkldnn:
-        return g.to_mkldnn()
-    if masked_grad is False:
-        return g.to_sparse(x.sparse_dim())
-    return g.sparse_mask(x.coalesce())
+    return x.fit_gradient(g, masked_grad)
 
 
 def _of_mask(g, x, mask):
@@ -280,7 +276,7 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     >>> rushlight.sparse_coo_tensor([[1]], [5.0], (2,)).to_dense()
     tensor([0., 5.])
     """
-    if not is_sparse(self) and not self.is_mkldnn:
+    if self.layout is create.strided:
         return self if dtype is None else self.to(dtype)
     return ops.to_dense(self, dtype, masked_grad)
 

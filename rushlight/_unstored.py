@@ -1,0 +1,74 @@
+"""Tensors without memory of their own: sparse ones, and those in oneDNN's layout.
+
+Each is a wrapper like those of `Tensor._make_wrapper_subclass`, so that no native loop can read it, and
+passes for a plain Tensor otherwise. What it holds, how that is printed and written, and what a dense gradient
+becomes for it, its class says; what needs memory is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rushlight import _C
+
+Tensor = _C.Tensor
+_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
+
+# Primitives that make such tensors of dense ones, or read them together with those: computed in any case by
+# these functions, by name.
+MAKERS: dict[str, Callable] = {}
+
+
+def maker(name: str) -> Callable:
+    """Registers what computes a primitive that may be given dense tensors only."""
+
+    def register(function: Callable) -> Callable:
+        MAKERS[name] = function
+        return function
+
+    return register
+
+
+def refusing(error: type[Exception], sentence: str) -> Any:
+    """A method that raises this; `sentence` may name the layout by {kind} and torch's class by {impl}."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error(sentence.format(kind=self.kind, impl=self.impl))
+
+    return refuse
+
+
+class Unstored(Tensor):
+    """What wraps other tensors and is taken for one."""
+
+    __slots__ = ()
+    kind: str  # the layout as torch's errors call it
+    impl: str  # what torch says has no storage
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__name__ = cls.__qualname__ = "Tensor"
+        cls.__module__ = "torch"
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return Tensor
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        return self.detach()
+
+    def memory(self) -> Tensor:
+        """The elements that are held, to be read and written."""
+        raise NotImplementedError
+
+    def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
+        """A dense gradient as this tensor takes it: where it has entries, unless `masked` is False."""
+        raise NotImplementedError
+
+    data_ptr = tolist = refusing(RuntimeError, _NO_POINTER)
+    storage = untyped_storage = refusing(NotImplementedError, "Cannot access storage of {impl}")
+    numpy = __array__ = refusing(
+        TypeError, "can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
+    )
