@@ -12,8 +12,8 @@
 //   expm1  1.41 / 1.51  1.73 / 1.67    tan    1.40 / 1.40  libm           atanh  0.50 / 0.50  libm
 //   log    0.98 / 1.03  0.80 / 0.80    asin   0.51 / 0.51  libm           erf    1.21 / 1.28  1.29 / 1.31
 //   log2   1.10 / 1.52  libm           acos   0.51 / 0.51  libm           pow    1.23 / 1.52  libm
-//   log10  0.50 / 0.50  libm           atan   1.82 / 1.82  1.63 / 1.74    atan2  0.50 / 0.50  libm
-//   log1p  1.74 / 1.80  0.82 / 0.82    sinh   1.59 / 1.59  libm           tanh   1.31 / 1.31  1.29 / 1.29
+//   log10  0.50 / 0.50  libm           atan   1.82 / 1.82  1.82 / 1.82    atan2  0.50 / 0.50  libm
+//   log1p  1.05 / 1.05  0.82 / 0.82    sinh   1.58 / 1.58  libm           tanh   1.31 / 1.31  1.29 / 1.29
 //
 // Most vectors hold ordinary numbers, so a function looks first whether all of its lanes do; if not, its
 // slower form, called NAME_any, serves the whole vector. Both give the same bits for an ordinary number:
@@ -151,10 +151,11 @@ inline f32v log2(f32v x) {
   return log2_joined(f, e);
 }
 
-// u = 1 + x as rounded; what was lost is added to f, in u's scale.
+// u = 1 + x as rounded; what was lost is added to f in u's scale, over 1 + f (to some hundredths).
 inline f32v log1p_ordinary(f32v x, f32v u) {
   auto [f, e] = reduce_log(u);
   f32v lost = times_power(splat<f32v>(1.0f), -to_int(e)) * (x - (u - 1.0f));
+  lost = fma(lost * f, fma(f, splat<f32v>(0.94f), splat<f32v>(-1.06f)), lost);
   f32v low = fma(e, splat<f32v>(LN2_LOW), log_tail(f)) + lost;
   f32v y = fma(e, splat<f32v>(LN2_HIGH), f + low);
   return x == 0.0f ? x : y;
@@ -262,12 +263,12 @@ inline f32v atan(f32v x) {
 }
 
 inline f32v sinh(f32v x) {
-  f32v a = magnitude(x), z = a * a, half = exp_any<false>(a, -1);
+  f32v a = magnitude(x), z = a * a, half = exp_any<true>(a, -1);
   f32v small = fma(a * z, polynomial(z, 0x1.555556p-3f, 0x1.111136p-7f, 0x1.9ffe84p-13f, 0x1.7a17d2p-19f), a);
   return with_sign(a > 1.0f ? half - 0.25f / half : small, x);
 }
 inline f32v cosh(f32v x) {
-  f32v half = exp_any<false>(magnitude(x), -1);
+  f32v half = exp_any<true>(magnitude(x), -1);
   return half + 0.25f / half;
 }
 // A polynomial up to 0.625, from there 1 - 2 / (e^2x + 1).

@@ -24,7 +24,7 @@ inline X sigmoid(X x) {
 // max(x, 0) + log(1 + e^-|x|)
 template <class X>
 inline X softplus(X x) {
-  return maximum(x, X{}) + log1p(exp(-magnitude(x)));
+  return maximum(x, X{}) + log1p(exp_precise(-magnitude(x)));
 }
 template <class X>
 inline X normal_cdf(X x) {
