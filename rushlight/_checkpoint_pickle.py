@@ -20,6 +20,7 @@ _FILES = {
     "rushlight.optim._lr_cycles": "torch.optim.lr_scheduler",
     "rushlight.nn.parallel": "torch.nn.parallel.data_parallel",
     "rushlight.ops.create": "torch",
+    "rushlight.ops.ranges": "torch",
     "rushlight.ops.shape": "torch",
 }
 _NOT_LAYERS = {"functional", "init", "parameter", "utils"}

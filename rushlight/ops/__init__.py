@@ -32,6 +32,7 @@ from rushlight.ops import (
     norm,
     pool,
     random,
+    ranges,
     rearrange,
     reduce,
     replace,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
 from rushlight.ops._rules import derivative
-from rushlight.ops.create import arange
+from rushlight.ops.ranges import arange
 
 ops = _C.ops
 _in_place = _C.in_place

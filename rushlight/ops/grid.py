@@ -302,7 +302,8 @@ def affine_grid_generator(theta, size, align_corners):
     tensor([[-1.,  0.],
             [ 1.,  0.]])
     """
-    from .create import linspace, ones
+    from .create import ones
+    from .ranges import linspace
 
     sizes = [operator.index(n) for n in size]
     dims = len(sizes) - 2

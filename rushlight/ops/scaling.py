@@ -18,7 +18,7 @@ from rushlight.ops._public import (
     write_apart,
     write_out,
 )
-from rushlight.ops.create import check_range, real_number
+from rushlight.ops.ranges import check_range, real_number
 
 ops = _C.ops
 
