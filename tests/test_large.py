@@ -204,3 +204,18 @@ def test_reductions_of_expanded_elements(name, shape, threads):
             options = () if dim is None else (dim,)
             found, whole = (getattr(t, name)(*options) for t in (x, x.contiguous()))
             assert torch.allclose(found.double(), whole.double(), rtol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("width", [7, 8, 17, 33, 196, 1030])
+def test_one_number_for_a_row(width, dtype):
+    x = (torch.arange(5 * width) % 23 + 1).reshape(5, width).to(dtype)
+    y = (torch.arange(5) + 2).reshape(5, 1).to(dtype)
+    whole = y.expand(5, width).contiguous()
+    for f in (torch.add, torch.sub, torch.mul, torch.eq):
+        assert torch.equal(f(x, y), f(x, whole)) and torch.equal(f(y, x), f(whole, x))
+    shifted = x.clone()[:, 1:]  # in place, with a last vector that overlaps the one before it
+    assert torch.equal(shifted.mul_(y), x[:, 1:] * whole[:, 1:])
+    if dtype.is_floating_point or dtype.is_complex:
+        assert torch.equal(torch.addcmul(x, y, y), torch.addcmul(x, whole, whole))
+        assert torch.equal(torch.lerp(x, y, y), torch.lerp(x, whole, whole))

@@ -2,6 +2,7 @@
 // torch's.
 //
 // The few fused operations (add_product) are rounded once on processors that can, like torch's.
+#define RL_STEPPED
 #include "complex_math.h"
 #include "division.h"
 #include "loops.h"

@@ -1,4 +1,5 @@
 // Comparisons, tests and logic: the result is bool, whatever is compared.
+#define RL_STEPPED
 #include "loops.h"
 
 namespace rl {

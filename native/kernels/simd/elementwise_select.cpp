@@ -1,4 +1,5 @@
 // Choosing and mixing: where, addcmul, addcdiv, lerp.
+#define RL_STEPPED
 #include "complex_math.h"
 #include "loops.h"
 
