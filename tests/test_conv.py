@@ -288,3 +288,46 @@ resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29),) * 2)
 y.sum().backward()
 """
     subprocess.run([sys.executable, "-P", "-c", program], check=True)
+
+
+# Products of pairs: odd numbers of channels and of pixels, strides, groups, blocks of several images.
+@pytest.mark.parametrize(
+    ("shape", "weight", "options"),
+    [
+        ((3, 5, 9, 11), (17, 5, 3, 3), {"padding": 1}),
+        ((2, 8, 40, 33), (65, 8, 3, 3), {"padding": 1, "stride": 2}),
+        ((5, 6, 7, 7), (20, 3, 3, 2), {"padding": (2, 0), "groups": 2, "dilation": (2, 1)}),
+        ((2, 4, 30, 19), (9, 4, 4, 4), {"stride": 3}),
+        ((4, 16, 13), (12, 16, 5), {"padding": 2}),
+        ((2, 7, 5, 6, 9), (10, 7, 3, 2, 3), {"padding": 1, "stride": (1, 2, 2)}),
+        ((3, 32, 8, 8), (33, 32, 1, 1), {}),
+    ],
+)
+def test_convolutions_of_bfloat16_are_rounded_once(shape, weight, options):
+    torch.manual_seed(0)
+    x, w = torch.randn(shape).bfloat16(), torch.randn(weight).bfloat16()
+    b = torch.randn(weight[0]).bfloat16()
+    convolve = getattr(torch, f"conv{len(shape) - 2}d")
+    results = []
+    for dtype in (torch.bfloat16, torch.float64):
+        given = [t.to(dtype).requires_grad_() for t in (x, w, b)]
+        y = convolve(*given, **options)
+        torch.manual_seed(1)
+        g = torch.randn(y.shape).bfloat16().to(dtype)
+        results.append([y, *torch.autograd.grad(y, given[:2], g)])
+    for ours, exact in zip(*results, strict=True):
+        assert ours.dtype == torch.bfloat16
+        # Half a unit in the last place, and what single precision loses where terms cancel.
+        torch.testing.assert_close(ours.double(), exact, rtol=2**-8, atol=1e-5 * exact.abs().max().item())
+
+
+def test_infinite_weights_of_bfloat16_reach_only_what_they_touch():
+    w = torch.zeros(4, 8, 3, 3, dtype=torch.bfloat16)
+    w[:, :, 1, 1] = torch.inf
+    g = torch.ones(2, 4, 10, 10, dtype=torch.bfloat16)
+    x = torch.zeros(2, 8, 10, 10, dtype=torch.bfloat16, requires_grad=True)
+    grad, wide = (
+        torch.autograd.grad(torch.conv2d(x.to(t), w.to(t), padding=1), x, g.to(t))[0]
+        for t in (torch.bfloat16, torch.float32)
+    )
+    assert torch.equal(grad.isnan(), wide.isnan()) and torch.equal(grad.isinf(), wide.isinf())

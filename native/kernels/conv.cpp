@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "conv_avx512.h"
+#include "conv_bf16.h"
 #include "conv_columns.h"
 #include "depthwise.h"
+#include "gemm_bf16.h"
 #include "matmul.h"
 #include "workspace.h"
 
@@ -280,21 +282,76 @@ void weight_gradient(const Operands& of, const ConvShape& s, char* gw, const cha
   });
 }
 
+// ---- bfloat16, with results of float
+
+const uint16_t* halves(const void* p) { return static_cast<const uint16_t*>(p); }
+
+bool is_finite_bf16(const uint16_t* w, int64_t n) {
+  bool finite = true;
+  for (int64_t i = 0; i < n; i++) finite &= (w[i] & 0x7f80) != 0x7f80;
+  return finite;
+}
+
+// As `input_gradient`, without weights turned by themselves.
+void input_gradient_bf16(const ConvShape& s, float* gx, const uint16_t* gy, const uint16_t* w,
+                         const float* bias) {
+  int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
+  int64_t in_pixels = s.in_pixels(), results = s.batch * s.in_channels * in_pixels;
+  if (s.pointwise() || turns_round(s)) {
+    ConvShape other = turned_round(s);
+    bool first = s.out_channels * terms <= results;
+    if (conv_has_avx512(other) && (!first || is_finite_bf16(w, s.out_channels * terms))) {
+      conv_forward_bf16(other, gx, gy, w, bias, true);
+      if (first || is_finite(DType::f32, reinterpret_cast<char*>(gx), results)) return;
+    }
+  }
+  Operands of{DType::f32};
+  int64_t width = of.pixels_at_a_time(s);
+  Workspaces spaces(num_threads(), terms * width * of.item);
+  divide(s.work(), s.batch * s.groups, [&](int64_t begin, int64_t end) {
+    Workspaces::Lease lease(spaces);
+    float* columns = lease.as<float>();
+    for (int64_t image = begin; image < end; image++) {
+      int64_t group = image % s.groups;
+      float* to = gx + image * gin * in_pixels;
+      if (bias)
+        of.fill_rows(reinterpret_cast<char*>(to), gin, in_pixels, in_pixels,
+                     reinterpret_cast<const char*>(bias + group * gin));
+      else std::memset(to, 0, size_t(gin * in_pixels) * sizeof(float));
+      auto* weights = const_cast<uint16_t*>(w + group * gout * terms);
+      for (int64_t p0 = 0; p0 < pixels; p0 += width) {
+        int64_t n = std::min(width, pixels - p0);
+        auto* from = const_cast<uint16_t*>(gy + image * gout * pixels + p0);
+        gemm_bf16(columns, {weights, terms, gout, 1, terms}, {from, gout, n, pixels, 1});
+        columns_to_image(s, gin, to, columns, n, p0, p0 + n);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void conv_forward(DType dtype, const ConvShape& shape, void* y, const void* x, const void* w,
                   const void* bias) {
+  if (dtype == DType::bf16)
+    return conv_forward_bf16(shape, static_cast<float*>(y), halves(x), halves(w),
+                             static_cast<const float*>(bias));
   forward({dtype}, shape, static_cast<char*>(y), static_cast<const char*>(x), static_cast<const char*>(w),
           static_cast<const char*>(bias));
 }
 
 void conv_input_gradient(DType dtype, const ConvShape& shape, void* gx, const void* gy, const void* w,
                          const void* bias) {
+  if (dtype == DType::bf16)
+    return input_gradient_bf16(shape, static_cast<float*>(gx), halves(gy), halves(w),
+                               static_cast<const float*>(bias));
   input_gradient({dtype}, shape, static_cast<char*>(gx), static_cast<const char*>(gy),
                  static_cast<const char*>(w), static_cast<const char*>(bias));
 }
 
 void conv_weight_gradient(DType dtype, const ConvShape& shape, void* gw, const void* gy, const void* x) {
+  if (dtype == DType::bf16)
+    return conv_weight_gradient_bf16(shape, static_cast<float*>(gw), halves(gy), halves(x));
   weight_gradient({dtype}, shape, static_cast<char*>(gw), static_cast<const char*>(gy),
                   static_cast<const char*>(x));
 }

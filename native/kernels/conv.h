@@ -28,7 +28,8 @@ struct ConvShape {
   bool depthwise() const { return groups == in_channels && groups == out_channels; }
 };
 
-// y = conv(x, w) + bias; bias may be null. All dtypes that gemm takes, but not f16 and bf16.
+// y = conv(x, w) + bias; bias may be null. All dtypes that gemm takes, but not f16; bf16 only where
+// conv_has_bf16 (conv_bf16.h), and then results and bias are float. So in the two gradients.
 void conv_forward(DType dtype, const ConvShape& shape, void* y, const void* x, const void* w,
                   const void* bias);
 // gx = the sum over all outputs of w times their gradient gy (the transposed convolution), plus bias if

@@ -44,26 +44,24 @@ void pack(const uint16_t* from, int64_t step, int64_t term_step, int64_t count, 
   }
 }
 
-using Tile = void (*)(int64_t pairs, const uint32_t* a, const uint32_t* b, float* c, int64_t ldc,
-                      int64_t rows, int64_t columns, bool first);
-
-// c (rows x columns) = a b if `first`, else c + a b.
+// The tile of tile_avx512.h with pairs in the place of floats.
 template <int ROWS>
-void tile(int64_t pairs, const uint32_t* a, const uint32_t* b, float* c, int64_t ldc, int64_t rows,
-          int64_t columns, bool first) {
+void tile(int64_t pairs, const float* a, const float* b, float* c, int64_t ldc, int64_t rows, int64_t columns,
+          const float* bias, bool first) {
   __mmask16 left = first_lanes(columns), right = first_lanes(columns - 16);
   __m512 sum[ROWS][2];
 #pragma GCC unroll 14
   for (int r = 0; r < ROWS; r++) {
     bool adds = !first && r < rows;
-    sum[r][0] = adds ? _mm512_maskz_loadu_ps(left, c + r * ldc) : _mm512_setzero_ps();
-    sum[r][1] = adds ? _mm512_maskz_loadu_ps(right, c + r * ldc + 16) : _mm512_setzero_ps();
+    __m512 start = _mm512_set1_ps(first && bias && r < rows ? bias[r] : 0.0f);
+    sum[r][0] = adds ? _mm512_maskz_loadu_ps(left, c + r * ldc) : start;
+    sum[r][1] = adds ? _mm512_maskz_loadu_ps(right, c + r * ldc + 16) : start;
   }
   for (int64_t k = 0; k < pairs; k++, a += ROWS, b += TILE_WIDTH) {
     __m512bh b0 = (__m512bh)_mm512_loadu_si512(b), b1 = (__m512bh)_mm512_loadu_si512(b + 16);
 #pragma GCC unroll 14
     for (int r = 0; r < ROWS; r++) {
-      __m512bh factor = (__m512bh)_mm512_set1_epi32(int(a[r]));
+      __m512bh factor = (__m512bh)_mm512_set1_ps(a[r]);
       sum[r][0] = _mm512_dpbf16_ps(sum[r][0], factor, b0);
       sum[r][1] = _mm512_dpbf16_ps(sum[r][1], factor, b1);
     }
@@ -111,8 +109,9 @@ struct Band {
                std::min(TILE_WIDTH, j1 - j), terms, TILE_WIDTH, right + (j - j0) * pairs);
         for (int64_t i = i0; i < i1; i += rows)
           for (int64_t j = j0; j < j1; j += TILE_WIDTH)
-            TILES[rows](pairs, left + (i - i0) * pairs, right + (j - j0) * pairs, c + i * b.cols + j, b.cols,
-                        std::min(rows, i1 - i), std::min(TILE_WIDTH, j1 - j), k0 == 0);
+            TILES[rows](pairs, reinterpret_cast<const float*>(left + (i - i0) * pairs),
+                        reinterpret_cast<const float*>(right + (j - j0) * pairs), c + i * b.cols + j, b.cols,
+                        std::min(rows, i1 - i), std::min(TILE_WIDTH, j1 - j), nullptr, k0 == 0);
       }
     }
   }
@@ -124,6 +123,8 @@ bool bf16_pairs_chosen() {
   static const bool chosen = avx512_chosen() && __builtin_cpu_supports("avx512bf16");
   return chosen;
 }
+
+Tile bf16_tile(int64_t packed_rows) { return TILES[packed_rows]; }
 
 void gemm_bf16(float* c, const Matrix& a, const Matrix& b) {
   double work = double(a.rows) * double(a.cols) * double(b.cols);
@@ -145,6 +146,7 @@ void gemm_bf16(float* c, const Matrix& a, const Matrix& b) {
 
 namespace rl {
 bool bf16_pairs_chosen() { return false; }
+Tile bf16_tile(int64_t) { return nullptr; }
 void gemm_bf16(float*, const Matrix&, const Matrix&) {}
 }  // namespace rl
 

@@ -5,6 +5,7 @@
 // each one's derivatives are the other two. Read `geometry` first. f16 and bf16 are computed in float and
 // rounded once.
 #include "../kernels/conv.h"
+#include "../kernels/conv_bf16.h"
 #include "../kernels/depthwise.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
@@ -242,11 +243,16 @@ void check_input_channels(Sizes x, Sizes weight, int64_t groups, int64_t expecte
 
 bool is_reduced(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// A contiguous tensor to compute with: float for f16 and bf16.
-TensorRef operand(Tensor* t) {
+// A contiguous tensor to compute with: float for f16 and bf16, if that is not to be kept.
+TensorRef operand(Tensor* t, bool keeps_bf16 = false) {
   if (!t) return TensorRef();
-  TensorRef wide = is_reduced(t->dtype) ? cast(t, DType::f32) : share(t);
+  bool kept = keeps_bf16 && t->dtype == DType::bf16;
+  TensorRef wide = is_reduced(t->dtype) && !kept ? cast(t, DType::f32) : share(t);
   return contiguous(wide.get());
+}
+
+bool multiplies_bf16(const Tensor* a, const Tensor* b, const ConvShape& s) {
+  return a->dtype == DType::bf16 && b->dtype == DType::bf16 && conv_has_bf16(s);
 }
 
 const void* data_of(const TensorRef& t) { return t ? t->data() : nullptr; }
@@ -262,7 +268,7 @@ PyObject* compute(Tensor* like, Sizes sizes, double work, bool channels_last, F&
   }
   {
     MaybeNoGil released(work > 100000 ? INT64_MAX : 0);
-    kernel(dtype, result->data());
+    kernel(result->data());
   }
   return laid_out(cast(result.get(), like->dtype), channels_last);
 }
@@ -365,10 +371,10 @@ PyObject* convolution_forward(const Primitive&, PyObject* const* args, Tensor*) 
     depthwise_channels_forward(x->dtype, s, result->data(), x->data(), w->data(), data_of(b));
     return result.release_object();
   }
-  TensorRef from = operand(x), w = operand(weight), b = operand(alike.get());
-  return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
-    conv_forward(dtype, s, y, data_of(from), data_of(w), data_of(b));
-  });
+  bool keeps = multiplies_bf16(x, weight, s);
+  TensorRef from = operand(x, keeps), w = operand(weight, keeps), b = operand(alike.get());
+  return compute(x, sizes, s.work(), last,
+                 [&](void* y) { conv_forward(from->dtype, s, y, data_of(from), data_of(w), data_of(b)); });
 }
 
 void check_transposed_window(const ConvShape& s, const Triple& extra, const Tensor* weight, int dims) {
@@ -478,9 +484,11 @@ PyObject* conv_transpose_forward(const Primitive&, PyObject* const* args, Tensor
   bool last = (is_channels_last(x) || is_channels_last(weight)) && (dims == 2 || x->dtype != DType::f64);
   if (x->is_meta()) return laid_out(new_tensor(sizes, x->dtype, x->device()), last);
   TensorRef alike = cast_bias ? cast(bias, x->dtype) : TensorRef();
-  TensorRef from = operand(x), w = operand(weight), b = operand(cast_bias ? alike.get() : bias);
-  return compute(x, sizes, s.work(), last, [&](DType dtype, void* y) {
-    conv_input_gradient(dtype, s, y, data_of(from), data_of(w), data_of(b));
+  bool keeps = multiplies_bf16(x, weight, s);
+  TensorRef from = operand(x, keeps), w = operand(weight, keeps);
+  TensorRef b = operand(cast_bias ? alike.get() : bias);
+  return compute(x, sizes, s.work(), last, [&](void* y) {
+    conv_input_gradient(from->dtype, s, y, data_of(from), data_of(w), data_of(b));
   });
 }
 
@@ -519,9 +527,10 @@ PyObject* input_gradient_forward(const Primitive&, PyObject* const* args, Tensor
     return result.release_object();
   }
   bool last = is_channels_last(g) && (dims == 2 || g->dtype != DType::f64);
-  TensorRef from = operand(g), w = operand(weight);
-  return compute(g, size, s.work(), last, [&](DType dtype, void* gx) {
-    conv_input_gradient(dtype, s, gx, data_of(from), data_of(w), nullptr);
+  bool keeps = multiplies_bf16(g, weight, s);
+  TensorRef from = operand(g, keeps), w = operand(weight, keeps);
+  return compute(g, size, s.work(), last, [&](void* gx) {
+    conv_input_gradient(from->dtype, s, gx, data_of(from), data_of(w), nullptr);
   });
 }
 
@@ -556,10 +565,10 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
     copy_into(turned(result, s.groups, s.kernel_size()).get(), sums.get());
     return result.release_object();
   }
-  TensorRef from = operand(x), gy = operand(g);
-  return compute(x, size, s.work(), false, [&](DType dtype, void* gw) {
-    conv_weight_gradient(dtype, s, gw, data_of(gy), data_of(from));
-  });
+  bool keeps = multiplies_bf16(x, g, s);
+  TensorRef from = operand(x, keeps), gy = operand(g, keeps);
+  return compute(x, size, s.work(), false,
+                 [&](void* gw) { conv_weight_gradient(from->dtype, s, gw, data_of(gy), data_of(from)); });
 }
 
 // ---- unfold and fold
