@@ -10,6 +10,7 @@
 #include "living.h"
 #include "modes.h"
 #include "reuse.h"
+#include "shown.h"
 
 namespace rl {
 
@@ -43,7 +44,24 @@ std::string type_text(const Tensor* t) {
 
 namespace {
 
-[[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out) {
+// Which argument was saved at a place; -1 if that is none.
+int argument_saved(const Node* node, int at) {
+  if (node->kind != Node::operation || node->op->list_inputs) return -1;
+  int arg = 0;
+  for (uint16_t rest = at < 0 ? 0 : node->want_args; rest; rest >>= 1, arg++) {
+    if ((rest & 1) && at-- == 0) return arg;
+  }
+  return -1;
+}
+
+// Where the gradient of the argument goes that was saved there; nowhere if it needs none.
+Edge behind(const Node* node, int at) {
+  int arg = argument_saved(node, at);
+  return arg >= 0 && uint32_t(arg) < node->edge_count ? node->edges[arg] : Edge{};
+}
+
+// `operand` is its place among the saved arguments; -1 if it is none of them.
+[[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out, int operand = -1) {
   std::string which;
   // The tensor itself knows its history, if it was saved itself.
   bool itself = out < 0 && t->flags & Tensor::SAVED;
@@ -64,10 +82,16 @@ namespace {
                                       : operation_name(node_name(producer));
     which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
   }
+  std::string sizes = sizes_text(t->sizes());
+  // torch multiplies with a view of it, and keeps that: it is cut out anew like any other.
+  if (std::string within = sizes_within(node, argument_saved(node, operand), t); !within.empty()) {
+    sizes = within;
+    which = behind(node, operand).node ? ", which is output 0 of AsStrided," : "";
+  }
   fail_at(
       PyExc_RuntimeError,
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
-          type_text(t) + " " + sizes_text(t->sizes()) + "]" + which + " is at version " +
+          type_text(t) + " " + sizes + "]" + which + " is at version " +
           std::to_string(counter_of(t)->version) + "; expected version " + std::to_string(expected) +
           " instead. " +
           (anomaly ? "Hint: the backtrace further above shows the operation that failed to compute its "
@@ -93,7 +117,8 @@ void warn_silent(Node* node, Tensor* t) {
 }
 
 void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
-  if (counter_of(t)->version != saved.version) fail_modified(node, t, saved.version, out);
+  if (counter_of(t)->version != saved.version)
+    fail_modified(node, t, saved.version, out, int(&saved - node->saved));
   if (t->storage->silent_version == saved.silent_version) return;
   if (counter_of(t) == t->storage) warn_silent(node, t);
 }
@@ -111,16 +136,6 @@ TensorRef moved(Tensor* alias) {
   result->grad_fn = alias->grad_fn;
   result->output_nr = alias->output_nr;
   return result;
-}
-
-// Where the gradient of the argument goes that was saved there; nowhere if it needs none.
-Edge behind(const Node* node, int at) {
-  if (node->kind != Node::operation || node->op->list_inputs) return {};
-  uint32_t arg = 0;
-  for (uint16_t rest = node->want_args; rest; rest >>= 1, arg++) {
-    if ((rest & 1) && at-- == 0) break;
-  }
-  return arg < node->edge_count ? node->edges[arg] : Edge{};
 }
 
 // One that is saved itself has no history any more: it is known by where its gradient goes.

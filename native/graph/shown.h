@@ -2,6 +2,7 @@
 // a mask among the inputs has none, and neither has an output that no rule differentiates (the indices of a
 // maximum, the statistics that a norm keeps for its derivative).
 #pragma once
+#include <string>
 #include <vector>
 
 #include "node.h"
@@ -17,5 +18,8 @@ std::vector<uint32_t> shown_outputs(const Node* node);
 Ref<PyObject> facades_behind(Node* node);
 bool is_facade(const Node* node);
 void refuse_facade(const Node* node, const char* what);
+// The sizes of an argument as torch's operation within sees it, through a view: "[2, 3]"; empty where that is
+// the argument itself.
+std::string sizes_within(Node* node, int arg, const Tensor* value);
 
 }  // namespace rl

@@ -179,19 +179,21 @@ PyObject* py_kept(PyObject*, PyObject* args) {
 }
 
 std::unordered_set<uint32_t> with_facades;  // Primitive::number
-PyObject* facade_maker = nullptr;
+PyObject *facade_maker = nullptr, *operand_shower = nullptr;
 
-// show_facades(maker, primitives): maker(node) gives the tuple that next_functions shows, or None.
+// show_facades(maker, operand, primitives): maker(node) gives the tuple that next_functions shows, or None;
+// operand(node, name, size) the list of sizes that an operand has within, or None.
 PyObject* py_show_facades(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *maker, *names;
-    if (!PyArg_ParseTuple(args, "OO!", &maker, &PyTuple_Type, &names)) return nullptr;
+    PyObject *maker, *operand, *names;
+    if (!PyArg_ParseTuple(args, "OOO!", &maker, &operand, &PyTuple_Type, &names)) return nullptr;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
       if (!name) return nullptr;
       with_facades.insert(primitive(name).number);
     }
     Py_XSETREF(facade_maker, Py_NewRef(maker));
+    Py_XSETREF(operand_shower, Py_NewRef(operand));
     Py_RETURN_NONE;
   });
 }
@@ -304,6 +306,19 @@ Ref<PyObject> facades_behind(Node* node) {
   if (PyDict_SetItemString(place, "next", next.get()) < 0) throw PythonError{};
   expect_loop(node->object());  // what is hung on a facade may refer back to it
   return next;
+}
+
+std::string sizes_within(Node* node, int arg, const Tensor* value) {
+  if (arg < 0 || node->kind != Node::operation || !with_facades.contains(node->op->number)) return {};
+  expose(node);
+  Ref<PyObject> size = checked(size_object(value->sizes()));
+  Ref<PyObject> seen = checked(PyObject_CallFunction(operand_shower, "OsO", node->object(),
+                                                     node->op->args[size_t(arg)].c_str(), size.get()));
+  if (seen.get() == Py_None) return {};
+  Ref<PyObject> text = checked(PyObject_Str(seen.get()));
+  const char* chars = PyUnicode_AsUTF8(text.get());
+  if (!chars) throw PythonError{};
+  return chars;
 }
 
 namespace {

@@ -414,8 +414,15 @@ def _show_facades(node: Any) -> tuple | None:
     return _facades.show(node)
 
 
+def _within(node: Any, name: str, size: tuple) -> list[int] | None:
+    from rushlight.autograd import _facades
+
+    return _facades.within(node, name, size)
+
+
 _C.show_facades(
     _show_facades,
+    _within,
     (
         "linear",
         "linear_nd",
