@@ -8,11 +8,11 @@ The names are looked up here by the package's `__getattr__`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from functools import wraps
+from typing import Any
 
 import rushlight
 from rushlight import _C, Tensor, _signatures
-from rushlight._type_names import type_name
 from rushlight.ops._public import type_name as dtype_name
 
 _UNARY = [
@@ -28,19 +28,39 @@ _WITH_TENSOR = ("add", "mul", "div")  # take one zero-dimensional tensor for all
 _NUMBER = (bool, int, float, complex)
 
 
-def _lists(name: str, *lists: Any) -> None:
-    """Refuses what is not a list of tensors, empty lists and lists of different lengths."""
-    for position, value in enumerate(lists):
-        if isinstance(value, Tensor) or not isinstance(value, (list, tuple)):
-            called = "self" if position == 0 else "other"
-            raise TypeError(
-                f"{name}(): argument '{called}' (position {position + 1}) must be tuple of Tensors, not "
-                f"{type_name(value)}"
-            )
-        for at, element in enumerate(value):
-            if not isinstance(element, Tensor):
-                kind = type_name(element)
-                raise TypeError(f"expected Tensor as element {at} in argument {position}, but got {kind}")
+# What torch takes, in the language of _signatures.txt.
+_ONE = "L self"
+_ADDED = "L self,N scalar|L self,S scalars|L self,T other,*,N alpha=1|L self,L other,*,N alpha=1"
+_TIMES = "L self,S scalars|L self,T other|L self,L other|L self,N scalar"
+_BOUNDED = "L self,N scalar|L self,S scalars|L self,L other"
+_RAISED = "L self,N exponent|L self,S exponent|L self,L exponent"
+_PRODUCT = "L self,L tensor1,L tensor2"
+_TAKEN = {
+    "add": _ADDED, "sub": _ADDED.replace("L self,T other,*,N alpha=1|", ""), "mul": _TIMES, "div": _TIMES,
+    "pow": f"N self,L exponent|{_RAISED}", "pow_": _RAISED, "mm": "L self,L mat2",
+    "lerp": "L self,L tensors1,N weight|L self,L tensors1,S weight|L self,L tensors1,L weights",
+    "copy_": "L self,L src,b non_blocking=", **dict.fromkeys(("norm", "powsum"), "L self,N ord=,d? dtype="),
+    **dict.fromkeys(("maximum", "minimum", "clamp_max", "clamp_min"), _BOUNDED),
+    **dict.fromkeys(
+        ("addcmul", "addcdiv"), f"{_PRODUCT},S scalars|{_PRODUCT},T scalars|{_PRODUCT},N value=1"
+    ),
+}  # fmt: skip
+
+
+def _checked(name: str, function: Callable) -> Callable:
+    """The function, called with the arguments by the names that torch's signature gives them."""
+    operation = name.removeprefix("_foreach_")
+    texts = _TAKEN.get(operation) or _TAKEN.get(operation.removesuffix("_"), _ONE)
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(**_signatures.bound(name, texts, args, kwargs))
+
+    return called
+
+
+def _same_lengths(*lists: Any) -> None:
+    """Refuses empty lists and lists of different lengths."""
     if len(lists[0]) == 0:  # a list may have a truth value of its own
         raise RuntimeError("Tensor list must have at least one tensor.")
     for other in lists[1:]:
@@ -50,68 +70,40 @@ def _lists(name: str, *lists: Any) -> None:
             )
 
 
-def _invalid(name: str, args: tuple, kwargs: dict) -> NoReturn:
-    given = [type_name(value) for value in args]
-    given += [f"{key}={type_name(value)}" for key, value in kwargs.items()]
-    raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one "
-        "of:\n * (tuple of Tensors, tuple of Tensors)\n * (tuple of Tensors, tuple of Numbers)\n"
-        " * (tuple of Tensors, Number)"
-    )
-
-
-def _per_tensor(name: str, tensors: Any, other: Any) -> list:
+def _per_tensor(tensors: Any, other: Any) -> list:
     """The second operand of each tensor: from a list of tensors or numbers, or the same number for all."""
-    if isinstance(other, (list, tuple)) and (len(other) == 0 or isinstance(other[0], Tensor)):
-        _lists(name, tensors, other)
+    if isinstance(other, (list, tuple)) and len(other) and isinstance(other[0], Tensor):
+        _same_lengths(tensors, other)
         return list(other)
-    _lists(name, tensors)
+    _same_lengths(tensors)
     if isinstance(other, (list, tuple)):
-        if any(isinstance(value, Tensor) for value in other):
-            raise TypeError(f"expected Tensor as element 0 in argument 1, but got {type_name(other[0])}")
-        if not all(map(_signatures._is_number, other)):
-            _invalid(name, (tensors, other), {})
         if len(other) != len(tensors):
             raise RuntimeError("Tensor list must have same number of elements as scalar list.")
         return list(other)
     return [other] * len(tensors)
 
 
-def _binary(name: str, operation: str, inplace: bool) -> Callable:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        extra = {"alpha": kwargs.pop("alpha")} if "alpha" in kwargs and operation in ("add", "sub") else {}
-        second = [key for key in ("other", "scalar", "scalars", "tensor", "exponent") if key in kwargs]
-        values = list(args) + [kwargs.pop(key) for key in ("self", *second) if key in kwargs]
-        if kwargs or len(values) != 2:
-            _invalid(name, args, kwargs | extra)
-        tensors, other = values
+def _binary(operation: str, inplace: bool) -> Callable:
+    def function(self: Any, alpha: Any = None, **second: Any) -> Any:
+        extra = {} if alpha is None else {"alpha": alpha}
+        tensors, (other,) = self, second.values()
         if _signatures._numpy_kind(other) in "biufc":
             other = other.item()
-        if operation == "pow" and not inplace and isinstance(tensors, _NUMBER):
-            _lists(name, other)
+        if not isinstance(tensors, (list, tuple)):  # a number raised to each
+            _same_lengths(other)
             since = _C.next_sequence()
             powers = tuple(rushlight.pow(tensors, exponent) for exponent in other)
             kept = {"self": tensors, "exponent": other, "result": None}
             return _shown("ForeachPowBackward2", since, powers, [other], kept)
-        if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
-            _invalid(name, args, kwargs | extra)
-        whole = isinstance(other, Tensor)
-        if not whole and not isinstance(other, (list, tuple, *_NUMBER)):
-            _invalid(name, args, kwargs | extra)
-        if whole and other.dim() and operation in _WITH_TENSOR:
-            raise RuntimeError(
-                f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and "
-                f"{other.numel()} elements."
-            )
-        if whole and other.dim():
-            _invalid(name, args, kwargs)
-        if whole and extra and operation == "sub":
-            raise TypeError(f"{name}(): argument 'other' (position 2) must be tuple of Tensors, not Tensor")
-        if whole and operation not in _WITH_TENSOR:
-            other = other.item()
-        if extra and isinstance(other, _NUMBER):
-            _invalid(name, args, kwargs | extra)
-        others = _per_tensor(name, tensors, other)
+        if isinstance(other, Tensor):
+            if other.dim():
+                raise RuntimeError(
+                    f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and "
+                    f"{other.numel()} elements."
+                )
+            if operation not in _WITH_TENSOR:
+                other = other.item()
+        others = _per_tensor(tensors, other)
         if operation in _BOUNDS:
             _refuse_complex(operation, tensors, others)
         if inplace:
@@ -277,14 +269,12 @@ def _is_doubtful(tensor: Tensor, row: tuple) -> bool:
     return not (plain and fits and 0 not in tensor.stride())
 
 
-def _unary(name: str, operation: str, inplace: bool) -> Callable:
+def _unary(operation: str, inplace: bool) -> Callable:
     method = operation + "_" * inplace
     node = f"Foreach{'Log1P' if operation == 'log1p' else operation.capitalize()}Backward0"
 
-    def function(self: Any, **kwargs: Any) -> Any:
-        _lists(name, self)
-        if kwargs:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    def function(self: Any) -> Any:
+        _same_lengths(self)
         since = _C.next_sequence()
         results = _run(lambda tensor: getattr(tensor, method)(), inplace, self, [()] * len(self))
         return results if inplace else _shown(node, since, results, [self])
@@ -292,16 +282,11 @@ def _unary(name: str, operation: str, inplace: bool) -> Callable:
     return function
 
 
-def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
+def _pointwise(operation: str, inplace: bool) -> Callable:
     method = operation + "_" * inplace
 
-    def function(
-        self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, *, value: Any = 1, **more: Any
-    ) -> Any:
+    def function(self: Any, tensor1: Any, tensor2: Any, scalars: Any = None, value: Any = 1) -> Any:
         lists = (self, tensor1, tensor2)
-        if more or not all(isinstance(each, (list, tuple)) for each in lists):
-            _invalid(name, lists if scalars is None else (*lists, scalars), more)
-        _lists(name, *lists)
         if isinstance(scalars, Tensor):
             if scalars.dim() != 1:
                 text = f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."
@@ -312,7 +297,8 @@ def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
                     "instead."
                 )
             scalars = scalars.tolist()
-        values = _per_tensor(name, self, value if scalars is None else scalars)
+        _same_lengths(*lists)
+        values = _per_tensor(self, value if scalars is None else scalars)
         rows = list(zip(tensor1, tensor2, values, strict=True))
         since = _C.next_sequence()
         results = _run(lambda t, a, b, v: getattr(t, method)(a, b, value=v), inplace, self, rows)
@@ -322,12 +308,13 @@ def _pointwise(name: str, operation: str, inplace: bool) -> Callable:
     return function
 
 
-def _lerp(name: str, operation: str, inplace: bool) -> Callable:
-    method = "lerp" + "_" * inplace
+def _lerp(operation: str, inplace: bool) -> Callable:
+    method = operation + "_" * inplace
 
-    def function(self: Any, tensors1: Any, weight: Any) -> Any:
-        _lists(name, self, tensors1)
-        rows = list(zip(tensors1, _per_tensor(name, self, weight), strict=True))
+    def function(self: Any, tensors1: Any, weight: Any = None, weights: Any = None) -> Any:
+        weight = weights if weight is None else weight
+        _same_lengths(self, tensors1)
+        rows = list(zip(tensors1, _per_tensor(self, weight), strict=True))
         since = _C.next_sequence()
         results = _run(lambda t, end, w: getattr(t, method)(end, w), inplace, self, rows)
         node = f"ForeachLerpBackward{int(_form(weight) == 'List')}{_form(weight)}"
@@ -342,7 +329,7 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     >>> rushlight._foreach_norm([rushlight.ones(4), rushlight.ones(9)])
     (tensor(2.), tensor(3.))
     """
-    _lists("_foreach_norm", self)
+    _same_lengths(self)
     if isinstance(ord, (bool, complex)):
         raise RuntimeError("foreach_tensor_norm_slow expects ord to be integer or float")
     if abs(ord) == float("inf") and any(tensor.numel() == 0 for tensor in self):
@@ -358,7 +345,7 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
     """The sum of the absolute values of each tensor, raised to a power."""
-    _lists("_foreach_powsum", self)
+    _same_lengths(self)
     for tensor in self:
         if not (tensor.is_floating_point() or tensor.is_complex()):
             raise NotImplementedError("\"powsum_cpu\" not implemented for 'Long'")
@@ -368,7 +355,7 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
 
 def _foreach_max(self: Any) -> tuple:
     """The largest element of each tensor."""
-    _lists("_foreach_max", self)
+    _same_lengths(self)
     if any(tensor.numel() == 0 for tensor in self):
         raise RuntimeError(
             "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined."
@@ -383,7 +370,7 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
         raise RuntimeError("_foreach_mm requires non-empty tensor lists")
     if len(self) != len(mat2):
         raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
-    _lists("_foreach_mm", self, mat2)
+    _same_lengths(self, mat2)
     since = _C.next_sequence()
     products = tuple(rushlight.mm(a, b) for a, b in zip(self, mat2, strict=True))
     return _shown("ForeachMmBackward0", since, products, [self, mat2])
@@ -391,16 +378,13 @@ def _foreach_mm(self: Any, mat2: Any) -> tuple:
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: Any = False) -> Any:
     """Copies each tensor of `src` into its partner."""
-    _lists("_foreach_copy_", self, src)
-    if not isinstance(non_blocking, bool):
-        kind = type_name(non_blocking)
-        raise TypeError(f"_foreach_copy_(): argument 'non_blocking' (position 3) must be bool, not {kind}")
+    _same_lengths(self, src)
     return _run(lambda to, source: to.copy_(source, non_blocking), True, self, [(source,) for source in src])
 
 
 def _foreach_zero_(self: Any) -> Any:
     """Fills every tensor with zeros."""
-    _lists("_foreach_zero_", self)
+    _same_lengths(self)
     for tensor in self:
         tensor.zero_()
     return self
@@ -417,11 +401,11 @@ def _table() -> dict[str, Callable]:
                 name = f"_foreach_{operation}{'_' * inplace}"
                 if name == "_foreach_clone_":
                     continue
-                function = maker(name, operation, inplace)
+                function = maker(operation, inplace)
                 function.__name__ = function.__qualname__ = name
                 function.__doc__ = f"{operation} of each tensor of a list{', in place' * inplace}."
                 table[name] = function
-    return table
+    return {name: _checked(name, function) for name, function in table.items()}
 
 
 FUNCTIONS = _table()

@@ -307,6 +307,16 @@ def check(name: str, texts: str, args: tuple, kwargs: dict) -> None:
     _check(name, texts or _read()[name], args, kwargs, False)
 
 
+def bound(name: str, texts: str, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """The arguments of a call by the names of the first of the signatures that takes them, or torch's
+    TypeError."""
+    parameters = _check(name, texts, args, kwargs, False)
+    numpys = {other: p.name for p in parameters for other in _NUMPY_NAMES.get(p.name, ())}
+    return dict(zip((p.name for p in parameters), args)) | {
+        numpys.get(known, known): value for known, value in kwargs.items()
+    }
+
+
 def check_call(name: str, texts: str, *args: Any) -> None:
     """Raises torch's TypeError if its native function of this name and these signatures (or those of the
     table) does not take the arguments, which a function written in Python is about to hand on to it."""

@@ -87,8 +87,12 @@ def test_lists_compute_and_differentiate():
     [
         (lambda f: f([], []), "Tensor list must have at least one tensor."),
         (
+            lambda f: f([rushlight.ones(1)], [rushlight.ones(1)] * 2),
+            "Tensor lists must have the same number of tensors, got 1 and 2",
+        ),
+        (
             lambda f: f([rushlight.ones(1)], []),
-            "Tensor lists must have the same number of tensors, got 1 and 0",
+            "Tensor list must have same number of elements as scalar list.",
         ),
         (
             lambda f: f([rushlight.ones(1)], [1.0, 2.0]),
