@@ -1,5 +1,7 @@
 """Derivatives where a function degenerates: no degree of freedom, several zeros, strides over one element."""
 
+import itertools
+
 import pytest
 from gradcheck import gradcheck, gradgradcheck
 
@@ -99,3 +101,16 @@ def test_prelu_with_an_infinite_weight():
     assert gradient(lambda x: F.prelu(x, weight), x).tolist() == [1.0, float("inf")]
     gradcheck(torch, F.prelu, [x, double(0.25)])
     gradgradcheck(torch, F.prelu, [x, double(0.25)], tolerance=10)
+
+
+def test_triangles_of_which_rows_are_empty():
+    """Rows below, within and beyond the triangle: as many indices as there are places, all written."""
+    for upper, first, last, columns, offset in itertools.product(
+        (False, True), (0, 2), (2, 6), (0, 1, 3), range(-8, 9)
+    ):
+        found = torch._C.triangle_indices(
+            first, last, columns, offset, upper, torch.int64, torch.device("cpu")
+        )
+        places = itertools.product(range(first, last), range(columns))
+        inside = [(r, c) for r, c in places if (c >= r + offset if upper else c <= r + offset)]
+        assert found.T.tolist() == [list(place) for place in inside]

@@ -90,6 +90,7 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Shape shape;
   shape.assign(model->sizes());
   int64_t length = 0;
+  bool overflow = false;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
     Tensor* t = tensors[i];
     if (skipped(t)) continue;
@@ -106,10 +107,10 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
               dim, (long long)model->size(d), (long long)t->size(d), i);
       }
     }
-    if (__builtin_add_overflow(length, t->size(dim), &length))
-      fail(PyExc_RuntimeError, "cat: result too large");
+    overflow |= __builtin_add_overflow(length, t->size(dim), &length);
   }
   shape.sizes[dim] = length;
+  if (overflow) fail_overflow(shape);
   int64_t strides[MAX_DIMS];
   all_channels_last(tensors) ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
   TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
@@ -267,17 +268,12 @@ PyObject* repeat_forward(const Primitive& op, PyObject* const* args, Tensor*) {
          "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   }
   shape.resize(size_t(repeats.ndim));
+  bool overflow = false;
   for (int d = 0; d < repeats.ndim; d++) {
     int64_t size = d < shift ? 1 : x->size(d - shift);
-    if (__builtin_mul_overflow(size, repeats.sizes[d], &shape.sizes[d]))
-      fail(PyExc_RuntimeError, "repeat: too large");
+    overflow |= __builtin_mul_overflow(size, repeats.sizes[d], &shape.sizes[d]);
   }
-  for (int d = 0; d < shape.ndim; d++) {
-    if (shape.sizes[d] < 0) {
-      failf(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %s",
-            (long long)shape.sizes[d], sizes_text(shape).c_str());
-    }
-  }
+  if (overflow) fail_overflow(shape);
   TensorRef result = new_tensor(shape, x->dtype, x->device());
   if (x->is_meta() || result->numel == 0) return result.release_object();
   int64_t sizes[2 * MAX_DIMS], out_strides[2 * MAX_DIMS], in_strides[2 * MAX_DIMS];

@@ -15,8 +15,9 @@
 namespace rl {
 namespace {
 
-void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name) {
-  if (read_triple(o, dims, unused, out, "convolution", name)) return check_moderate(out, "convolution", name);
+void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name, bool limited = false) {
+  if (read_triple(o, dims, unused, out, "convolution", name))
+    return limited ? limit_stride(out) : check_moderate(out, "convolution", name);
   Shape given;
   read_sizes(o, given, "convolution", name);
   failf(
@@ -35,7 +36,7 @@ struct Window {
   Window(PyObject* const* args, int dims, PyObject* extra_arg = nullptr, Triple* extra = nullptr) {
     groups = int_argument("convolution", "groups", args[3]);
     if (groups <= 0) fail(PyExc_RuntimeError, "non-positive groups is not supported");
-    read_window(args[0], dims, 1, stride, "stride");
+    read_window(args[0], dims, 1, stride, "stride", !extra);
     read_window(args[1], dims, 0, padding, "padding");
     read_window(args[2], dims, 1, dilation, "dilation");
     if (extra) read_window(extra_arg, dims, 0, *extra, "output_padding");
@@ -577,14 +578,14 @@ PyObject* weight_gradient_forward(const Primitive&, PyObject* const* args, Tenso
 // another one when it folds.
 ConvShape read_patches(PyObject* const* args, bool folds) {
   Triple kernel, dilation, padding, stride;
-  auto read = [](PyObject* o, int64_t unused, Triple& out, const char* name) {
+  auto read = [&](PyObject* o, int64_t unused, Triple& out, const char* name) {
     bool single = (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == 1;
     if (single || !read_triple(o, 2, unused, out, "im2col", name)) {
       Shape given;
       read_sizes(o, given, "im2col", name);
       failf(PyExc_RuntimeError, "It is expected %s equals to 2, but got size %d", name, given.ndim);
     }
-    check_moderate(out, "im2col", name);
+    if (&out != &stride) check_moderate(out, "im2col", name);
   };
   read(args[0], 1, kernel, "kernel_size");
   read(args[1], 1, dilation, "dilation");
@@ -688,8 +689,15 @@ PyObject* col2im_forward(const Primitive&, PyObject* const* args, Tensor*) {
           "input.size(1)=%lld and kernel_size=%s.",
           (long long)rows, pair_text(s.kernel).c_str());
   }
-  if (s.out[1] < 1 || s.out[2] < 1 || blocks != s.pixels()) {
-    int64_t count = s.out[1] * s.out[2];
+  int64_t count = s.out[1] * s.out[2];
+  if (blocks == count && (s.out[1] < 1 || s.out[2] < 1)) {
+    failf(PyExc_RuntimeError,
+          "Given output_size=%s, kernel_size=%s, dilation=%s, padding=%s, stride=%s, calculated shape of the "
+          "array of sliding blocks as %s, which is too small (non-positive)",
+          pair_text(s.in).c_str(), pair_text(s.kernel).c_str(), pair_text(s.dilation).c_str(),
+          pair_text(s.padding).c_str(), pair_text(s.stride).c_str(), pair_text(s.out).c_str());
+  }
+  if (blocks != count) {
     failf(
         PyExc_RuntimeError,
         "Given output_size=%s, kernel_size=%s, dilation=%s, padding=%s, stride=%s, expected size of input's "

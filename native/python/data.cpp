@@ -434,18 +434,20 @@ PyObject* py_triangle_indices(PyObject*, PyObject* const* args, Py_ssize_t n) {
     auto bound = [&](__int128 column) { return int64_t(std::clamp<__int128>(column, 0, columns)); };
     auto begin = [&](int64_t row) { return upper ? bound(__int128(row) + offset) : 0; };
     auto end = [&](int64_t row) { return upper ? columns : bound(__int128(row) + offset + 1); };
-    // Rows that have all columns, and those whose number of them changes by one from row to row.
-    __int128 total = 0;
-    if (first < last) {
-      __int128 shortest = upper ? -__int128(offset) + 1 : __int128(columns) - offset - 1;
-      int64_t turn = int64_t(std::clamp<__int128>(shortest, first, last));
-      auto sum = [&](int64_t from, int64_t to) {
-        if (from == to) return __int128(0);
-        return (__int128(end(from) - begin(from)) + (end(to - 1) - begin(to - 1))) * (to - from) / 2;
-      };
-      total = sum(first, turn) + sum(turn, last);
-    }
-    if (total > INT64_MAX / 32) fail(PyExc_MemoryError, "triangle_indices(): too many elements");
+    // Between rows that have all columns and rows that have none, their number changes by one from row to
+    // row.
+    auto row_at = [&](__int128 row) { return int64_t(std::clamp<__int128>(row, first, last)); };
+    auto sum = [&](int64_t from, int64_t to) {
+      if (from == to) return __int128(0);
+      return (__int128(end(from) - begin(from)) + (end(to - 1) - begin(to - 1))) * (to - from) / 2;
+    };
+    __int128 start = -__int128(offset) - !upper;
+    int64_t changes = row_at(start), rests = row_at(start + columns);
+    __int128 total = sum(first, changes) + sum(changes, rests) + sum(rests, last);
+    if (total > INT64_MAX / 32) {
+      const int64_t wrapped[] = {2, int64_t(total)};
+      fail_overflow(wrapped);
+    };
     int64_t count = int64_t(total), sizes[] = {2, count};
     TensorRef t = new_tensor(sizes, dtype, device_from(args[6]));
     t->storage->written = keep(current_source());

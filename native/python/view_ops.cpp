@@ -86,8 +86,10 @@ void infer_sizes(Shape& shape, const Tensor* t) {
     }
     if (overflow || t->numel % known) invalid();
     shape.sizes[unknown] = t->numel / known;
-  } else if (overflow || known != t->numel) {
+  } else if (known != t->numel) {
     invalid();
+  } else if (overflow) {
+    fail(PyExc_RuntimeError, "numel: integer multiplication overflow");
   }
 }
 

@@ -93,6 +93,11 @@ inline std::string sizes_between(const int64_t* sizes, int dims, const char* sep
   return text;
 }
 
+// A stride beyond every image leaves one window, however large it is.
+inline void limit_stride(Triple& stride) {
+  for (int64_t& n : stride.at) n = std::min(n, int64_t(1) << 48);
+}
+
 // Larger windows would make the arithmetic on positions overflow; torch refuses them in other ways.
 inline void check_moderate(const Triple& values, const char* function, const char* name) {
   for (int64_t n : values.at)

@@ -85,6 +85,12 @@ int64_t numel_of(Sizes sizes) {
   return n;
 }
 
+void fail_overflow(Sizes wrapped) {
+  bool overflow = false;
+  product_of(wrapped, overflow);  // refuses what is negative
+  fail(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=" + sizes_text(wrapped));
+}
+
 int64_t view_numel(Sizes sizes) {
   bool overflow = false;
   int64_t n = product_of(sizes, overflow);

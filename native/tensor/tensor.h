@@ -198,6 +198,9 @@ TensorRef resolved(Tensor* t);  // t itself if it is not lazy, else its values i
 
 // Sizes (or strides, or dimensions) that are being put together. It grows by `resize`, `append` and `assign`,
 // which refuse what has no room, and by nothing else.
+// Says of sizes of which one has overflowed what torch says, whose arithmetic wraps.
+[[noreturn]] void fail_overflow(Sizes wrapped);
+
 struct Shape {
   int ndim = 0;
   int64_t sizes[MAX_DIMS];

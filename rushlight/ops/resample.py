@@ -141,7 +141,9 @@ def _pad(mode, dims, input, pad):
                     "input "
                     f"{list(shape)}"
                 )
-        if max(size) < 1:
+        largest = max(size)
+        size = [(length + 2**63) % 2**64 - 2**63 for length in size]  # as torch's sums wrap
+        if max(size) < 1 or largest >= 2**63:
             axes = "DHW"[-dims:]
             *outer, last = (f"{axis}: {shape[n - dims + d]}" for d, axis in enumerate(axes))
             before = ", ".join([" ".join(outer), last] if outer else [last])
