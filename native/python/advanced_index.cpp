@@ -253,6 +253,7 @@ void put_into(Tensor* into, PyObject* list, Written& values, bool accumulate) {
       if (is_tensor(o) && is_mask(as_tensor(o)) && as_tensor(o)->is_meta()) return;
     }
   }
+  if (PySequence_Fast_GET_SIZE(list) == 0) values.fit(into, into->sizes(), strides);  // told first
   Addressing addressing(into, list);
   void* data = values.fit(into, addressing.result, strides);
   if (into->is_meta()) return;

@@ -82,6 +82,8 @@ Py_ssize_t whole_keyword(PyObject* function, Py_ssize_t positional, PyObject* kw
   }
   std::string_view wanted = own;
   if (wanted.ends_with('_')) wanted.remove_suffix(1);
+  // Lists of numbers; what else is gathered (tensors, shapes) torch's Python gathers, without a name.
+  if (wanted != "size" && wanted != "shape" && wanted != "dims" && wanted != "repeats") return -1;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     const char* given = PyUnicode_AsUTF8(name);

@@ -325,6 +325,24 @@ void refuse_bytes(const Tensor* view, PyObject* list) {
   fail(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
 }
 
+// refuse_bytes(x, indices): the same for index_put.
+PyObject* py_refuse_bytes(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    if (count != 2 || !is_tensor(args[0]) || !PyTuple_Check(args[1]))
+      fail(PyExc_TypeError, "refuse_bytes() takes a tensor and a tuple of indices");
+    refuse_bytes(as_tensor(args[0]), args[1]);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef index_functions[] = {
+    {"refuse_bytes", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_refuse_bytes)), METH_FASTCALL,
+     nullptr},
+    {},
+};
+
+ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, index_functions); });
+
 void assign(Tensor* self, PyObject* index, PyObject* value) {
   bool is_value_tensor = is_tensor(value);
   // Of NumPy's numbers those that are integers, or floats and complex numbers of Python's.

@@ -543,11 +543,8 @@ def index_put(input, indices, values, accumulate=False):
 
 def _refuse_bytes(input, indices, values, accumulate):
     """A single value is written as by masked_fill, which takes no bytes for a mask that fits."""
-    if accumulate or len(indices) != 1 or not isinstance(values, Tensor) or values.numel() != 1:
-        return
-    (mask,) = indices
-    if isinstance(mask, Tensor) and mask.dtype == _C.uint8 and mask.shape == input.shape[: mask.dim()]:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    if not accumulate and isinstance(values, Tensor) and values.numel() == 1:
+        _C.refuse_bytes(input, tuple(indices))
 
 
 @method
