@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from comparing import REFUSALS, assert_same
+from opdb import first_sentence
 
 import rushlight
 
@@ -111,14 +112,17 @@ SCALES = {"float64": 100.0, "float32": 100.0, "bfloat16": 4.0, "float16": 4.0}
 @pytest.mark.parametrize("channels", [2, 6, 36])
 @pytest.mark.parametrize("expression", CASES)
 def test_images(expression, channels, dtype):
-    if channels == 36 and dtype == "float16":
-        pytest.skip("the loops are those of bfloat16")
     try:
         theirs = _run(torch, expression, channels, dtype, True)
-    except REFUSALS:
-        pytest.skip("torch refuses it")
+    except REFUSALS as refusal:
+        with pytest.raises(type(refusal)) as told:
+            _run(rushlight, expression, channels, dtype, True)
+        assert first_sentence(told.value) == first_sentence(refusal)
+        return
     ours = _run(rushlight, expression, channels, dtype, True)
     scale = SCALES[dtype]
+    if channels == 36 and dtype == "float16":
+        scale *= 4  # torch rounds sums of hundreds of terms on their way; ours are nearer to those of float64
     # torch computes volumes of halves with another library, which does not keep their layout.
     assert_same(ours[0], theirs[0], scale=scale, strides=(dtype, "conv3d" in expression) != ("float16", True))
     assert_same(ours[1:], theirs[1:], scale=scale, strides=False)
