@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +64,8 @@ def restore_location(map_location: Any) -> Callable[[UntypedStorage, str], Untyp
         return lambda storage, location: default_restore_location(
             storage, map_location.get(location, location)
         )
+    if isinstance(map_location, bytes):
+        re.match("", map_location)  # type: ignore[call-overload]  # torch looks for names of devices in it
     if isinstance(map_location, (str, _C.device)):
         place = str(map_location)
         return to_meta if place == "meta" else lambda storage, _: default_restore_location(storage, place)

@@ -64,7 +64,10 @@ class Size(tuple[int, ...]):
             raise TypeError(f"can't multiply sequence by non-int of type '{type_name(count)}'")
         return tuple.__new__(Size, tuple.__mul__(self, count))
 
-    __rmul__ = __mul__
+    def __rmul__(self, count: SupportsIndex) -> "Size":
+        if isinstance(count, (tuple, list, str, bytes, bytearray)):  # which repeat themselves
+            raise TypeError("can't multiply sequence by non-int of type 'torch.Size'")
+        return self * count
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))

@@ -75,16 +75,16 @@ def _one_half(name, input, n, dim, norm, forward, out):
 
 def _several_half(name, input, s, dim, norm, forward, out):
     _tensor(name, input)
-    if input.dtype.is_complex:
-        if forward:
-            _real("rfftn", input, "real-valued")
-        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_type_name(input.dtype)}")
+    if forward:
+        _real("rfftn", input, "real-valued")
     dims, lengths = _core.many(name, input, s, dim)
     x = _core.promoted(input, False)
     if not dims:
         raise RuntimeError(f"{name.replace('2', 'n')} must transform at least one axis")
     x = _core.resized(x, dict(zip(dims, lengths, strict=True)))
     _core.check_norm(norm)
+    if input.dtype.is_complex:
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_type_name(input.dtype)}")
     _core.check_out(name, out)
     writer = "_fft_r2c" if forward else "_fft_c2c"
     return _core.finish(_core.half_spectrum(x, dims, norm, forward), out, writer)

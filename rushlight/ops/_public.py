@@ -141,18 +141,7 @@ def write_out(
         out = FUNCTIONS["tensor"](out, dtype=double.get(type(out)))
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {class_name(out)}")
-    if exact and out.dtype != result.dtype:
-        raise RuntimeError(
-            exact.format(
-                out=type_name(out.dtype),
-                result=type_name(result.dtype),
-                out_c=C_NAMES[out.dtype],
-                result_c=C_NAMES[result.dtype],
-            )
-        )
-    if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
-        unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
-        raise RuntimeError(unsafe.format(result=type_name(result.dtype), out=type_name(out.dtype)))
+    check_cast(out, result.dtype, exact, unsafe)
     check_recorded(out, result, writer)
     if _C.is_sparse(result) and _C.is_sparse(out):
         return _C.in_place(_C.ops.copy, out, result)
@@ -173,6 +162,18 @@ def write_out(
         warn_resized(out, result)
         fit(out, result)
     return _C.in_place(_C.ops.copy, out, result)
+
+
+def check_cast(out: Tensor, dtype: _C.dtype, exact: str = "", unsafe: str = "") -> None:
+    """Refuses an `out` that does not take a result of the dtype; see write_out."""
+    if out.dtype == dtype:
+        return
+    names = {"out": type_name(out.dtype), "result": type_name(dtype)}
+    if exact:
+        raise RuntimeError(exact.format(**names, out_c=C_NAMES[out.dtype], result_c=C_NAMES[dtype]))
+    if not _C.can_cast(dtype, out.dtype):
+        unsafe = unsafe or "result type {result} can't be cast to the desired output type {out}"
+        raise RuntimeError(unsafe.format(**names))
 
 
 def check_recorded(out: Tensor, result: Tensor, writer: str = "") -> None:

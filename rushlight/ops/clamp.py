@@ -100,6 +100,8 @@ def _clamp_call(input, low, high, name="clamp"):
         return ops.clamp_max_scalar, (input, high)
     if high is None:
         return ops.clamp_min_scalar, (input, low)
+    if low != low or high != high:  # whatever the other one is, and whether the dtype holds it
+        low = high = math.nan
     return ops.clamp_scalar, (input, low, high)
 
 

@@ -127,7 +127,10 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    length = max(input.max().item() + 1, minlength) if input.numel() else minlength
+    largest = input.max().item() if input.numel() else -1
+    if largest == 2**63 - 1:
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {largest} but got {largest}")
+    length = max(largest + 1, minlength)
     if weights is None:
         weights = input.new_ones(input.shape, dtype=_C.int64)
     elif weights.dtype != _C.float32:

@@ -9,6 +9,7 @@ from rushlight.ops._public import (
     FOUND_DTYPE,
     FUNCTIONS,
     Tensor,
+    check_cast,
     check_tensor,
     function,
     in_place,
@@ -50,7 +51,7 @@ def _unary(name, doc, given, shown, *aliases, inplace=True, exact="", lacks=Fals
                 found, expected = type_name(out.dtype), type_name(input.dtype)
                 raise RuntimeError(f"Found dtype {found} but expected {expected}")
             return write_out(out, op(input))
-        return write_out(out, op(input), exact=exact)
+        return _into(out, op, input, exact=exact)
 
     _name(function, name)
     function.__doc__ = _example(doc, name, shown, given)
@@ -185,6 +186,17 @@ def _one_tensor(input, other):
     return input
 
 
+def _into(out, op, *operands, exact=""):
+    """The result written to `out`. That it does not hold the dtype is told before that there is no kernel."""
+    try:
+        result = op(*operands)
+    except NotImplementedError:
+        if isinstance(out, Tensor):
+            check_cast(out, FUNCTIONS["result_type"](*operands[:1], operands[-1]), exact)
+        raise
+    return write_out(out, result, exact=exact)
+
+
 _EXTREMES = ("maximum", "minimum", "fmax", "fmin")  # complex numbers are refused before any size
 
 
@@ -198,7 +210,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
             input = _one_tensor(input, other)
             if out is None:
                 return op(input, other)
-            return write_out(out, op(input, other))
+            return _into(out, op, input, other)
 
     elif numbers == "both":
 
@@ -207,7 +219,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
                 raise invalid_combination(name, (input, other), *_NUMBERS)
             if out is None:
                 return op(input, other)
-            return write_out(out, op(input, other))
+            return _into(out, op, input, other)
 
     elif numbers == "right":
 
@@ -216,7 +228,7 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
                 raise invalid_combination(name, (input, other), *_NUMBERS)
             if out is None:
                 return op(input, other)
-            return write_out(out, op(input, other))
+            return _into(out, op, input, other)
 
     else:
 
@@ -224,12 +236,13 @@ def _binary(name, doc, left, right, shown, *aliases, numbers="right", inplace=Tr
             check_tensor(input, name, "input", 1)
             check_tensor(other, name, "other", 2)
             try:
-                result = op(input, other)
+                if out is not None:
+                    return _into(out, op, input, other)
+                return op(input, other)
             except RuntimeError:
                 if name in _EXTREMES and (input.is_complex() or other.is_complex()):
                     raise RuntimeError(f"{name} not implemented for complex tensors.") from None
                 raise
-            return result if out is None else write_out(out, result)
 
     _name(function, name)
     function.__doc__ = _example(doc, name, shown, left, right)

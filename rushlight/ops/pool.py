@@ -388,6 +388,8 @@ def sizes_like(output_size, input, dims, kind="avg"):
             raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not bool")
         if dims > 1 and not isinstance(output_size, int):
             len(output_size)  # the TypeError that torch gives
+        if isinstance(output_size, int) and not -(2**63) <= output_size < 2**63:
+            raise ValueError("Overflow when unpacking long long")
         return (whole(output_size),) * dims
     if dims > 1 and input.ndim <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
@@ -549,7 +551,7 @@ def lp_pool(dims, input, norm_type, kernel_size, stride, ceil_mode):
             raise ValueError(few if len(kernel) < dims else f"too many values to unpack (expected {dims})")
         size = None
     numbers_only = kernel_size.__class__ is int and stride.__class__ in (int, type(None))
-    plain = numbers_only and isinstance(ceil_mode, bool) and abs(kernel_size) < 2**31
+    plain = numbers_only and isinstance(ceil_mode, bool) and max(abs(kernel_size), abs(stride or 0)) < 2**31
     if isinstance(norm_type, (int, float)) and norm_type in (math.inf, -math.inf):
         # The largest or the smallest magnitude.
         sign, magnitudes = (1 if norm_type > 0 else -1), input.abs()

@@ -102,7 +102,11 @@ def _hardtanh(input, low, high, inplace):
     low = min(low, high)  # crossed ones, which only hardtanh_ takes, leave the upper one everywhere
     if input.dtype == rushlight.uint8 and (low < 0 or high < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    require_representable(input, low, high)
+    if low == low and high == high:
+        require_representable(input, low, high)
+    elif input.is_floating_point():  # beside NaN a bound that the dtype does not hold does not matter
+        largest = rushlight.finfo(input.dtype).max
+        low, high = (math.nan if largest < abs(bound) < math.inf else bound for bound in (low, high))
     return _in_place(ops.hardtanh, input, low, high) if inplace else ops.hardtanh(input, low, high)
 
 

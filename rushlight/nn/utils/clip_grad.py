@@ -88,6 +88,8 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 @rushlight.no_grad()
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Limit every element of the gradients in place to [-clip_value, clip_value]."""
-    limit = float(clip_value)
-    for grad in _gradients(parameters):
+    limit, gradients = float(clip_value), _gradients(parameters)
+    if not gradients:  # torch groups them by device first, which takes no empty list
+        raise RuntimeError("Expected !nested_tensorlist[0].empty() to be true, but got false.")
+    for grad in gradients:
         grad.clamp_(min=-limit, max=limit)
