@@ -242,6 +242,13 @@ def _reworded(error, args, dtype, like, text):
     return type(error)(said.replace(f"torch.{_CLASS[dtype]}Tensor", f"CPU{_CLASS[dtype]}Type"))
 
 
+def _moves_rows(x, dims):
+    """Whether whole rows keep their order when the elements of x are reversed along dims."""
+    turned = {d % x.ndim for d in dims if x.shape[d] > 1} if x.ndim else set()
+    rows = [d for d in range(x.ndim) if x.shape[d] > 1 and x.stride(d) == 1 and d not in turned]
+    return not turned or not x.numel() or bool(rows)
+
+
 def _run(op, args, out=None):
     return _C.run_forward(op, tuple(args), out)
 
@@ -459,6 +466,8 @@ def forward(op, args, out):
         # A number, as torch takes it, is cast if it fits; more than one is refused.
         value = _cast(args[2], args[0].dtype) if args[2].ndim else _C.item(args[2])
         return _run(op, (*args[:2], value, *args[3:]), out)
+    if name == "flip" and not _moves_rows(*args):
+        return refuse(op, args[0].dtype, args)
     if op.is_elementwise or name in ("cat", "stack", "block_diag"):
         dtype = _common(op, args)
         args = [_each(a, lambda t: _cast(t, dtype)) for a in args]

@@ -445,6 +445,8 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """
     dtype = _dtype_of(input, dtype)
     lowest = (mask is not None or not isinstance(ord, Tensor)) and ord == -math.inf
+    if lowest and mask is not None and input.is_complex():
+        raise AssertionError(f"input must be floating point, got {input.dtype}")
     filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
     filled = filled.to(input.dtype) if input.dtype == rushlight.bool else filled  # refused by its own name
     return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)

@@ -181,6 +181,8 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} dimensions")
+    if input.dtype == _C.complex32:
+        raise RuntimeError("Unrecognized ScalarType: ComplexHalf")
     dim = wrap_dim(dim, input.dim())
     others = [d for d in range(input.dim()) if d != dim]
     size = vector_norm(input, p, others, True)

@@ -11,7 +11,7 @@ import operator
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 
-from ._public import Tensor, function, undifferentiable, whole
+from ._public import RARE, Tensor, function, type_name, undifferentiable, whole
 from ._rules import derivative
 from .pool import linear_map
 
@@ -361,6 +361,11 @@ def _check_sizes(input, size, dims):
 # ---- moving pixels between channels and space
 
 
+def _refuse_rare(kernel, input):
+    if input.dtype in RARE and input.numel():
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+
+
 @function
 def pixel_shuffle(input, upscale_factor):
     """(*, C r r, H, W) to (*, C, H r, W r): groups of channels become blocks of pixels.
@@ -389,6 +394,7 @@ def pixel_shuffle(input, upscale_factor):
             "upscale_factor, "
             f"but input.size(-3)={c} is not divisible by {r * r}"
         )
+    _refuse_rare("pixel_shuffle", input)
     n, c = len(batch), c // (r * r)
     blocks = input.reshape(*batch, c, r, r, h, w)
     moved = blocks.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
@@ -421,6 +427,7 @@ def pixel_unshuffle(input, downscale_factor):
             )
     if not input.numel():
         return input.clone()  # torch leaves the shape of what is empty as it is
+    _refuse_rare("pixel_unshuffle", input)
     n = len(batch)
     blocks = input.reshape(*batch, c, h // r, r, w // r, r)
     moved = blocks.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
@@ -450,6 +457,7 @@ def _channel_shuffle(name, input, groups):
         )
     if input.numel() == 0:
         return input.alias() if hasattr(input, "alias") else input.view(input.shape)
+    _refuse_rare("channel_shuffle", input)
     shape = input.shape
     parts = input.reshape(shape[0], groups, channels // groups, *shape[2:])
     return parts.transpose(1, 2).clone(memory_format=_contiguous()).reshape(shape)

@@ -12,12 +12,14 @@ from rushlight import _C
 from rushlight._warn import warn_once
 from rushlight.ops._public import (
     FUNCTIONS,
+    RARE,
     as_dtype,
     check_apart,
     dims,
     function,
     method,
     public,
+    type_name,
     whole,
     wrap_dim,
 )
@@ -92,7 +94,7 @@ derivative(
     ),
     part=lambda g, layout, size, stride, offset: ops.pick(g, layout, size, stride, offset),
 )
-derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_backward(g, x_shape, dim, size, step))
+derivative("unfold", x=lambda g, x_shape, dim, size, step: _unfold_gradient(g, x_shape, dim, size, step))
 derivative("alias", x=lambda g: g)
 # For composed functions whose gradient is constant in x but given x by torch.
 derivative("straight", x=lambda g, x: unmoved(g, x, "AliasBackward0"), node="AliasBackward0")
@@ -137,6 +139,12 @@ def _overlaps(sizes, strides):
                 return True
             last += step * (size - 1)
     return False
+
+
+def _unfold_gradient(g, x_shape, dim, size, step):
+    if step < size and g.dtype in RARE:  # whose sums torch has not got
+        raise NotImplementedError(f"\"unfold_backward_cpu\" not implemented for '{type_name(g.dtype)}'")
+    return _unfold_backward(g, x_shape, dim, size, step)
 
 
 def _unfold_backward(g, x_shape, dim, size, step):

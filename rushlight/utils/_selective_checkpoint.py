@@ -21,6 +21,8 @@ SAC_IGNORED_OPS = {
     ops.aten.numel.default, ops.aten.dim.default, ops.aten.storage_offset.default,
     ops.aten.is_contiguous.default, ops.aten.sym_size.default, ops.aten.sym_stride.default,
     ops.aten.sym_numel.default, ops.aten.sym_storage_offset.default,
+    ops.aten.is_contiguous.memory_format, ops.aten.is_non_overlapping_and_dense.default,
+    ops.aten.is_strides_like_format.default,
 }  # fmt: skip
 
 _RECOMPUTE = object()  # was not kept
@@ -47,10 +49,11 @@ _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy function is told besides the operation: whether this is the second run."""
+    """What a policy is told besides the operation: whether this is the second run, and its result."""
 
-    def __init__(self, *, is_recompute: bool) -> None:
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
+        self.op_output = op_output
 
 
 class _VersionWrapper:
@@ -102,10 +105,11 @@ class _CachingTorchDispatchMode(_CountingMode):
         kwargs = kwargs or {}
         if func in SAC_IGNORED_OPS:
             return func(*args, **kwargs)
-        policy = self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)
+        result = func(*args, **kwargs)
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
+        policy = self.policy_fn(context, func, *args, **kwargs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        result = func(*args, **kwargs)
         kept = policy in _KEPT and not _aliases()
         self.storage[func][self.func_counter[func]] = _each(_VersionWrapper, result) if kept else _RECOMPUTE
         self.func_counter[func] += 1

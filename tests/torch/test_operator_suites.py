@@ -64,9 +64,29 @@ torch.zeros(3, dtype=torch.uint16).random_(-1, 3)
 torch.zeros(3, dtype=torch.uint16).random_(2**20)
 torch.hash_tensor(torch.ones(2, 0, 3), 0)
 torch.hash_tensor(torch.ones(2, 0, 3), (0, 2), keepdim=True)
+torch.ones(3, 4, 5).to(torch.complex32).flip(2)
+torch.ones(3, 4, 5).to(torch.complex32).flip(1).shape
+torch.ones(3, 4, 5).to(torch.complex32).flip((0, 2)).shape
+torch.ones(3, 4, 5).to(torch.complex32)[..., ::2].flip(0)
+torch.ones(3, 4, 1).to(torch.uint16).flip(0)
+torch.ones(3, 4, 1).to(torch.uint16).flip(2).shape
+torch.ones(3, 4, 5).to(torch.uint32).transpose(0, 2).flip(1).shape
+torch.ones(3, 4, 5).to(torch.float8_e5m2).transpose(0, 2).flip(0)
+torch.ones(0, 4).to(torch.complex32).flip(1).shape
+torch.ones((), dtype=torch.uint64).flip(0)
+torch.rot90(torch.ones(3, 3).to(torch.complex32), 2)
+torch.nn.functional.pixel_shuffle(torch.ones(4, 1, 1).to(torch.complex32), 2)
+torch.nn.functional.pixel_unshuffle(torch.ones(1, 2, 2).to(torch.uint16), 2)
+torch.nn.functional.pixel_shuffle(torch.ones(4, 0, 1).to(torch.complex32), 2).shape
+torch.nn.functional.channel_shuffle(torch.ones(1, 4, 1).to(torch.float8_e4m3fn), 2)
+(lambda x: x.unfold(0, 2, 1).backward(x.new_ones(2, 2)))(torch.ones(3, dtype=torch.chalf, requires_grad=True))
+(lambda x: x.unfold(0, 2, 2).backward(x.new_ones(1, 2)))(torch.ones(3, dtype=torch.chalf, requires_grad=True))
+torch.masked.norm(torch.ones(2, dtype=torch.complex64), -float("inf"), mask=torch.tensor([True, False]))
+torch.masked.norm(torch.ones(2, dtype=torch.complex64), -float("inf"))
 """
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")
 @pytest.mark.parametrize("text", EXPRESSIONS.strip().splitlines())
 def test_expressions(text):
     ours, theirs = (outcome(lambda t=t: repr(eval(text, {"torch": t}))) for t in (rushlight, torch))

@@ -164,6 +164,19 @@ def cases(torch):
         y.sum().backward()
         return before, kept[0]() is None
 
+    @case("a policy of a selective checkpoint sees the result")
+    def _():
+        seen = []
+
+        def policy(ctx, op, *args, **kwargs):
+            seen.append((str(op), ctx.is_recompute, tuple(ctx.op_output.shape)))
+            return C.CheckpointPolicy.PREFER_SAVE
+
+        contexts = functools.partial(C.create_selective_checkpoint_contexts, policy)
+        x = torch.ones(2, 3, requires_grad=True)
+        checkpoint(lambda x: (x @ x.T).sin(), x, context_fn=contexts).sum().backward()
+        return seen, sorted(map(str, C.SAC_IGNORED_OPS))
+
     @case("inference tensors alone have no history")
     def _():
         with torch.inference_mode():
