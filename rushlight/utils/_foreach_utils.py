@@ -44,6 +44,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: list[list], with_indices:
     >>> [str(dtype) for device, dtype in groups]
     ['torch.float32', 'torch.float64']
     """
+    _check_parallel(tensorlistlist)
     groups: dict[Any, Any] = {}
     for index, first in enumerate(tensorlistlist[0]):
         key = (first.device, first.dtype)
@@ -51,7 +52,28 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: list[list], with_indices:
         for target, source in zip(lists, tensorlistlist, strict=True):
             if source:
                 target.append(source[index])
-        indices.append(index)
-    if not with_indices:
-        return {key: (lists, list(range(len(indices)))) for key, (lists, indices) in groups.items()}
+        if with_indices:
+            indices.append(index)
     return groups
+
+
+def _check_parallel(lists: list[list]) -> None:
+    """Lists of one length (or empty), whose tensors of one place go together: they share device and dtype, or
+    are counts of steps or states of lower precision."""
+    if not lists or not lists[0] or any(len(each) not in (0, len(lists[0])) for each in lists):
+        raise RuntimeError("Expected one list of tensors or more, all of the same length or empty")
+    for index, first in enumerate(lists[0]):
+        if first is None:
+            raise RuntimeError(
+                "Tensors of the first list of nested Tensor lists are supposed to be defined but the "
+                f"{index}-th Tensor is not."
+            )
+        for other in (each[index] for each in lists[1:] if each and each[index] is not None):
+            alike = other.device == first.device and other.dtype in (first.dtype, _C.bfloat16)
+            step = other.device.type == "cpu" and other.dtype in (_C.float32, _C.float64)
+            if not (alike or step):
+                raise RuntimeError(
+                    "Tensors of the same index must be on the same device and the same dtype except `step` "
+                    "tensors that can be CPU and float32/64, and optimizer states that can be bfloat16 for "
+                    "mixed-precision training"
+                )

@@ -86,11 +86,43 @@ torch.masked.norm(torch.ones(2, dtype=torch.complex64), -float("inf"))
 """
 
 
-@pytest.mark.filterwarnings("ignore:ComplexHalf support")
+@pytest.fixture(autouse=True, scope="module")
+def complex_half():
+    """Both have warned of complex32, which they do once in a process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for library in (rushlight, torch):
+            library.ones(1).to(library.complex32)
+
+
 @pytest.mark.parametrize("text", EXPRESSIONS.strip().splitlines())
 def test_expressions(text):
     ours, theirs = (outcome(lambda t=t: repr(eval(text, {"torch": t}))) for t in (rushlight, torch))
     assert ours == theirs
+
+
+def test_parallel_lists():
+    def groups(library, utilities):
+        one = library.ones(1)
+        other, step = one.double(), library.tensor(1)
+        for lists in (
+            *([[one], [one, one]], [[one, one], [one]], [], [[]], [[one, one], []], [[one], [None]]),
+            *([[None], [one]], [[one, None], [one, one]], [[one], [step]], [[one], [step.double()]]),
+            *([[one], [one.bfloat16()]], [[one], [one.half()]], [[one, other], [other, one]]),
+        ):
+            for with_indices in (False, True):
+                try:
+                    found = utilities._group_tensors_by_device_and_dtype(lists, with_indices)
+                except RuntimeError as error:
+                    yield str(error).startswith("Tensors of the") and str(error)
+                else:
+                    yield sorted((str(key), repr(value)) for key, value in found.items())
+
+    import torch.utils._foreach_utils as theirs
+
+    import rushlight.utils._foreach_utils as ours
+
+    assert list(groups(rushlight, ours)) == list(groups(torch, theirs))
 
 
 def test_elementwise_dtypes():
