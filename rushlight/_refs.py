@@ -1,7 +1,8 @@
 """torch._refs, where torch has its operations once more in Python: here every name is the operation itself.
 
 `_refs.abs` is `torch.abs`, `_refs.nn.functional.relu` is `torch.nn.functional.relu`, and
-`_refs._conversions.int` is `Tensor.int`. A random filling, which torch has in place only, fills a copy.
+`_refs._conversions.int` is `Tensor.int`. A random filling, which torch has in place only, fills a copy; what
+torch's take for `out=` and the operations do not (`_WRITTEN`) is written after the operation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight.ops._public import wrap_dim
+from rushlight.ops._public import wrap_dim, write_out
 
 _PARTS = ("fft", "linalg", "nn", "nn.functional", "special", "_conversions")
 # What `import *` takes from each module in torch: tools go through these lists.
@@ -70,6 +71,26 @@ _ALL = {
     "linalg": """cross diagonal matrix_norm norm svd svdvals vecdot vector_norm""",
 }
 
+_WRITTEN = {
+    "": "amax amin bitwise_not conj_physical fill isfinite isinf isnan isreal nan_to_num neg round",
+    "nn.functional": "celu elu hardshrink hardtanh mish relu relu6 selu softplus softshrink threshold",
+}
+
+
+def _into(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """The operation with an `out=` of any dtype that its result can be cast to."""
+    result = function(*args, **kwargs)
+    if out is None:
+        return result
+    if not isinstance(out, _C.Tensor):
+        raise AssertionError(f"out must be TensorLike, got {type(out)}")
+    if not rushlight.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(
+            f"Attempting to cast from {result.dtype} to out tensor with dtype {out.dtype}, but this can't be "
+            "cast because it is not safe!"
+        )
+    return write_out(out, result)
+
 
 def _filled_copy(name: str, self: _C.Tensor, *args: Any, **kwargs: Any) -> _C.Tensor:
     return getattr(self.clone(), name)(*args, **kwargs)
@@ -78,7 +99,7 @@ def _filled_copy(name: str, self: _C.Tensor, *args: Any, **kwargs: Any) -> _C.Te
 def prod(a: _C.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: _C.dtype | None = None) -> _C.Tensor:
     """The product over any dimensions; `torch.prod` takes one."""
     count = a.ndim or 1
-    given = range(a.ndim) if dim is None or dim == () else (dim,) if isinstance(dim, int) else dim
+    given = range(a.ndim) if dim is None or dim in ((), []) else (dim,) if isinstance(dim, int) else dim
     over = [wrap_dim(d, a.ndim) for d in given]
     if len(set(over)) < len(over):
         raise RuntimeError("duplicate value in the list of dims")
@@ -87,6 +108,28 @@ def prod(a: _C.Tensor, dim: Any = None, keepdim: bool = False, *, dtype: _C.dtyp
     for d in over:
         a = rushlight.prod(a, d, keepdim=True, dtype=dtype)
     return a if keepdim or count > a.ndim else a.squeeze(over)
+
+
+def heaviside(input: _C.Tensor, values: _C.Tensor, *, out: Any = None) -> _C.Tensor:
+    """The step function, of what its arguments are promoted to; `torch.heaviside` takes one dtype."""
+    dtype = rushlight.result_type(input, values)
+    return _into(rushlight.heaviside, input.to(dtype), values.to(dtype), out=out)
+
+
+def T(a: _C.Tensor) -> _C.Tensor:
+    """The transpose of a matrix."""
+    if a.ndim not in (0, 2):
+        raise RuntimeError(
+            "The use of `x.T` on tensors of dimension other than 0 or 2 to reverse their shape is not "
+            "supported."
+        )
+    return a.T
+
+
+def _tanhshrink(a: _C.Tensor) -> _C.Tensor:
+    """Rounded once, where `torch.nn.functional.tanhshrink` rounds the tangent too."""
+    wide = a.float() if a.dtype in (_C.float16, _C.bfloat16) else a
+    return rushlight.nn.functional.tanhshrink(wide).to(a.dtype)
 
 
 def _find(part: str, name: str) -> Any:
@@ -101,13 +144,15 @@ def _find(part: str, name: str) -> Any:
     )
     if part == "_conversions":
         places = (rushlight,) if name in ("complex", "polar") else (_C.Tensor,)
+    elif (part, name) == ("nn.functional", "tanhshrink"):
+        return _tanhshrink
     elif part:
         places = (functools.reduce(getattr, part.split("."), rushlight),)
     for place in places:
         found = getattr(place, name, None)
         if callable(found):
-            return found
-    if not part and name in ("T", "H", "mT", "mH"):
+            return functools.partial(_into, found) if name in _WRITTEN.get(part, "").split() else found
+    if not part and name in ("H", "mT", "mH"):
         return operator.attrgetter(name)
     if not part and hasattr(_C.Tensor, f"{name}_"):
         return functools.partial(_filled_copy, f"{name}_")
