@@ -28,11 +28,11 @@ TOP_LEVEL = """AnyType AwaitType BoolType ClassType ComplexType DeviceObjType Di
     TupleType UnionType Event FloatType Stream SymBool SymFloat SymInt
     _make_per_tensor_quantized_tensor
     _nested_compute_contiguous_strides_offsets _nested_view_from_buffer _scaled_mm quantize_per_channel
-    quantize_per_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    quantize_per_tensor
     per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
     per_tensor_symmetric quint2x4 quint4x2 _scaled_mm_v2 QInt32Storage QInt8Storage QUInt2x4Storage
     QUInt4x2Storage QUInt8Storage
-    ScriptObject sparse_csc_tensor sparse_csr_tensor vmap while_loop"""
+    ScriptObject vmap while_loop"""
 
 # Tensors with a mask of their own.
 _modules("""

@@ -122,6 +122,7 @@ to_sparse _to_sparse.sparse_dim x sparse_dim
 sparse_sum _sparse_sum.dim x dim[]
 sparse_addmm _sparse_addmm.default input sparse dense * beta=1 alpha=1
 sparse_sparse_matmul _sparse_sparse_matmul.default a b
+sampled_addmm sparse_sampled_addmm.default x a b * beta=1 alpha=1
 linalg_lu_solve linalg_lu_solve.default LU pivots B * left=True adjoint=False
 """
 

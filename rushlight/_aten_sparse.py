@@ -40,6 +40,26 @@ def _tensors(
     return rushlight.sparse_coo_tensor(indices, values, tuple(size), is_coalesced=is_coalesced)
 
 
+def _compressed(
+    compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Any, *, layout: Any = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    return rushlight.sparse_compressed_tensor(
+        compressed_indices, plain_indices, values, tuple(size), layout=layout
+    )
+
+
+def _of_layout(layout: Any) -> Any:
+    def make(compressed: Tensor, plain: Tensor, values: Tensor, size: Any, **options: Any) -> Tensor:
+        return _compressed(compressed, plain, values, size, layout=layout)
+
+    return make
+
+
+def _sampled(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return rushlight.sparse.sampled_addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 def _mm(sparse: Tensor, dense: Tensor) -> Tensor:
     return rushlight.sparse.mm(sparse, dense)
 
@@ -56,7 +76,13 @@ FUNCTIONS = {
     "_sparse_coo_tensor_unsafe": _unsafe,
     "_sparse_coo_tensor_with_dims": _with_dims,
     "_sparse_coo_tensor_with_dims_and_tensors": _tensors,
+    "_sparse_bsc_tensor_unsafe": _of_layout(rushlight.sparse_bsc),
+    "_sparse_bsr_tensor_unsafe": _of_layout(rushlight.sparse_bsr),
+    "_sparse_compressed_tensor_unsafe": _compressed,
+    "_sparse_csc_tensor_unsafe": _of_layout(rushlight.sparse_csc),
+    "_sparse_csr_tensor_unsafe": _of_layout(rushlight.sparse_csr),
     "_sparse_mm": _mm,
+    "sparse_sampled_addmm": _sampled,
     "_spdiags": _spdiags,
     "copy_sparse_to_sparse_": _copy,
 }

@@ -13,6 +13,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, _utils
 from rushlight._checkpoint_devices import location_tag
+from rushlight.ops import create
 from rushlight.storage import LEGACY, STORAGE_NAMES, TypedStorage, UntypedStorage
 
 _FILES = {
@@ -69,7 +70,7 @@ def find_name(module: str, name: str) -> Any:
 
 def _get_layout(name: str) -> Any:
     """The layout of this name."""
-    for layout in (rushlight.strided, rushlight.sparse_coo):
+    for layout in (create.strided, *create.SPARSE):
         if name == str(layout):
             return layout
     raise NotImplementedError(f"Rushlight does not have the layout {name}")

@@ -49,7 +49,7 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
     """The answer to a call: of the innermost mode, else of the classes of the arguments. Sparse tensors pass
     for plain ones: nobody sees their class, and their kernel answers if nobody else does."""
     overriding = _overriding((*args, *kwargs.values()), [])
-    types = tuple(type(value) for value in overriding if not _C.is_sparse(value))
+    types = tuple(type(value) for value in overriding if not _C.is_any_sparse(value))
     if not types and not stack.modes and overriding:
         from rushlight._sparse.table import run_named
 
@@ -123,7 +123,7 @@ def _plain(primitive: Any, args: tuple, out: Any) -> bool:
     overriding = _overriding(args, [])
     if REPLACED and (not overriding or handle_of(primitive, out is not None) in REPLACED):
         return False
-    return all(map(_C.is_sparse, overriding))
+    return all(map(_C.is_any_sparse, overriding))
 
 
 def handle(primitive: Any, args: tuple, out: Any) -> Any:
@@ -168,7 +168,7 @@ def view_dtype(tensor: Tensor, dtype: Any) -> Tensor:
 
 def own_gradient(grad: Tensor, leaf: Tensor) -> Tensor:
     """A copy of a gradient that lies as its leaf does; called by the native code."""
-    if _C.is_grad_enabled() or _C.is_sparse(grad):
+    if _C.is_grad_enabled() or _C.is_any_sparse(grad):
         return grad.clone()
     options = {"dtype": grad.dtype, "layout": grad.layout, "device": grad.device}
     place = list(leaf.shape), list(leaf.stride())
@@ -200,7 +200,7 @@ def ask_out(function: Any, args: tuple, kwargs: dict) -> Any:
 
     if not _takes_out(function):
         raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
-    sparse = not stack.modes and all(map(_C.is_sparse, _overriding((*args, *kwargs.values()), [])))
+    sparse = not stack.modes and all(map(_C.is_any_sparse, _overriding((*args, *kwargs.values()), [])))
     if not sparse:
         check(function, args, kwargs)
     out = kwargs["out"]

@@ -76,8 +76,10 @@ def _vecmat(a: Tensor, b: Tensor) -> Tensor:
 def _folds(many: Tensor, one: Tensor, rows_first: bool) -> bool:
     """Whether a batch of matrices times one matrix or vector is one product: to save the gradient of `one` a
     sum over the batch, or because the batch lies in memory as one matrix does."""
-    if many.dim() < 3 or one.dim() > 2 or _C.dispatches(many) or _C.dispatches(one):
+    if many.dim() < 3 or one.dim() > 2 or _C.dispatches(many):
         return False
+    if _C.dispatches(one):
+        return rows_first and _C.is_compressed(one)
     if one.requires_grad:
         return True
     if not rows_first and one.dim() == 2:

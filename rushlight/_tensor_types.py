@@ -42,7 +42,7 @@ class tensortype(type):
     def __instancecheck__(cls, instance: object) -> bool:
         if not isinstance(instance, Tensor) or instance.dtype != cls.dtype:
             return False
-        return instance.is_cpu and not instance.is_sparse
+        return instance.is_cpu and instance.layout is create.strided
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"

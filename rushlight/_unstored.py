@@ -30,11 +30,19 @@ def maker(name: str) -> Callable:
     return register
 
 
+def arange(count: int) -> Tensor:
+    """0, 1, ... count - 1."""
+    import rushlight
+
+    return rushlight.arange(count)
+
+
 def refusing(error: type[Exception], sentence: str) -> Any:
-    """A method that raises this; `sentence` may name the layout by {kind} and torch's class by {impl}."""
+    """A method that raises this; `sentence` may name what the class says of itself, as {kind}."""
 
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise error(sentence.format(kind=self.kind, impl=self.impl))
+        names = {name: getattr(self, name) for name in ("kind", "impl", "form") if hasattr(self, name)}
+        raise error(sentence.format(**names))
 
     return refuse
 
@@ -63,6 +71,22 @@ class Unstored(Tensor):
         """The elements that are held, to be read and written."""
         raise NotImplementedError
 
+    def numbers(self) -> Tensor:
+        """The place that each of those has among all elements."""
+        raise NotImplementedError
+
+    def with_memory(self, values: Tensor) -> Unstored:
+        """The same with other elements there."""
+        raise NotImplementedError
+
+    def with_every_element(self) -> Unstored:
+        """The same, holding all elements, those too that were not there."""
+        raise NotImplementedError
+
+    def reduced(self) -> tuple:
+        """The parts by which it is pickled."""
+        raise NotImplementedError
+
     def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
         """A dense gradient as this tensor takes it: where it has entries, unless `masked` is False."""
         raise NotImplementedError
@@ -72,3 +96,35 @@ class Unstored(Tensor):
     numpy = __array__ = refusing(
         TypeError, "can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
     )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from rushlight._utils import _rebuild_sparse_tensor
+
+        if self._backward_hooks:
+            from rushlight.utils.hooks import warn_if_has_hooks
+
+            warn_if_has_hooks(self)
+        if getattr(self, "_is_param", False):
+            from collections import OrderedDict
+
+            from rushlight._utils import _rebuild_parameter
+
+            return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+        return _rebuild_sparse_tensor, (self.layout, self.reduced())
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        from copy import deepcopy
+
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            return Tensor.__deepcopy__(self, memo)
+        copy = self.detach().clone()
+        if self.requires_grad:
+            _C.requires_grad_(copy, True)
+        memo[id(self)] = copy
+        if self.grad is not None:
+            copy.grad = deepcopy(self.grad, memo)
+        for name, value in self.__dict__.items():
+            setattr(copy, name, deepcopy(value, memo))
+        return copy

@@ -68,11 +68,11 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
 
 
 def _rebuild_sparse_tensor(layout: Any, data: tuple) -> _C.Tensor:
-    """A sparse tensor of its indices, values, size and, in newer files, whether it is coalesced."""
+    """A sparse tensor of its indices, values, size and, of one in coordinates, whether it is coalesced."""
     import rushlight
 
     if layout is not rushlight.sparse_coo:
-        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+        return rushlight.sparse_compressed_tensor(*data, layout=layout)
     indices, values, size, *coalesced = data
     return rushlight.sparse_coo_tensor(
         indices, values, size, is_coalesced=coalesced[0] if coalesced else None
@@ -163,7 +163,7 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     from rushlight.utils.hooks import warn_if_has_hooks
 
     warn_if_has_hooks(tensor)
-    if _C.is_sparse(tensor):
+    if _C.is_any_sparse(tensor):
         return tensor.__reduce_ex__(2)
     grad = tensor.requires_grad
     if _C.dispatches(tensor) and tensor.data_ptr() == 0:

@@ -28,7 +28,6 @@ user_allowed: dict[str, Any] = {}
 
 # What torch's checkpoints may hold and Rushlight cannot.
 _LACKING = {
-    "torch._utils._rebuild_sparse_csr_tensor": "compressed sparse tensors",
     "torch._utils._rebuild_qtensor": "quantized tensors",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses",

@@ -1,4 +1,4 @@
-"""torch.sparse: functions of sparse tensors in coordinates whose gradients stay sparse."""
+"""torch.sparse: functions of sparse tensors whose gradients stay sparse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight._tensor_types import _DTYPES, tensortype
 from rushlight._warn import warn_once
 from rushlight.autograd._sparse_check import as_sparse_gradcheck as as_sparse_gradcheck
 from rushlight.ops._public import wrap_dim
-from rushlight.ops.sparse import invariants
+from rushlight.ops.sparse import invariants, layout_name
 
 _ops = _C.ops
 Tensor = _C.Tensor
@@ -27,8 +27,6 @@ def _missing(name: str, lacking: str) -> Any:
     return function
 
 
-_COMPRESSED = "Rushlight has no compressed sparse tensors"
-sampled_addmm, spsolve = (_missing(name, _COMPRESSED) for name in ("sampled_addmm", "spsolve"))
 to_sparse_semi_structured = _missing("to_sparse_semi_structured", "Rushlight has no semi-structured tensors")
 
 SparseSemiStructuredTensor = absent_class("torch.sparse", "SparseSemiStructuredTensor")
@@ -38,7 +36,7 @@ def _refuse_dense(x: Tensor, name: str) -> None:
     if not x.is_sparse:
         from rushlight._sparse.table import refuse
 
-        refuse(f"aten::{name}", "CPU")
+        refuse(f"aten::{name}", "SparseCsrCPU" if _C.is_compressed(x) else "CPU")
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
@@ -51,21 +49,31 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
             [0.]])
     """
     if reduce is not None:
-        _refuse_reduction()
+        return _reduced(mat1, mat2, reduce)
     if mat1.is_sparse and mat2.is_sparse:
         return _ops.sparse_sparse_matmul(mat1, mat2)
-    if mat2.is_sparse:
+    if _C.is_compressed(mat1) and _C.is_compressed(mat2):
+        return _ops.mm(mat1, mat2)
+    if _C.is_any_sparse(mat2):
         return mm(mat2.transpose(0, 1), mat1.transpose(0, 1)).transpose(0, 1)
-    if not mat1.is_sparse:
+    if not _C.is_any_sparse(mat1):
         return _ops.mm(mat1, mat2)
     nothing = rushlight.zeros((mat1.shape[0], mat2.size(1)), dtype=mat1.dtype)
     return _ops.sparse_addmm(nothing, mat1, mat2, 0, 1)
 
 
-def _refuse_reduction() -> NoReturn:
-    from rushlight._sparse.table import refuse
+def _reduced(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    if not _C.is_compressed(mat1):
+        from rushlight._sparse.table import refuse
 
-    refuse("aten::_sparse_mm_reduce_impl")
+        refuse("aten::_sparse_mm_reduce_impl")
+    if not mat1.is_sparse_csr:
+        raise RuntimeError(f"sparse_mm_reduce: expect self to be SparseCsr, got {layout_name(mat1)}")
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    return _ops.sparse_mm_reduce(mat1, mat2, reduce)
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:
@@ -96,6 +104,43 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     input = input if dtype is None else input.to(dtype)
     return _ops.sparse_sum(input, tuple(dims)) if dims else input.coalesce()
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None
+) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2) where the CSR matrix `input` has entries: nothing else is
+    computed.
+
+    >>> x = rushlight.eye(2).to_sparse_csr()
+    >>> rushlight.sparse.sampled_addmm(x, rushlight.ones(2, 3), rushlight.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    if not _C.is_compressed(input) or not input.is_sparse_csr:
+        raise RuntimeError(
+            f"sampled_addmm: Expected result to have sparse csr layout, but got {layout_name(input)}"
+        )
+    if mat1.dim() != 2 or mat2.dim() != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, mat1.shape))} and "
+            f"{'x'.join(map(str, mat2.shape))})"
+        )
+    for d, (which, n) in enumerate((("mat1", mat1.shape[0]), ("mat2", mat2.shape[1]))):
+        if input.shape[d] != n:
+            raise RuntimeError(f"sampled_addmm: self.shape[{-2 + d}] must match {which}.shape[{-2 + d}]")
+    if not input.dtype == mat1.dtype == mat2.dtype:
+        raise RuntimeError("sampled_addmm: Expected mat1 and mat2 to have the same dtype")
+    result = _ops.sampled_addmm(input, mat1, mat2, beta, alpha)
+    return result if out is None else out.copy_(result)
+
+
+def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> NoReturn:
+    """The solution of a sparse system, which torch computes on a GPU only."""
+    from rushlight._sparse.table import refuse
+
+    if not _C.is_any_sparse(input):
+        refuse("aten::_spsolve", "CPU")
+    refuse("aten::_spsolve", "SparseCPU" if input.is_sparse else "SparseCsrCPU")
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -147,8 +192,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     given = offsets.tolist()
     if len(set(given)) != len(given):
         raise RuntimeError("Offset tensor contains duplicate values")
-    if layout not in (None, rushlight.sparse_coo):
-        raise NotImplementedError(f"spdiags(layout={layout}): only coordinates are implemented")
+    layouts = rushlight.sparse_coo, rushlight.sparse_csc, rushlight.sparse_csr
+    if layout not in (None, *layouts):
+        raise RuntimeError(
+            f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout_name(layout)}"
+        )
     rows, columns = shape
     places = []
     for at, offset in enumerate(given):
@@ -157,7 +205,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         places.append(rushlight.stack([line - offset, line, rushlight.full_like(line, at)]))
     row, column, diagonal = rushlight.cat(places, 1)
     values = diagonals[diagonal, column]
-    return rushlight.sparse_coo_tensor(rushlight.stack([row, column]), values, tuple(shape))
+    made = rushlight.sparse_coo_tensor(rushlight.stack([row, column]), values, tuple(shape))
+    return made if layout in (None, rushlight.sparse_coo) else made.to_sparse(layout=layout)
 
 
 # ---- older names

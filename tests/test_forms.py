@@ -179,7 +179,7 @@ def test_settings():
     assert rushlight.set_flush_denormal(False) and not rushlight.set_flush_denormal(True)
     assert rushlight.strided != rushlight.sparse_coo == rushlight.sparse_coo
     with pytest.raises(NotImplementedError, match="not implemented"):
-        rushlight.zeros(2, layout=rushlight.sparse_csr)
+        rushlight.zeros(2, layout=rushlight.jagged)
 
 
 def test_functions_of_nn_in_the_main_namespace():

@@ -256,11 +256,14 @@ def test_every_primitive_has_samples():
     covered |= {name for name, op in primitives.items() if "generator" in op.args}
     sparse = {
         "coalesce",
+        "compressed_at",
+        "sampled_addmm",
+        "to_compressed",
         "to_dense",
         "to_mkldnn",
         "to_sparse",
         "values",
-    }  # test_sparse.py, test_sparse_training.py
+    }  # test_sparse.py, test_sparse_training.py, test_compressed.py
     covered |= {name for name in primitives if name in sparse or re.match("sparse_|.*_sparse$", name)}
     missing = [name for name in primitives if name not in covered]
     assert not missing, f"primitives without samples: {missing}"
@@ -274,6 +277,11 @@ ELSEWHERE = {
     "tril_indices triu_indices",
     "test_sparse.py": "_coalesce _sparse_sparse_matmul _sparse_sum _validate_sparse_coo_tensor_args dsmm "
     "hsmm hspmm saddmm smm sparse_coo_tensor spmm sspaddmm",
+    "test_compressed.py": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+    "_sparse_csr_prod _sparse_csr_sum _validate_compressed_sparse_indices _validate_sparse_bsc_tensor_args "
+    "_validate_sparse_bsr_tensor_args _validate_sparse_compressed_tensor_args "
+    "_validate_sparse_csc_tensor_args _validate_sparse_csr_tensor_args sparse_bsc_tensor sparse_bsr_tensor "
+    "sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor",
     "test_distributions.py": "_sample_dirichlet _standard_gamma",
     "test_matmul.py": "chain_matmul",
     "test_linalg.py": "svd_lowrank pca_lowrank lobpcg",

@@ -21,12 +21,18 @@ bool is_asked(const Tensor* t);
 // Whether Python is asked about what happens to t: by its class, or by a mode of this thread.
 inline bool asks_dispatch(const Tensor* t) { return dispatching_now && is_asked(t); }
 
-// The class of sparse tensors (rushlight/_sparse), once there is one. They are wrappers of their indices and
-// values that users take for plain tensors.
+// The class of sparse tensors in coordinates (rushlight/_sparse), once there is one. They are wrappers of
+// their indices and values that users take for plain tensors.
 extern PyTypeObject* sparse_type;
 inline bool is_sparse(const Tensor* t) {
   return sparse_type && Py_TYPE(const_cast<Tensor*>(t)) == sparse_type;
 }
+// The same of those in the compressed layouts (rushlight/_compressed).
+extern PyTypeObject* compressed_type;
+inline bool is_compressed(const Tensor* t) {
+  return compressed_type && Py_TYPE(const_cast<Tensor*>(t)) == compressed_type;
+}
+inline bool is_any_sparse(const Tensor* t) { return is_sparse(t) || is_compressed(t); }
 
 // While it lives this thread's modes are not asked: the bookkeeping of the graph is no operation of a
 // program.

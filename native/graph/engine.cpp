@@ -261,7 +261,7 @@ void Run::add(const Edge& edge, TensorRef grad) {
   }
   PyObject* args[] = {slot->object(), grad->object()};
   // What arrives plus what there is, as in torch; with a dense one in front there is a kernel.
-  if (is_sparse(slot) && !(create_graph && is_sparse(grad.get()))) std::swap(args[0], args[1]);
+  if (is_any_sparse(slot) && !(create_graph && is_any_sparse(grad.get()))) std::swap(args[0], args[1]);
   Tensor* sum = as_tensor(call(plus, args));
   Py_SETREF(slot, sum);
 }
@@ -679,7 +679,7 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   if (!extra->grad) {
     // Never somebody else's memory.
     if (asks_dispatch(grad.get())) {
-      bool fits = !enforces_layout || is_sparse(grad.get()) || obeys_layout(grad.get(), leaf);
+      bool fits = !enforces_layout || is_any_sparse(grad.get()) || obeys_layout(grad.get(), leaf);
       bool steals = !create_graph && fits && Py_REFCNT(grad->object()) == 1;
       if (steals && is_sparse(grad.get())) set_gradient(leaf, take_sparse(grad.get()));
       else set_gradient(leaf, steals ? dispatched_detach(grad.get()) : dispatched_copy(grad.get(), leaf));
@@ -699,12 +699,12 @@ void accumulate_grad(Tensor* leaf, TensorRef grad, bool create_graph) {
   TensorRef before = share(extra->grad);  // whoever watches may take it away
   PyObject* args[] = {before->object(), grad->object()};
   auto check_layout = [&](const Tensor* sum) {
-    if (enforces_layout && !is_sparse(sum) && !obeys_layout(sum, leaf)) {
+    if (enforces_layout && !is_any_sparse(sum) && !obeys_layout(sum, leaf)) {
       warn_of_layout(sum, leaf, create_graph ? "recorded layout" : "layout");
     }
   };
   // A sparse gradient that a dense one is added to becomes dense, which it cannot in place.
-  bool densifies = is_sparse(before.get()) && !is_sparse(grad.get());
+  bool densifies = is_any_sparse(before.get()) && !is_any_sparse(grad.get());
   if (densifies) std::swap(args[0], args[1]);
   if (!create_graph && !densifies) {  // its history, if it has one, stays as it is
     bool plain = is_plain_tensor(args[0]) && is_plain_tensor(args[1]) && !before->base() && !modes.forward &&

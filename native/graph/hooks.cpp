@@ -28,6 +28,7 @@ TensorRef checked_answer(PyObject* hook, PyObject* answer, Tensor* before) {
   if (!before) fail(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
   Tensor* changed = as_tensor(answer);
   if (changed->dtype != before->dtype || is_sparse(changed) != is_sparse(before) ||
+      is_compressed(changed) != is_compressed(before) ||
       !(claimed_device(changed->storage) == claimed_device(before->storage))) {
     failf(PyExc_RuntimeError, "hook '%s' has changed the type of value (was %s got %s)",
           hook_name(hook).c_str(), type_text(before).c_str(), type_text(changed).c_str());

@@ -34,6 +34,7 @@ void fail_freed(Node* node) {
 
 std::string type_text(const Tensor* t) {
   if (is_sparse(t)) return std::string("torch.sparse.") + dtype_class_name(t->dtype) + "Tensor";
+  if (is_compressed(t)) return std::string("SparseCsrtorch.") + dtype_class_name(t->dtype) + "Tensor";
   if (t->is_meta()) return std::string("Meta") + dtype_class_name(t->dtype) + "Type";
   if (t->dtype == DType::c64) return "CPUComplexFloatType";
   if (t->dtype == DType::c128) return "CPUComplexDoubleType";
@@ -628,7 +629,7 @@ namespace {
 
 TensorRef real_part(TensorRef grad) {
   static Primitive& real = primitive("real");
-  if (!asks_dispatch(grad.get()) || is_sparse(grad.get())) return call_on(real, grad.get());
+  if (!asks_dispatch(grad.get()) || is_any_sparse(grad.get())) return call_on(real, grad.get());
   // Whoever is asked knows it as torch's two views.
   static Primitive &pairs = primitive("view_as_real"), &select = primitive("select");
   TensorRef both = call_on(pairs, grad.get());
@@ -701,13 +702,11 @@ TensorRef fit_gradient(Node* from, uint32_t index, TensorRef grad) {
 }
 
 void check_for_nan(Node* node, size_t nr, Tensor* result) {
-  Ref<PyObject> sparse;  // of a sparse tensor: indices, values
-  if (is_sparse(result)) {
-    sparse = checked(PyObject_GetAttrString(result->object(), "parts"));
-    if (!PyTuple_Check(sparse.get()) || PyTuple_GET_SIZE(sparse.get()) < 2) return;
-    PyObject* values = PyTuple_GET_ITEM(sparse.get(), 1);
-    if (!is_plain_tensor(values)) return;
-    result = as_tensor(values);
+  Ref<PyObject> held;  // of a sparse tensor: its values
+  if (is_any_sparse(result)) {
+    held = checked(PyObject_CallMethod(result->object(), "memory", nullptr));
+    if (!is_plain_tensor(held.get())) return;
+    result = as_tensor(held.get());
   }
   if (!is_differentiable(result->dtype) || result->is_meta()) return;
   bool parts = is_complex(result->dtype);

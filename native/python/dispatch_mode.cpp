@@ -170,7 +170,7 @@ Forward behind_batching() {
 }
 
 bool dispatching_classes = false;
-PyTypeObject* sparse_type = nullptr;
+PyTypeObject *sparse_type = nullptr, *compressed_type = nullptr;
 
 bool asks_about(const Primitive& op, PyObject* const* args) {
   if (!dispatching_now || !handler) return false;
@@ -200,7 +200,8 @@ Ref<PyObject> taken_apart(const Primitive& op, PyObject* const* args) {
 }
 
 bool class_dispatches(PyTypeObject* type) {
-  if (type == sparse_type) return true;  // nothing of it could be computed otherwise
+  if (type == sparse_type || type == compressed_type)
+    return true;  // nothing of it could be computed otherwise
   if (subclasses_off) return false;
   static PyObject* name = PyUnicode_InternFromString("__torch_dispatch__");
   return _PyType_Lookup(type, name) != _PyType_Lookup(TensorType, name);
@@ -409,12 +410,14 @@ PyObject* py_dispatches(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && dispatches(as_tensor(o)));
 }
 
-// set_sparse_type(cls): the class of sparse tensors.
-PyObject* py_set_sparse_type(PyObject*, PyObject* cls) {
+// set_sparse_type(cls, compressed): the class of sparse tensors in coordinates, or of compressed ones.
+PyObject* py_set_sparse_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
-    if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), TensorType))
+    if (n != 2 || !PyType_Check(args[0]) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(args[0]), TensorType))
       fail(PyExc_TypeError, "set_sparse_type: a class of tensors expected");
-    Py_XSETREF(sparse_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(cls)));
+    PyTypeObject*& type = args[1] == Py_True ? compressed_type : sparse_type;
+    Py_XSETREF(type, reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0])));
     Py_RETURN_NONE;
   });
 }
@@ -435,9 +438,16 @@ PyObject* py_count_with(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// is_sparse(object): whether it is a sparse tensor.
+// is_sparse(object), is_compressed(object), is_any_sparse(object): whether it is a sparse tensor in
+// coordinates, a compressed one, either.
 PyObject* py_is_sparse(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && is_sparse(as_tensor(o)));
+}
+PyObject* py_is_compressed(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && is_compressed(as_tensor(o)));
+}
+PyObject* py_is_any_sparse(PyObject*, PyObject* o) {
+  return PyBool_FromLong(is_tensor(o) && is_any_sparse(as_tensor(o)));
 }
 
 // make_wrapper(cls, meta tensor, device, offset): a tensor without data.
@@ -509,8 +519,10 @@ PyMethodDef functions[] = {{"set_dispatch_handler", FAST(py_set_handler), nullpt
                            {"watched", py_watched, METH_O, nullptr},
                            {"dispatches", py_dispatches, METH_O, nullptr},
                            {"asks_dispatch", py_asks, METH_O, nullptr},
-                           {"set_sparse_type", py_set_sparse_type, METH_O, nullptr},
+                           {"set_sparse_type", FAST(py_set_sparse_type), nullptr},
                            {"is_sparse", py_is_sparse, METH_O, nullptr},
+                           {"is_compressed", py_is_compressed, METH_O, nullptr},
+                           {"is_any_sparse", py_is_any_sparse, METH_O, nullptr},
                            {"count_with", FAST(py_count_with), nullptr},
                            {"make_wrapper", FAST(py_make_wrapper), nullptr},
                            {"set_dispatching", py_set_dispatching, METH_O, nullptr},

@@ -61,6 +61,11 @@ ModuleInit init([](PyObject* module) {
            "sparse_log_softmax(x; dim)",
            "sparse_softmax_backward(g, result; dim)",
            "sparse_log_softmax_backward(g, result; dim)",
+           "sparse_compressed(compressed, plain, values; size, layout)",
+           "compressed_at(x, like)",
+           "to_compressed(x; layout, blocksize, dense_dim)",
+           "sampled_addmm(x, a, b; beta, alpha)",
+           "sparse_mm_reduce(x, dense; reduce)",
        }) {
     define(signature, python_forward);
   }

@@ -303,7 +303,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
             "that the gradient and the tensor are on the same device",
             grad->is_meta() ? "meta" : "cpu", t->is_meta() ? "meta" : "cpu");
     }
-    if (is_sparse(t) && !is_sparse(grad))
+    if (is_any_sparse(t) ? !is_any_sparse(grad) : is_compressed(grad))
       fail(PyExc_RuntimeError,
            "attempting to assign a gradient to a tensor that has data of a different type");
     if (!same_sizes(grad, t)) {

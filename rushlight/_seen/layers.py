@@ -77,7 +77,7 @@ def _outer(g, vec):
 
 
 def _is_turned(x):
-    return x.stride() == (1, x.shape[0])
+    return not _C.is_compressed(x) and x.stride() == (1, x.shape[0])
 
 
 def _to_first(g, first, second, alpha=1):

@@ -104,6 +104,13 @@ def look_up(x: SparseTensor, indices: Tensor) -> Tensor:
     return rows.masked_fill_(~found.view(-1, *(1 for _ in values.shape[1:])), 0)
 
 
+def with_every_element(x: SparseTensor) -> SparseTensor:
+    """The same with an entry everywhere."""
+    sizes = sparse_sizes(x)
+    place = rushlight.arange(math.prod(sizes))
+    return make(indices_of(place, sizes), dense(x).reshape(-1, *x.shape[len(sizes) :]), x.shape, True)
+
+
 @maker("sparse_coo")
 @kernel("sparse_coo")
 def sparse_coo(indices: Tensor, values: Tensor, size: Any, coalesced: bool) -> SparseTensor:

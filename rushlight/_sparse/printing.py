@@ -7,7 +7,8 @@ from typing import Any
 from rushlight._printing import _append, _contents, _derivatives, _options, _reads_back_as
 
 
-def _part(label: str, tensor: Any, indent: int) -> str:
+def part(label: str, tensor: Any, indent: int) -> str:
+    """One of the tensors that are held, under its name."""
     prefix = f"{label}=tensor("
     if tensor.numel() == 0:
         return f"{prefix}[], size={tuple(tensor.shape)})"
@@ -29,5 +30,5 @@ def text(tensor: Any, contents: str | None = None) -> str:
     suffixes += _derivatives(tensor)
     if contents is None:
         line = ",\n" + " " * indent
-        contents = _part("indices", indices, indent) + line + _part("values", values, indent)
+        contents = part("indices", indices, indent) + line + part("values", values, indent)
     return _append("tensor(" + contents, suffixes, indent, True) + ")"

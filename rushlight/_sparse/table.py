@@ -30,28 +30,34 @@ class _Running(threading.local):
 
 _running = _Running()
 
-KERNELS: dict[str, Callable] = {}
-IN_PLACE: dict[str, Callable] = {}
 
+class Table:
+    """The kernels of one kind of sparse tensors."""
 
-def kernel(*names: str) -> Callable:
-    """Registers the kernel of these primitives, or of operations by torch's names."""
+    def __init__(self, backend: str) -> None:
+        self.backend = backend  # as torch's errors call it
+        self.kernels: dict[str, Callable] = {}
+        self.writers: dict[str, Callable] = {}
+        self.assign: Callable = assign
+        self.missing: Callable | None = None  # what says that there is no kernel, if not as torch does
 
-    def register(function: Callable) -> Callable:
-        KERNELS.update(dict.fromkeys(names, function))
-        return function
+    def kernel(self, *names: str) -> Callable:
+        """Registers the kernel of these primitives, or of operations by torch's names."""
 
-    return register
+        def register(function: Callable) -> Callable:
+            self.kernels.update(dict.fromkeys(names, function))
+            return function
 
+        return register
 
-def in_place(*names: str) -> Callable:
-    """Registers what writes into its first argument and returns nothing."""
+    def in_place(self, *names: str) -> Callable:
+        """Registers what writes into its first argument and returns nothing."""
 
-    def register(function: Callable) -> Callable:
-        IN_PLACE.update(dict.fromkeys(names, function))
-        return function
+        def register(function: Callable) -> Callable:
+            self.writers.update(dict.fromkeys(names, function))
+            return function
 
-    return register
+        return register
 
 
 def refusal(name: str, backend: str = "SparseCPU") -> str:
@@ -68,49 +74,70 @@ def refuse(name: str, backend: str = "SparseCPU") -> NoReturn:
     raise NotImplementedError(refusal(name, backend))
 
 
+def _table_of(values: Any) -> Table | None:
+    """Whose kernels compute with these arguments: those of compressed tensors, if one is among them."""
+    found = None
+    for value in values:
+        if type(value) is SparseTensor:
+            found = COORDINATES
+        elif _C.is_compressed(value):
+            from rushlight._compressed.table import COMPRESSED
+
+            return COMPRESSED
+        elif isinstance(value, (tuple, list)) and (inner := _table_of(value)) is not None:
+            if inner is not COORDINATES:
+                return inner
+            found = inner
+    return found
+
+
 def run(primitive: Any, args: tuple, out: Any) -> Any:
     """What a primitive computes of sparse tensors; `out` is the tensor it is written into."""
     name = primitive.__name__
-    if not any_sparse(args):
+    table = _table_of(args)
+    if table is None:
         if name in MAKERS:
             return MAKERS[name](*args)
         raise RuntimeError(f"{name} expected a sparse tensor")
-    if out is not None and name in IN_PLACE:
-        IN_PLACE[name](*args)
+    if out is not None and name in table.writers:
+        table.writers[name](*args)
         return out
-    function = KERNELS.get(name)
+    function = table.kernels.get(name)
     if function is None:
-        return _other(primitive, args, out)
+        return _other(table, primitive, args, out)
     result = function(*args)
     if out is not None:
-        return assign(out, result)
+        return table.assign(out, result)
     # It belongs to whoever asked, who knows nothing of what it is a view of.
     return _C.detach(result) if isinstance(result, Tensor) and result._is_view() else result
 
 
-def _other(primitive: Any, args: tuple, out: Any) -> Any:
+def _other(table: Table, primitive: Any, args: tuple, out: Any) -> Any:
     from rushlight import _aten_calls
 
+    if table.missing is not None:
+        table.missing(primitive.__name__, args)
     if out is None and primitive.__name__ in _aten_calls.COMPOSED:
         result = _aten_calls.COMPOSED[primitive.__name__](*args)
         if result is not NotImplemented:
             return result
     shown = _aten_calls.shown(primitive, args, out is not None)
     handle = handle_of(primitive, out is not None) if shown is None else handle_named(shown[0])
-    refuse(handle.name())
+    refuse(handle.name(), table.backend)
 
 
 def run_named(handle: Any, args: tuple, kwargs: dict) -> Any:
     """What an operation that is no primitive computes of sparse tensors."""
-    function = KERNELS.get(handle.__name__)
+    table = _table_of((*args, *kwargs.values())) or COORDINATES
+    function = table.kernels.get(handle.__name__)
     if function is not None:
         return function(*args, **kwargs)
     from rushlight._dispatching import _SHOWN
 
     if handle.__name__.partition(".")[0] in _SHOWN or is_said("not_sparse", handle.name()):
-        refuse(handle.name())
+        refuse(handle.name(), table.backend)
     if handle in _running.handles:  # it is asked about as a whole, and made of nothing else
-        refuse(handle.name())
+        refuse(handle.name(), table.backend)
     before = _C.set_grad_enabled(False)
     _running.handles.append(handle)
     try:
@@ -139,12 +166,7 @@ def assign(out: Any, result: Any) -> Any:
     return out
 
 
-def any_sparse(values: Any) -> bool:
-    """Whether a sparse tensor is among the arguments."""
-    for value in values:
-        if type(value) is SparseTensor or (isinstance(value, (tuple, list)) and any_sparse(value)):
-            return True
-    return False
-
+COORDINATES = Table("SparseCPU")
+kernel, in_place = COORDINATES.kernel, COORDINATES.in_place
 
 from rushlight._sparse import arithmetic, build, gradients, products, shape  # noqa: E402, F401  (the kernels themselves)

@@ -6,10 +6,11 @@ row of `values` for each entry. What such tensors have in common is in `_unstore
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 from rushlight import _C
-from rushlight._unstored import Unstored, refusing
+from rushlight._unstored import Unstored, arange, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
@@ -78,6 +79,22 @@ class SparseTensor(Unstored):
 
     def memory(self) -> Tensor:
         return self.detach()._values()
+
+    def numbers(self) -> Tensor:
+        from rushlight._sparse.build import places, sparse_sizes
+
+        indices, values, _ = self.parts
+        each = math.prod(self.shape[indices.shape[0] :])
+        return (places(indices, sparse_sizes(self))[:, None] * each + arange(each)).reshape(values.shape)
+
+    def with_memory(self, values: Tensor) -> SparseTensor:
+        return with_values(self, values)
+
+    def with_every_element(self) -> SparseTensor:
+        from rushlight._sparse.build import with_every_element
+
+        detached: Any = self.detach()
+        return with_every_element(detached)
 
     def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
         if masked is False:
@@ -154,41 +171,12 @@ class SparseTensor(Unstored):
             raise TypeError("unsupported format string passed to Tensor.__format__")
         return repr(self)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        from rushlight._utils import _rebuild_sparse_tensor
-
-        if self._backward_hooks:
-            from rushlight.utils.hooks import warn_if_has_hooks
-
-            warn_if_has_hooks(self)
-        if getattr(self, "_is_param", False):
-            from collections import OrderedDict
-
-            from rushlight._utils import _rebuild_parameter
-
-            return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict())
+    def reduced(self) -> tuple:
         indices, values, coalesced = self.parts
-        return _rebuild_sparse_tensor, (create.sparse_coo, (indices, values, self.size(), coalesced))
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        from copy import deepcopy
-
-        if id(self) in memo:
-            return memo[id(self)]
-        if not self.is_leaf:
-            return Tensor.__deepcopy__(self, memo)
-        copy = self.detach().clone()
-        if self.requires_grad:
-            _C.requires_grad_(copy, True)
-        memo[id(self)] = copy
-        if self.grad is not None:
-            copy.grad = deepcopy(self.grad, memo)
-        for name, value in self.__dict__.items():
-            setattr(copy, name, deepcopy(value, memo))
-        return copy
+        return indices, values, self.size(), coalesced
 
 
-_C.set_sparse_type(SparseTensor)
+_C.set_sparse_type(SparseTensor, False)
 
 
 def make(indices: Any, values: Any, size: Any, coalesced: bool = False) -> SparseTensor:

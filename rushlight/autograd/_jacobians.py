@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,15 +47,9 @@ def dense(t: Tensor) -> Tensor:
 
 def with_every_element(t: Any) -> Any:
     """A sparse tensor that stores all its elements, those too that were not there."""
-    if not (isinstance(t, Tensor) and t.is_sparse):
+    if not _C.is_any_sparse(t):
         return t
-    full = t.detach().to_dense()
-    sparse = t.sparse_dim()
-    places = rushlight.ones(t.shape[:sparse], dtype=_C.bool).nonzero().t()
-    values = full.reshape(-1, *t.shape[sparse:])
-    return rushlight.sparse_coo_tensor(places, values, t.shape, is_coalesced=True).requires_grad_(
-        t.requires_grad
-    )
+    return t.with_every_element().requires_grad_(t.requires_grad)
 
 
 def difference(function, inputs, places, target, direction, eps) -> list[Tensor]:
@@ -89,17 +82,12 @@ def indices_of(like: Tensor) -> Iterator[tuple]:
     return itertools.product(*map(range, like.shape))
 
 
-def _stored(target: Tensor) -> Iterator[tuple[int, tuple]]:
+def _stored(target: Any) -> Iterator[tuple[int, tuple]]:
     """The elements that can be moved: the number of each among all of them, and its index in memory."""
-    if not target.is_sparse:
+    if not _C.is_any_sparse(target):
         yield from enumerate(indices_of(target))
         return
-    sizes = list(target.shape)
-    weights = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    places = target.detach()._indices().t().tolist()
-    for index in indices_of(memory_of(target)):
-        place = (*places[index[0]], *index[1:])
-        yield sum(i * weight for i, weight in zip(place, weights, strict=True)), index
+    yield from zip(target.numbers().reshape(-1).tolist(), indices_of(memory_of(target)), strict=True)
 
 
 def one_at(like: Tensor, element: int, value: Any) -> Tensor:

@@ -28,15 +28,13 @@ def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
         shown: list = []
         whole: list = []  # per input what makes it of what is shown, or None
         for value in given:
-            if not (isinstance(value, Tensor) and value.is_sparse and value.requires_grad):
+            if not (_C.is_any_sparse(value) and value.requires_grad):
                 shown.append(value)
                 whole.append(None)
                 continue
             stored = value.detach() if masked else with_every_element(value).detach()
-            shown.append(stored._values().clone().requires_grad_())
-            whole.append(
-                functools.partial(_with_values, stored._indices(), value.shape, stored.is_coalesced())
-            )
+            shown.append(stored.memory().clone().requires_grad_())
+            whole.append(functools.partial(_with_values, stored))
 
         def of_values(*args: Any, **options: Any) -> Any:
             made = [
@@ -53,11 +51,17 @@ def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
     return gradcheck_with_sparse_support
 
 
-def _with_values(indices: Tensor, size: Any, coalesced: bool, values: Tensor) -> Tensor:
-    return rushlight.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+def _with_values(stored: Any, values: Tensor) -> Tensor:
+    """The tensor with other values, recorded."""
+    if _C.is_sparse(stored):
+        coalesced = stored.is_coalesced()
+        return rushlight.sparse_coo_tensor(stored._indices(), values, stored.shape, is_coalesced=coalesced)
+    compressed, plain, _ = stored.parts
+    layout = stored.layout
+    return rushlight.sparse_compressed_tensor(compressed, plain, values, stored.shape, layout=layout)
 
 
 def _dense(result: Any, masked: bool) -> Any:
-    if isinstance(result, Tensor) and result.is_sparse and result.requires_grad:
+    if _C.is_any_sparse(result) and result.requires_grad:
         return result.to_dense(masked_grad=masked)
     return result

@@ -155,11 +155,9 @@ def _check_fast(function, inputs, targets, places, options) -> None:
                     raise Mismatch(expected, found, o, i, kind, more=more)
 
 
-def _spread(values: Tensor, target: Tensor) -> Tensor:
+def _spread(values: Tensor, target: Any) -> Tensor:
     """What was added to the elements that `target` stores, as a tensor of its shape."""
-    if not target.is_sparse:
-        return values
-    return rushlight.sparse_coo_tensor(target.detach()._indices(), values, target.shape).to_dense()
+    return target.with_memory(values).to_dense() if _C.is_any_sparse(target) else values
 
 
 def _check_undefined(function, inputs, targets) -> None:
@@ -227,7 +225,7 @@ def _check_scaled(outputs, targets, check_dtypes) -> None:
     for grad, target in zip(found, targets, strict=True):
         if grad is None:
             continue
-        if grad.is_sparse:
+        if _C.is_any_sparse(grad):
             _check_layout(grad, target)
         if bool((dense(grad) != 0).any()):
             raise GradcheckError("backward not multiplied by grad_output")
@@ -270,7 +268,7 @@ def _check_batched(outputs, targets) -> None:
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED}") from error
         for place, grads in enumerate(batched):
-            if grads is not None and grads.is_sparse:
+            if _C.is_any_sparse(grads):
                 raise GradcheckError(f"While computing batched gradients, got: sparse ones\n{_BATCHED}")
             expected = rushlight.stack([row[place] for row in single])
             if grads is not None and not is_close(grads, expected, 1e-8, 1e-5):
@@ -290,6 +288,9 @@ def _check(function: Callable, inputs: Any, options: dict) -> bool:
     targets = _checked_inputs(inputs)
     if options["check_forward_ad"] and any(t.layout is _mkldnn for t in targets):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
+    for target in targets:
+        if options["check_forward_ad"] and _C.is_compressed(target):  # there are no tangents of such tensors
+            target.stride()
     results = results_of(function(*inputs))
     places = [i for i, t in enumerate(results) if t.requires_grad]
     if not places:

@@ -9,6 +9,7 @@ from rushlight.ops import (
     combine,
     complex_numbers,
     compose,
+    compressed,
     contract,
     conv,
     create,

@@ -143,7 +143,7 @@ def write_out(
         raise TypeError(f"argument 'out' must be Tensor, not {class_name(out)}")
     check_cast(out, result.dtype, exact, unsafe)
     check_recorded(out, result, writer)
-    if _C.is_sparse(result) and _C.is_sparse(out):
+    if _C.is_any_sparse(result) and _C.is_any_sparse(out):
         return _C.in_place(_C.ops.copy, out, result)
     if _C.carries_tangents() and any(_C.tangent(t) is not None for t in (result, out)):
         refuse_written_tangent(writer or _writer())
@@ -302,7 +302,7 @@ def _same_storage(a: Tensor, b: Tensor) -> bool:
 
 def shares_elements(t: Tensor) -> bool:
     """Whether a tensor is expanded: several of its elements are one place in memory."""
-    if _C.is_sparse(t):
+    if _C.is_any_sparse(t):
         return False
     return any(size > 1 and not step for size, step in zip(t.shape, t.stride())) and t.numel() > 0
 

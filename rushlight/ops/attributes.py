@@ -306,23 +306,7 @@ def reinforce(self, reward):
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
-# ---- what compressed sparse tensors have
-
-
-def _sparse_only(name, expected):
-    def refuse(self):
-        given = "Sparse" if self.is_sparse else "Strided"
-        raise RuntimeError(f"{name} expected {expected} tensor layout but got {given}")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"The {name} of a sparse tensor, which this is not."
-    method(refuse)
-
-
-_sparse_only("crow_indices", "sparse row compressed")
-_sparse_only("col_indices", "sparse row compressed")
-_sparse_only("ccol_indices", "sparse column compressed")
-_sparse_only("row_indices", "sparse column compressed")
+# ---- what there is not
 
 
 def _absent(name, lacking):
@@ -334,9 +318,6 @@ def _absent(name, lacking):
     method(refuse)
 
 
-for _each in ("to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "_to_sparse_bsc",
-              "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr"):  # fmt: skip
-    _absent(_each, "compressed sparse tensors")
 for _each in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
               "q_scale", "q_zero_point", "qscheme"):  # fmt: skip
     _absent(_each, "quantised tensors")

@@ -692,7 +692,7 @@ def _in_place_view(name):
     view = FUNCTIONS[name]
 
     def method_(self, *args, **kwargs):
-        if _C.is_sparse(self):
+        if _C.is_any_sparse(self):
             return getattr(self, f"{name}_")(*args, **kwargs)  # of its own class, which turns its entries
         _C.check_inplace(self)
         if name == "t" and self.dim() > 2:

@@ -29,8 +29,8 @@ MOST_DIMS = 64  # of a tensor that is not a TallTensor
 
 
 class layout:
-    """How a tensor's elements are stored: strided, or sparse in coordinates; the other layouts are names that
-    programs compare with."""
+    """How a tensor's elements are stored: strided, sparse in coordinates, or compressed by rows, columns or
+    blocks of them."""
 
     __module__ = "rushlight"
 
@@ -48,6 +48,7 @@ strided = layout("strided")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc, jagged = layout("sparse_bsr"), layout("sparse_bsc"), layout("jagged")
 _mkldnn = layout("_mkldnn")
+SPARSE = sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc
 
 
 def _checked(layout_, pin_memory):
@@ -66,13 +67,18 @@ def refuse_sparse_on(device):
         raise NotImplementedError(f"sparse tensors on {device} are not implemented")
 
 
-def without_entries(size, dtype, device, requires_grad):
+def without_entries(size, dtype, device, requires_grad, layout_=sparse_coo, name="zeros"):
     """A sparse tensor of zeros."""
-    from rushlight._sparse.tensor import empty
-
     place = _C.device(device or "cpu")
     refuse_sparse_on(place)
-    return _finish(empty(size, dtype or _C.get_default_dtype(), place), requires_grad)
+    dtype = dtype or _C.get_default_dtype()
+    if layout_ is not sparse_coo:
+        from rushlight._compressed.build import empty as compressed
+
+        return _finish(compressed(name, size, dtype, layout_), requires_grad)
+    from rushlight._sparse.tensor import empty
+
+    return _finish(empty(size, dtype, place), requires_grad)
 
 
 def _refuse_filled(layout_):
@@ -349,8 +355,8 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     torch.Size([2, 3])
     """
     sizes = _size(args, "empty", size)
-    if layout is sparse_coo and out is None:
-        return without_entries(sizes, dtype, device, requires_grad)
+    if layout in SPARSE and out is None:
+        return without_entries(sizes, dtype, device, requires_grad, layout, "empty")
     _checked(layout, pin_memory)
 
     def unwritten(sizes):
@@ -389,8 +395,8 @@ def zeros(
         if made is not None:
             return made
     sizes = _size(args, "zeros", size)
-    if layout is sparse_coo and out is None:
-        return without_entries(sizes, dtype, device, requires_grad)
+    if layout in SPARSE and out is None:
+        return without_entries(sizes, dtype, device, requires_grad, layout)
     _checked(layout, pin_memory)
     _check_dtype(dtype, "zeros")
     if sizes and min(sizes) < 0:
@@ -515,8 +521,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
     >>> rushlight.zeros_like(rushlight.ones(2))
     tensor([0., 0.])
     """
-    if layout is sparse_coo:
-        return without_entries(input.shape, dtype or input.dtype, device, requires_grad)
+    if layout in SPARSE:
+        return without_entries(input.shape, dtype or input.dtype, device, requires_grad, layout)
     return _fill_like(input, 0, dtype, layout, device, requires_grad, pin_memory, memory_format)
 
 
@@ -570,8 +576,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     >>> rushlight.ones(1).new_empty(2, 3).shape
     torch.Size([2, 3])
     """
-    if layout is sparse_coo:
-        return without_entries(_size(size, "new_empty"), dtype or self.dtype, device, requires_grad)
+    if layout in SPARSE:
+        return without_entries(_size(size, "new_empty"), dtype or self.dtype, device, requires_grad, layout)
     _checked(layout, pin_memory)
 
     def unwritten(sizes):
@@ -593,8 +599,8 @@ def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=
     >>> rushlight.tensor([1]).new_zeros(2)
     tensor([0, 0])
     """
-    if layout is sparse_coo:
-        return without_entries(_size(size, "new_zeros"), dtype or self.dtype, device, requires_grad)
+    if layout in SPARSE:
+        return without_entries(_size(size, "new_zeros"), dtype or self.dtype, device, requires_grad, layout)
     _checked(layout, pin_memory)
     return _filled_like(self, _size(size, "new_zeros"), 0, dtype, device, requires_grad)
 

@@ -164,6 +164,10 @@ def solve(A, B, *, left=True, out=None):
     >>> rushlight.linalg.solve(rushlight.tensor([[2.0, 0.0], [0.0, 4.0]]), rushlight.ones(2))
     tensor([0.5000, 0.2500])
     """
+    if _C.is_compressed(A):
+        from rushlight.sparse import spsolve
+
+        return spsolve(A, B, left=left)
     return solution(ops.linalg_solve(A, B, left, "linalg.solve", "torch.linalg.solve")[0], out, B)
 
 

@@ -6,7 +6,7 @@ import warnings
 
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
-from rushlight.ops import linalg
+from rushlight.ops import create, linalg
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops.linalg import (
     check_square,
@@ -310,6 +310,11 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return several("lu_unpack", unpack_lu(LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
+def _triangular(A, b, upper, transpose, unitriangular):
+    factor, up = (A.mT, not upper) if transpose else (A, upper)
+    return ops.linalg_solve_triangular(factor, b, up, True, unitriangular)
+
+
 @public
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
     """X with A @ X = input for triangular A (A.T for A if `transpose`), and a copy of A.
@@ -335,8 +340,13 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
         "inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\n"
         "X = torch.linalg.solve_triangular(A, B)."
     )
-    factor, up = (A.mT, not upper) if transpose else (A, upper)
-    X = ops.linalg_solve_triangular(factor, b, up, True, unitriangular)
+    if _C.is_compressed(A):
+        if A.layout not in (create.sparse_csr, create.sparse_bsr):
+            raise ValueError("triangular_solve: unsupported sparse layout.")
+        whole = A.to_dense()
+        return several("triangular_solve", (_triangular(whole, b, upper, transpose, unitriangular),
+                                            b.new_empty(0)), out)  # fmt: skip
+    X = _triangular(A, b, upper, transpose, unitriangular)
     batch = X.shape[:-2]
     copy = A.expand(*batch, *A.shape[-2:]).mT.contiguous().mT
     return several("triangular_solve", (X, copy.clone() if copy is A else copy), out)

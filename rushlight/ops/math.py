@@ -425,7 +425,7 @@ def _check_alpha(input, other, alpha):
         wrong = "For non-complex input tensors, argument alpha must not be a complex number."
     else:
         return
-    if not (_C.is_sparse(input) or _C.is_sparse(other)):
+    if not (_C.is_any_sparse(input) or _C.is_any_sparse(other)):
         ops.eq(input, other)  # shapes that do not fit are told first
     raise RuntimeError(wrong)
 

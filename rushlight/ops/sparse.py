@@ -19,6 +19,9 @@ Tensor = _C.Tensor
 
 
 def _of_values(g, x):
+    if _C.is_compressed(x):
+        compressed, plain, _ = x.parts
+        return ops.sparse_compressed(compressed, plain, g, x.shape, x.layout)
     indices, _, coalesced = x.parts
     return ops.sparse_coo(indices, g, x.shape, coalesced)
 
@@ -33,6 +36,10 @@ def _of_dense(g, x, masked_grad):
 
 
 def _of_mask(g, x, mask):
+    if _C.is_compressed(mask):
+        from rushlight.ops.compressed import in_layout_of
+
+        return in_layout_of(x, g.sparse_mask(mask))
     projected = _projected(g if g.is_coalesced() else g.coalesce(), mask)
     return projected if is_sparse(x) else projected.to_dense()
 
@@ -75,6 +82,10 @@ def _of_sum(g, x, dim):
 def _of_sparse_factor(g, sparse, dense, alpha):
     """g times the other factor, at the entries: alone, as the whole product may be larger than memory, unless
     it is recorded as torch records it."""
+    if _C.is_compressed(sparse):
+        entries = sparse.detach()
+        product = ops.sampled_addmm(entries, g, dense.mT.conj(), 0, 1)
+        return _times_conjugate(product, alpha)
     entries = sparse.coalesce()
     if _C.is_grad_enabled():
         product = (g @ dense.t().conj()).sparse_mask(entries)
@@ -86,6 +97,13 @@ def _of_sparse_factor(g, sparse, dense, alpha):
         values = [(g.index_select(0, i) * dense.index_select(0, j).conj()).sum(1) for i, j in parts]
         product = ops.sparse_coo(indices, cat(values), sparse.shape, True)
     return _times_conjugate(product, alpha)
+
+
+def _of_to_sparse(g, x):
+    if _C.is_compressed(x):
+        return x.convert(g)
+    # Where an entry happens to be zero there is a second derivative all the same.
+    return g.to_dense(masked_grad=False) if is_sparse(g) else g
 
 
 def entries_at_once(rows):
@@ -106,7 +124,7 @@ derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
 derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
 derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
 derivative("to_mkldnn", node="ToMkldnnBackward0", x=lambda g: g.to_dense())
-derivative("to_sparse", node="ToSparseBackward1", x=lambda g: g.to_dense() if is_sparse(g) else g)
+derivative("to_sparse", node="ToSparseBackward1", x=_of_to_sparse)
 derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)
 derivative("values", node="ValuesBackward0", x=_of_values)
 derivative("sparse_mask", node="SparseMaskBackward0", x=_of_mask)
@@ -133,16 +151,25 @@ def is_sparse(x: Any) -> bool:
     return _C.is_sparse(x)
 
 
+def layout_name(x: Any) -> str:
+    """A layout, or that of a tensor, as torch's errors call it."""
+    layout = x.layout if isinstance(x, Tensor) else x
+    name = repr(layout).rpartition(".")[2]
+    return {"strided": "Strided", "sparse_coo": "Sparse", "_mkldnn": "Mkldnn"}.get(
+        name, name.title().replace("_", "")
+    )
+
+
 def _expect(x: Tensor, name: str, expected: str = "sparse coordinate") -> None:
     if not is_sparse(x):
-        raise RuntimeError(f"{name} expected {expected} tensor layout but got Strided")
+        raise RuntimeError(f"{name} expected {expected} tensor layout but got {layout_name(x)}")
 
 
 def _refuse_dense(x: Tensor, name: str) -> None:
     if not is_sparse(x):
         from rushlight._sparse.table import refuse
 
-        refuse(f"aten::{name}", "CPU")
+        refuse(f"aten::{name}", "SparseCsrCPU" if _C.is_compressed(x) else "CPU")
 
 
 @method
@@ -152,6 +179,8 @@ def sparse_dim(self):
     >>> rushlight.eye(2).to_sparse().sparse_dim()
     2
     """
+    if _C.is_compressed(self):
+        return 2
     return self.parts[0].shape[0] if is_sparse(self) else 0
 
 
@@ -162,7 +191,8 @@ def dense_dim(self):
     >>> rushlight.eye(2).to_sparse(1).dense_dim()
     1
     """
-    return self.dim() - sparse_dim(self)
+    batch = self.batch if _C.is_compressed(self) else 0
+    return self.dim() - sparse_dim(self) - batch
 
 
 @method
@@ -186,6 +216,8 @@ def _nnz(self):
     >>> rushlight.eye(2).to_sparse()._nnz()
     2
     """
+    if _C.is_compressed(self):
+        return self.parts[1].shape[-1]
     _refuse_dense(self, "_nnz")
     return self.parts[1].shape[0]
 
@@ -259,6 +291,8 @@ def values(self):
     >>> rushlight.eye(2).to_sparse().values()
     tensor([1., 1.])
     """
+    if _C.is_compressed(self):
+        return ops.values(self) if self.requires_grad and _C.is_grad_enabled() else self.memory()
     _expect(self, "values", "sparse")
     if not self.parts[2]:
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
@@ -295,6 +329,8 @@ def to_mkldnn(self, dtype=None):
 
 def _to_coo(self, count):
     many = self.dim()
+    if _C.is_compressed(self):
+        return _from_compressed(self, count)
     if is_sparse(self):
         if count in (None, self.sparse_dim()):
             return self
@@ -314,6 +350,31 @@ def _to_coo(self, count):
     return _C.name_node(made, "ToSparseBackward0") if made.requires_grad else made
 
 
+def _from_compressed(self, count):
+    if count not in (None, self.batch + 2):
+        raise RuntimeError(
+            f"sparse_compressed_to_sparse: conversion from {self.kind} to Sparse with sparse_dim argument "
+            f"!={self.batch + 2} is not supported"
+        )
+    made = ops.to_sparse(self, self.batch + 2)
+    return _C.name_node(made, "ToSparseBackward0") if count is not None and made.requires_grad else made
+
+
+def _check_block(self, layout, blocksize):
+    """Blocks are asked for in the layouts that have them."""
+    blocked = layout in (create.sparse_bsr, create.sparse_bsc)
+    if blocked == (blocksize is not None):
+        return
+    source = {create.strided: "dense_", create.sparse_coo: "sparse_coo_"}.get(
+        self.layout, "sparse_compressed_"
+    )
+    into = "to_sparse" if self.layout is layout else f"{source}to_sparse"
+    raise RuntimeError(
+        f"{into}: conversion from {layout_name(self)} to {layout_name(layout)} "
+        f"{'without' if blocked else 'with'} blocksize argument given is not supported"
+    )
+
+
 @method(aliases=["_to_sparse"])
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """The elements that are not zero, or of which a row along the dense dimensions is not.
@@ -325,8 +386,14 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     """
     if sparse_dim is not None and (layout, blocksize, dense_dim) != (None, None, None):
         raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
-    if layout not in (None, create.sparse_coo) or blocksize is not None:
-        raise NotImplementedError(f"to_sparse(layout={layout}): only coordinates are implemented")
+    layout = layout or create.sparse_coo
+    _check_block(self, layout, blocksize)
+    if layout is create.strided:
+        return self.to_dense()
+    if layout is not create.sparse_coo:
+        from rushlight.ops.compressed import to_layout
+
+        return to_layout(self, layout, blocksize, dense_dim, "ToSparseBackward1")
     if dense_dim is not None:
         sparse_dim = self.dim() - dense_dim
     return _to_coo(self, sparse_dim)
@@ -349,7 +416,8 @@ def sparse_mask(self, mask):
     >>> rushlight.tensor([3.0, 4.0]).sparse_mask(rushlight.tensor([0.0, 1.0]).to_sparse()).values()
     tensor([4.])
     """
-    _expect(mask, "sparse_mask")
+    if not _C.is_compressed(mask):
+        _expect(mask, "sparse_mask")
     return ops.sparse_mask(self, mask.detach() if mask.requires_grad else mask)
 
 

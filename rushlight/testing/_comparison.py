@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import rushlight
 from rushlight import _C
+from rushlight.ops import create
 from rushlight.testing._mismatch import numbers_match, scalar_text, tensor_text
 
 _DTYPE_PRECISIONS = {
@@ -261,7 +262,7 @@ class TensorLikePair(Pair):
             self._inputs_not_supported()
 
     def _check_supported(self, tensor: Any, *, id: tuple) -> None:
-        if tensor.layout not in (rushlight.strided, rushlight.sparse_coo):
+        if tensor.layout not in (create.strided, *create.SPARSE):
             raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
 
     def compare(self) -> None:
@@ -299,7 +300,7 @@ class TensorLikePair(Pair):
         if actual.is_sparse and expected.is_sparse:
             if actual.is_coalesced() != expected.is_coalesced():
                 actual, expected = actual.coalesce(), expected.coalesce()
-        elif actual.is_sparse or expected.is_sparse:
+        elif actual.layout != expected.layout:
             actual, expected = actual.to_dense(), expected.to_dense()
         return actual, expected
 
@@ -309,9 +310,33 @@ class TensorLikePair(Pair):
                 actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
             )
             return
+        if _C.is_compressed(actual):
+            self._compare_sparse_compressed_values(
+                actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
+            )
+            return
         self._compare_regular_values_close(
             actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan
         )
+
+    def _compare_sparse_compressed_values(
+        self, actual: Any, expected: Any, *, rtol: float, atol: float, equal_nan: bool
+    ) -> None:
+        form = actual.form
+        if actual._nnz() != expected._nnz():
+            self._fail(
+                AssertionError,
+                f"The number of specified values in sparse {form.title} tensors does not match: "
+                f"{actual._nnz()} != {expected._nnz()}",
+            )
+        for name in (form.compressed, form.plain):
+            self._compare_regular_values_equal(
+                getattr(actual, name)(), getattr(expected, name)(), identifier=f"Sparse {form.title} {name}"
+            )
+        self._compare_regular_values_close(
+            actual.detach().values(), expected.detach().values(), rtol=rtol, atol=atol, equal_nan=equal_nan,
+            identifier=f"Sparse {form.title} values",
+        )  # fmt: skip
 
     def _compare_sparse_coo_values(
         self, actual: Any, expected: Any, *, rtol: float, atol: float, equal_nan: bool

@@ -1,0 +1,259 @@
+"""The compressed sparse tensor: a tensor without memory of its own, which holds indices and values.
+
+`parts` is (compressed indices, plain indices, values). With `batch` dimensions in front of each: the ends of
+the lines, one more than there are; for every entry its place in the line; and its value, a block in BSR and
+BSC. What such tensors have in common with others is in `_unstored.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, NoReturn
+
+from rushlight import _C
+from rushlight._unstored import Unstored, arange, refusing
+from rushlight.ops import create
+
+Tensor = _C.Tensor
+
+
+class Form(NamedTuple):
+    """One of the four layouts."""
+
+    layout: Any
+    title: str  # CSR
+    by_rows: bool  # whether its lines are rows
+    blocked: bool
+
+    @property
+    def name(self) -> str:
+        """How torch's errors call it."""
+        return f"Sparse{self.title.title()}"
+
+    @property
+    def compressed(self) -> str:
+        return "crow_indices" if self.by_rows else "ccol_indices"
+
+    @property
+    def plain(self) -> str:
+        return "col_indices" if self.by_rows else "row_indices"
+
+    @property
+    def turned(self) -> Form:
+        """That of the transpose."""
+        return _TURNED[self.layout]
+
+
+FORMS = {
+    form.layout: form
+    for form in (
+        Form(create.sparse_csr, "CSR", True, False),
+        Form(create.sparse_csc, "CSC", False, False),
+        Form(create.sparse_bsr, "BSR", True, True),
+        Form(create.sparse_bsc, "BSC", False, True),
+    )
+}
+_TURNED = {
+    a: FORMS[b]
+    for a, b in (
+        (create.sparse_csr, create.sparse_csc),
+        (create.sparse_csc, create.sparse_csr),
+        (create.sparse_bsr, create.sparse_bsc),
+        (create.sparse_bsc, create.sparse_bsr),
+    )
+}
+
+
+def _without(name: str) -> Any:
+    """A method that torch has no kernel for."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        from rushlight._sparse.table import refuse
+
+        refuse(f"aten::{name}", "SparseCsrCPU")
+
+    return refuse
+
+
+_NO_STRIDES = refusing(RuntimeError, "Sparse {form.title} tensors do not have strides")
+_NOT_CONTIGUOUS = refusing(RuntimeError, "Sparse {form.title} tensors do not have is_contiguous")
+
+
+class CompressedTensor(Unstored):
+    """Not to be made but by `make`."""
+
+    __slots__ = ("form", "parts")
+    impl = "SparseCsrTensorImpl"
+    parts: tuple[Tensor, Tensor, Tensor]
+    form: Form
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from rushlight._sparse.table import run_named
+
+        return run_named(func, args, kwargs or {})
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.form.name
+
+    @property
+    def layout(self) -> Any:
+        return self.form.layout
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return self.form.layout is create.sparse_csr
+
+    @property
+    def batch(self) -> int:
+        """How many dimensions are batches."""
+        return self.parts[0].dim() - 1
+
+    @property
+    def blocksize(self) -> tuple[int, int]:
+        """Rows and columns of an entry."""
+        if not self.form.blocked:
+            return 1, 1
+        rows, columns = self.parts[2].shape[self.batch + 1 : self.batch + 3]
+        return rows, columns
+
+    @Unstored.data.setter  # type: ignore[attr-defined]
+    def data(self, value: Any) -> None:
+        if type(value) is not CompressedTensor:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                "incompatible tensor type."
+            )
+        if value.shape != self.shape or value.dtype != self.dtype:
+            raise NotImplementedError("sparse tensors are given data of their own size and dtype only")
+        self.parts, self.form = value.parts, value.form
+
+    @property
+    def real(self) -> Any:
+        return _C.ops.real(self) if self.is_complex() else self
+
+    @property
+    def imag(self) -> Any:
+        if not self.is_complex():
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return _C.ops.imag(self)
+
+    def memory(self) -> Tensor:
+        return _C.count_with(_C.detach(self.parts[2]), self)
+
+    def numbers(self) -> Tensor:
+        from rushlight._compressed.build import places
+
+        values = self.parts[2]
+        each = math.prod(self.shape[self.batch + 2 :])
+        return (places(self)[..., None] * each + arange(each)).reshape(values.shape)
+
+    def with_memory(self, values: Tensor) -> CompressedTensor:
+        return with_values(self, values)
+
+    def with_every_element(self) -> CompressedTensor:
+        from rushlight._compressed.build import with_every_element
+
+        detached: Any = self.detach()
+        return with_every_element(detached)
+
+    def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
+        if masked is False:
+            return self.convert(gradient)
+        return gradient.sparse_mask(self.detach())
+
+    def convert(self, other: Tensor) -> Tensor:
+        """Another tensor of this size in the layout of this one."""
+        block = self.blocksize if self.form.blocked else None
+        dense = self.dense_dim() if other.layout is create.strided else None
+        if other.layout is self.layout:
+            return other
+        return _C.ops.to_compressed(other, self.layout, block, dense)
+
+    stride = dim_order = diagonal = narrow = split = chunk = squeeze = unsqueeze = squeeze_ = _NO_STRIDES
+    unsqueeze_ = sort = kron = _NO_STRIDES
+    is_contiguous = contiguous = reshape = flatten = ravel = _NOT_CONTIGUOUS
+    _typed_storage = is_shared = share_memory_ = storage_type = Unstored.storage
+    __dlpack__ = refusing(BufferError, "Can't export tensors with layout other than torch.strided")
+    expand = expand_as = repeat = tile = broadcast_to = refusing(
+        RuntimeError, "expand is unsupported for {kind} tensors"
+    )
+    transpose_ = t_ = swapaxes_ = swapdims_ = refusing(
+        RuntimeError, "torch.transpose_: in-place transposition is not supported for {kind} layout"
+    )
+    new_tensor = refusing(RuntimeError, "Cannot map DispatchKey SparseCsrCPU to a unique layout.")
+    set_, is_set_to, as_strided_ = _without("set_"), _without("is_set_to"), _without("as_strided_")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError("Cannot assign to a sparse tensor")
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
+        if dtype is None:
+            raise RuntimeError("Unimplemented backend SparseCsrCPU")
+        return self.to(self.parts[2].reshape(-1)[:0].type(dtype).dtype)
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        if memory_format not in (None, create.preserve_format):
+            raise RuntimeError("unsupported memory format option Contiguous")
+        return _C.ops.clone(self)
+
+    def zero_(self) -> Any:
+        from rushlight._compressed.build import without_entries
+
+        _C.check_inplace(self)
+        batch, dense = self.shape[: self.batch], self.batch + 2
+        self.parts = without_entries(
+            self.form, self.shape, self.dtype, self.blocksize, len(batch), len(self.shape) - dense
+        ).parts
+        return _C.note_write(self)
+
+    def fill_(self, value: Any) -> Any:
+        _C.check_inplace(self)
+        self.parts[2].fill_(value)
+        return _C.note_write(self)
+
+    def normal_(self, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
+        _C.check_inplace(self)
+        self.parts[2].normal_(mean, std, generator=generator)
+        return _C.note_write(self)
+
+    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
+        from rushlight._compressed.build import resize
+
+        wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+        return resize(self, wanted)
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        from rushlight._compressed.printing import text
+
+        about = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
+        return about + text(self, tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TypeError("unsupported format string passed to Tensor.__format__")
+        return repr(self)
+
+    def reduced(self) -> tuple:
+        return (*self.parts[:2], self.values(), self.size())
+
+
+_C.set_sparse_type(CompressedTensor, True)
+
+
+def make(form: Form, compressed: Any, plain: Any, values: Any, size: Any) -> CompressedTensor:
+    """A compressed tensor of these parts, which fit together."""
+    whole = _C.empty(tuple(size), values.dtype, "meta")
+    made: Any = _C.make_wrapper(CompressedTensor, whole, values.device, 0)
+    made.form, made.parts = form, (compressed, plain, values)
+    return made
+
+
+def with_values(x: CompressedTensor, values: Tensor) -> CompressedTensor:
+    """A compressed tensor with the indices of x."""
+    compressed, plain, _ = x.parts
+    return make(x.form, compressed, plain, values, x.shape)
