@@ -417,3 +417,44 @@ def test_training_with_a_compressed_weight():
         (grad,) = torch.autograd.grad(loss, weight)
         weight = (weight.detach() + grad * -0.1).requires_grad_()
     assert losses == sorted(losses, reverse=True) and weight._nnz() == 8
+
+
+def test_a_block_keeps_the_sign_of_its_zeros():
+    x = torch.tensor([[-0.0, 1.0], [0.0, -0.0]]).to_sparse_bsr((2, 2))
+    assert x.values().signbit().tolist() == [[[True, False], [False, True]]]
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_a_module_with_a_sparse_parameter_changes_its_dtype(layout):
+    module = torch.nn.Module()
+    module.weight = weight = torch.nn.Parameter(torch.eye(3).to_sparse(layout=layout))
+    module.double()
+    assert module.weight is weight and weight.dtype == D and weight.requires_grad
+    torch.sparse.mm(weight, torch.ones(3, 1, dtype=D)).sum().backward()
+    assert weight.grad.dtype == D
+    x = torch.eye(3).to_sparse(layout=layout)
+    x.data = torch.ones(2, 5, dtype=D).to_sparse(layout=layout)
+    assert x.shape == (2, 5) and torch.equal(x.to_dense(), torch.ones(2, 5, dtype=D))
+
+
+def test_a_sum_in_place_keeps_its_dtype():
+    with pytest.raises(RuntimeError, match="Can't convert result type Float to output Int in add operation"):
+        torch.ones(2, 2, dtype=torch.int32).add_(torch.eye(2).to_sparse_csr())
+    x = torch.eye(2, dtype=torch.int32).to_sparse_csr()
+    with pytest.raises(RuntimeError):
+        x.add_(torch.eye(2).to_sparse_csr())
+    assert torch.equal(x.to_dense(), torch.eye(2, dtype=torch.int32))
+
+
+def test_a_loader_says_that_it_makes_no_batches_of_them():
+    with pytest.raises(RuntimeError, match="Batches of sparse tensors are not currently supported"):
+        torch.utils.data.default_collate([sample("csr")] * 2)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_products_of_two_are_differentiated(kind):
+    check = torch.sparse.as_sparse_gradcheck(gradcheck)
+    x, y = sample(kind, grad=True), compress(dense().t().contiguous(), kind).requires_grad_()
+    assert check(lambda x, y: x @ y, (x, y), masked=False)
+    assert check(lambda x, y: x + y.t() * 2, (x, y), masked=False)
+    assert check(lambda x, y: x * y.t(), (x, y), masked=False)

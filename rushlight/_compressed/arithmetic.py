@@ -21,7 +21,7 @@ from rushlight._sparse import arithmetic as coordinates
 from rushlight._sparse import build
 from rushlight._sparse.tensor import SparseTensor
 from rushlight._sparse.tensor import make as make_coo
-from rushlight.ops._public import wrap_dim
+from rushlight.ops._public import type_name, wrap_dim
 
 Tensor = _C.Tensor
 ops = _C.ops
@@ -79,6 +79,9 @@ def add_alpha_(a: Any, b: Any, alpha: Any) -> None:
     """Nothing dense is written into a compressed tensor."""
     if _is_compressed(a) and not _is_compressed(b):
         raise RuntimeError(f"Sparse {a.form.title} tensors do not have is_contiguous")
+    if not _C.can_cast(rushlight.result_type(a, b), a.dtype):
+        names = type_name(rushlight.result_type(a, b)), type_name(a.dtype)
+        raise RuntimeError(f"Can't convert result type {names[0]} to output {names[1]} in add operation")
     own = not _C.dispatches(a) and a.shape == b.shape and a.dtype == b.dtype and a.dtype != _C.bool
     if (
         own

@@ -98,16 +98,20 @@ def arrange(
     rows, columns = size[batch : batch + 2]
     high, wide = block
     lines, across = lines_of(form, (rows, columns), block)
-    column, row = place % max(columns, 1), place // max(columns, 1)
-    which, row = row // max(rows, 1), row % max(rows, 1)
-    line, at = (row // high, column // wide) if form.by_rows else (column // wide, row // high)
-    key = (which * lines + line) * across + at
+    key = place
+    if form.blocked or not form.by_rows:
+        column, row = place % max(columns, 1), place // max(columns, 1)
+        which, row = row // max(rows, 1), row % max(rows, 1)
+        line, at = (row // high, column // wide) if form.by_rows else (column // wide, row // high)
+        key = (which * lines + line) * across + at
     dense = size[batch + 2 :]
     if form.blocked:
         known, entry = rushlight.unique(key, return_inverse=True)
         inside = (entry * high + row % high) * wide + column % wide
         values = sum_rows(values, inside, known.shape[0] * high * wide)
         values = values.view(known.shape[0], high, wide, *dense)
+    elif bool((key[1:] >= key[:-1]).all()):
+        known = key
     else:
         known, order = rushlight.sort(key, stable=True)
         values = ops.index_select(values, order, 0)
@@ -250,7 +254,9 @@ def to_compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Compre
     cells = x.reshape(math.prod(x.shape[: batch + 2]), *x.shape[batch + 2 :])
     there = (cells != 0).reshape(cells.shape[0], math.prod(cells.shape[1:]))
     place = ops.nonzero(ops.any(there, (1,), False))[:, 0]
-    return arrange(form, block, x.shape, batch, place, ops.index_select(cells, place, 0))
+    made = arrange(form, block, x.shape, batch, place, ops.index_select(cells, place, 0))
+    # A block has also those of its zeros that are negative.
+    return with_values(made, compressed_at(x, made)) if form.blocked else made
 
 
 coordinates.kernel("to_compressed")(to_compressed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight._compressed.build import coalesced, elements, of_coo
+from rushlight._compressed.build import coalesced, elements, entries, of_coo
 from rushlight._compressed.table import COMPRESSED, kernel
 from rushlight._compressed.tensor import FORMS, CompressedTensor, with_values
 from rushlight._sparse.products import sparse_sparse_matmul, sum_weighted
@@ -33,6 +33,9 @@ def _coordinates(x: CompressedTensor) -> tuple[Tensor, Tensor, Tensor]:
     """Row, column and value of each element of a matrix."""
     if x.dim() != 2:
         raise RuntimeError(f"a product of a {x.kind} tensor: a matrix expected, got {x.dim()}D tensor")
+    if not x.form.blocked:
+        line, plain, values = entries(x)
+        return (line, plain, values) if x.form.by_rows else (plain, line, values)
     place, values = elements(x)
     wide = max(x.shape[1], 1)
     return place // wide, place % wide, values

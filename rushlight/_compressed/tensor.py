@@ -15,6 +15,7 @@ from rushlight._unstored import Unstored, arange, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
+_SET_DATA = Tensor.data.__set__  # size, dtype and the counter of writes
 
 
 class Form(NamedTuple):
@@ -125,8 +126,7 @@ class CompressedTensor(Unstored):
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                 "incompatible tensor type."
             )
-        if value.shape != self.shape or value.dtype != self.dtype:
-            raise NotImplementedError("sparse tensors are given data of their own size and dtype only")
+        _SET_DATA(self, value)
         self.parts, self.form = value.parts, value.form
 
     @property

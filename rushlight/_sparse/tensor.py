@@ -14,6 +14,7 @@ from rushlight._unstored import Unstored, arange, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
+_SET_DATA = Tensor.data.__set__  # size, dtype and the counter of writes
 
 
 def _without(name: str) -> Any:
@@ -55,8 +56,7 @@ class SparseTensor(Unstored):
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                 "incompatible tensor type."
             )
-        if value.shape != self.shape or value.dtype != self.dtype:
-            raise NotImplementedError("sparse tensors are given data of their own size and dtype only")
+        _SET_DATA(self, value)
         self.parts = value.parts
 
     @property

@@ -74,7 +74,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     from rushlight.utils.data._utils import worker
 
     first = batch[0]
-    if first.is_sparse:
+    if first.layout is not rushlight.strided:
         raise RuntimeError(
             "Batches of sparse tensors are not currently supported by the default collate_fn; please provide "
             "a custom collate_fn to handle them appropriately."

@@ -114,7 +114,7 @@ class _ResultPickler(ForkingPickler):
     """Shares large tensors and copies small ones."""
 
     def reducer_override(self, obj: Any) -> Any:
-        own = isinstance(obj, rushlight.Tensor) and not obj.is_sparse  # a sparse one is sent in parts
+        own = isinstance(obj, rushlight.Tensor) and obj.layout is rushlight.strided  # others go in parts
         if own and obj.is_leaf and _nbytes(obj) < SHARED_BYTES:
             return obj.__reduce_ex__(4)
         if isinstance(obj, rushlight.UntypedStorage) and obj.nbytes() < SHARED_BYTES:
