@@ -15,7 +15,7 @@ from rushlight._unstored import Unstored, arange, refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
-_SET_DATA = Tensor.data.__set__  # size, dtype and the counter of writes
+_SET_DATA: Any = vars(Tensor)["data"].__set__  # size, dtype and the counter of writes
 
 
 class Form(NamedTuple):

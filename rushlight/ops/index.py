@@ -30,6 +30,7 @@ from rushlight.ops._public import (
 )
 from rushlight.ops._rules import derivative
 from rushlight.ops.create import as_tensor, tensor
+from rushlight.ops.ranges import arange
 
 ops = _C.ops
 _in_place = _C.in_place
@@ -54,9 +55,7 @@ def _gathered_entries(g, index, size, dim):
         return ops.sparse_coo(index.new_empty((0, index.numel())), g.reshape(-1), size, False)
     index = index.reshape(1) if index.dim() == 0 else index
     shape, many = tuple(index.shape), index.numel()
-    places = [
-        create.arange(n).view(-1, *(1 for _ in shape[d + 1 :])).expand(shape) for d, n in enumerate(shape)
-    ]
+    places = [arange(n).view(-1, *(1 for _ in shape[d + 1 :])).expand(shape) for d, n in enumerate(shape)]
     places[dim] = index
     rows = [place.reshape(many).to(_C.int64) for place in places]
     return ops.sparse_coo(ops.stack(rows, 0), g.reshape(many), size, False)
