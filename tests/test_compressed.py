@@ -458,3 +458,18 @@ def test_products_of_two_are_differentiated(kind):
     assert check(lambda x, y: x @ y, (x, y), masked=False)
     assert check(lambda x, y: x + y.t() * 2, (x, y), masked=False)
     assert check(lambda x, y: x * y.t(), (x, y), masked=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fill", ["zero_", "normal_", "fill_"])
+def test_what_is_filled_has_no_gradient(kind, fill):
+    x = sample(kind, grad=True)
+    written = x.clone()
+    before = written._version
+    getattr(written, fill)(*([3.0] if fill == "fill_" else []))
+    assert written._version > before
+    assert written._nnz() == (0 if fill == "zero_" else x._nnz())
+    (written.to_dense() * torch.arange(24.0, dtype=D).view(4, 6)).sum().backward()
+    assert not x.grad.to_dense().any()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(x, fill)(*([3.0] if fill == "fill_" else []))

@@ -313,6 +313,11 @@ def to_device(x: CompressedTensor, dtype: Any, device: Any) -> CompressedTensor:
     return make(x.form, compressed.to(device), plain.to(device), values.to(device, dtype), x.shape)
 
 
+@in_place("fill")
+def fill_(x: CompressedTensor, value: Any) -> None:
+    x.parts[2].fill_(value)
+
+
 @in_place("copy")
 def copy_(x: Any, source: Any) -> None:
     """Entries over as many others; indices are taken over, too."""

@@ -199,24 +199,20 @@ class CompressedTensor(Unstored):
         return _C.ops.clone(self)
 
     def zero_(self) -> Any:
+        """Has no entries then, where `fill_(0)` keeps them."""
         from rushlight._compressed.build import without_entries
 
-        _C.check_inplace(self)
+        super().zero_()
         batch, dense = self.shape[: self.batch], self.batch + 2
         self.parts = without_entries(
             self.form, self.shape, self.dtype, self.blocksize, len(batch), len(self.shape) - dense
         ).parts
-        return _C.note_write(self)
-
-    def fill_(self, value: Any) -> Any:
-        _C.check_inplace(self)
-        self.parts[2].fill_(value)
-        return _C.note_write(self)
+        return self
 
     def normal_(self, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
-        _C.check_inplace(self)
+        self.fill_(0)  # which is recorded: what was there has no part in what is drawn
         self.parts[2].normal_(mean, std, generator=generator)
-        return _C.note_write(self)
+        return self
 
     def resize_(self, *size: Any, memory_format: Any = None) -> Any:
         from rushlight._compressed.build import resize
