@@ -331,3 +331,15 @@ def test_infinite_weights_of_bfloat16_reach_only_what_they_touch():
         for t in (torch.bfloat16, torch.float32)
     )
     assert torch.equal(grad.isnan(), wide.isnan()) and torch.equal(grad.isinf(), wide.isinf())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("padding", [0, 1])
+def test_transposed_convolutions_of_single_pixels(dtype, padding):
+    torch.manual_seed(0)
+    x, w, b = torch.randn(5, 6, 1, 1), torch.randn(6, 9, 4, 3), torch.randn(9)
+    x, w, b = (t.to(dtype) for t in (x, w, b))
+    spread = torch.einsum("nc,cohw->nohw", x[:, :, 0, 0].double(), w.double()) + b.double()[:, None, None]
+    expected = spread[:, :, padding : 4 - padding, padding : 3 - padding]
+    result = torch.conv_transpose2d(x, w, b, padding=padding)
+    torch.testing.assert_close(result, expected.to(dtype))

@@ -139,7 +139,8 @@ bool turns_round(const ConvShape& s) {
     if (s.stride[d] != 1 || s.dilation[d] * (s.kernel[d] - 1) < s.padding[d] ||
         s.in[d] != s.out[d] + s.dilation[d] * (s.kernel[d] - 1) - 2 * s.padding[d])
       return false;
-  return !s.pointwise();
+  // A wide border of zeros is more work than the sums of overlapping patches.
+  return !s.pointwise() && s.in_pixels() <= 2 * s.pixels();
 }
 
 ConvShape turned_round(const ConvShape& s) {
@@ -189,8 +190,30 @@ void turned_gradient(const Operands& of, const ConvShape& s, char* gx, const cha
   forward(of, other, gx, gy, turned.as<char>(), bias);
 }
 
+// Images of one output pixel: one product for the whole batch.
+void input_gradient_of_pixels(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
+                              const char* bias) {
+  int64_t terms = s.terms(), image = s.in_channels * s.in_pixels() * of.item;
+  Workspaces room(1, s.batch * terms * of.item);
+  Workspaces::Lease lease(room);
+  char* columns = lease.as<char>();
+  gemm(of.dtype, of.matrix(columns, s.batch, terms, terms),
+       of.matrix(gy, s.batch, s.out_channels, s.out_channels), of.matrix(w, s.out_channels, terms, terms),
+       of.factor.one, of.factor.zero);
+  divide(double(s.batch) * double(terms), s.batch, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; n++) {
+      char* to = gx + n * image;
+      if (bias) of.fill_rows(to, s.in_channels, s.in_pixels(), s.in_pixels(), bias);
+      else std::memset(to, 0, size_t(image));
+      of.to_image(s, s.in_channels, to, columns + n * terms * of.item, 0, 1);
+    }
+  });
+}
+
 void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
                     const char* bias) {
+  if (s.pixels() == 1 && s.groups == 1 && s.batch > 1 && !s.pointwise())
+    return input_gradient_of_pixels(of, s, gx, gy, w, bias);
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t in_pixels = s.in_pixels();
   if (turns_round(s)) {

@@ -90,6 +90,15 @@ constexpr GradTile GRAD_ROW[] = {nullptr, grad_tile<O, 1>, grad_tile<O, 2>, grad
 constexpr const GradTile* GRAD_TILES[] = {nullptr,     GRAD_ROW<1>, GRAD_ROW<2>, GRAD_ROW<3>,
                                           GRAD_ROW<4>, GRAD_ROW<5>, GRAD_ROW<6>};
 
+// n pixels of an image, for one term, read as `lanes` say.
+inline void write_row(const Lanes* lanes, int64_t n, const float* image, float* to) {
+  for (int64_t p = 0; p < n; p += 16, lanes++) {
+    __m512 v = lanes->runs == 0 ? _mm512_loadu_ps(image + lanes->shift[0]) : read(*lanes, image);
+    if (p + 16 <= n) _mm512_storeu_ps(to + p, v);
+    else _mm512_mask_storeu_ps(to + p, first_lanes(n - p), v);
+  }
+}
+
 // Pixels of all images of a range are one long dimension, taken in blocks; a block may span several images.
 void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float* x) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
@@ -107,6 +116,10 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
   Workspaces spaces(num_threads(), (together * image_room + (tiles * rows + GRAD_TERMS + WIDTH) * ld) *
                                        int64_t(sizeof(float)));
   Tile run = avx512_tile(rows);
+  std::vector<Lanes> lanes;
+  lanes.reserve(size_t((pixels + 15) / 16));
+  for (int64_t p = 0; p < pixels; p += 16)  // blocks begin at multiples of 16
+    lanes.emplace_back(padded.pixels.data(), p, std::min<int64_t>(16, pixels - p));
   std::vector<float> sums(size_t((ranges - 1) * weights), 0.0f);
   std::fill_n(gw, weights, 0.0f);
   auto block = [&](int64_t group, int64_t first, int64_t count, int64_t p0, int64_t n,
@@ -129,15 +142,12 @@ void weight_gradient(const ConvShape& s, float* gw, const float* gy, const float
     }
     for (int64_t k0 = 0; k0 < terms; k0 += GRAD_TERMS) {
       int64_t height = std::min(GRAD_TERMS, terms - k0);
-      for (int64_t k = 0; k < height; k++) std::fill(columns + k * ld + used, columns + k * ld + whole, 0.0f);
-      for (int64_t p = 0; p < n; p += 16) {
-        int64_t lanes_used = std::min<int64_t>(16, n - p);
-        Lanes lanes(padded.pixels.data(), p0 + p, lanes_used);
-        __mmask16 mask = first_lanes(lanes_used);
+      // Row by row: a column of this matrix would lie in one set of the cache.
+      for (int64_t k = 0; k < height; k++) {
+        float* row = columns + k * ld;
         for (int64_t i = 0; i < count; i++)
-          for (int64_t k = 0; k < height; k++)
-            _mm512_mask_storeu_ps(columns + k * ld + i * n + p, mask,
-                                  read(lanes, images[i] + padded.terms[size_t(k0 + k)]));
+          write_row(lanes.data() + p0 / 16, n, images[i] + padded.terms[size_t(k0 + k)], row + i * n);
+        std::fill(row + used, row + whole, 0.0f);
       }
       float* sum_at = sum + group * gout * terms + k0;
       for (int64_t k = 0; packs && k < height; k += WIDTH) {

@@ -125,6 +125,35 @@ inline __m512 read(const Lanes& lanes, const float* image) {
   return v;
 }
 
+// `terms` terms, at these offsets from the image, of 16 pixels that lie in RUNS runs of neighbours.
+template <int RUNS>
+void pack_runs(const Lanes& lanes, const float* image, const int64_t* offsets, int64_t terms, float* to) {
+  __mmask16 mask[RUNS];
+  const float* from[RUNS];
+  for (int r = 0; r < RUNS; r++) mask[r] = lanes.mask[r], from[r] = image + lanes.shift[r];
+  for (int64_t k = 0; k < terms; k++, to += WIDTH) {
+    int64_t at = offsets[k];
+    __m512 v = _mm512_maskz_loadu_ps(mask[0], from[0] + at);
+#pragma GCC unroll 4
+    for (int r = 1; r < RUNS; r++) v = _mm512_mask_loadu_ps(v, mask[r], from[r] + at);
+    _mm512_storeu_ps(to, v);
+  }
+}
+
+// Half of a panel. What kind of lanes these are is asked once, not for each term.
+inline void pack_half(const Lanes& lanes, const float* image, const int64_t* offsets, int64_t terms,
+                      float* to) {
+  if (lanes.runs == 0) {
+    const float* from = image + lanes.shift[0];
+    for (int64_t k = 0; k < terms; k++) _mm512_storeu_ps(to + k * WIDTH, _mm512_loadu_ps(from + offsets[k]));
+  } else if (lanes.step == 1 && lanes.runs > 0) {
+    constexpr decltype(&pack_runs<1>) BY_RUNS[] = {pack_runs<1>, pack_runs<2>, pack_runs<3>, pack_runs<4>};
+    BY_RUNS[lanes.runs - 1](lanes, image, offsets, terms, to);
+  } else {
+    for (int64_t k = 0; k < terms; k++) _mm512_storeu_ps(to + k * WIDTH, read(lanes, image + offsets[k]));
+  }
+}
+
 // Small images are taken together, so that panels are full and the weights are read once for all of them.
 struct Blocking {
   int64_t rows, tiles;      // channels of a tile, tiles of a group
@@ -211,12 +240,9 @@ void convolve_panels(const ConvShape& s, float* y, const typename Elements::Type
           int64_t depth = std::min(DEPTH, terms - k0);
           for (int64_t panel = start; panel < stop; panel++) {
             float* into = packed + (panel - start) * DEPTH * WIDTH;
-            const Lanes &a = lanes[size_t(2 * panel)], &b = lanes[size_t(2 * panel + 1)];
-            for (int64_t k = 0; k < depth; k++, into += WIDTH) {
-              const float* term = from + padded.terms[size_t(k0 + k)];
-              _mm512_storeu_ps(into, read(a, term));
-              _mm512_storeu_ps(into + 16, read(b, term));
-            }
+            for (int64_t half = 0; half < 2; half++)
+              pack_half(lanes[size_t(2 * panel + half)], from, padded.terms.data() + k0, depth,
+                        into + half * 16);
           }
           for (int64_t t = 0; t < tiles; t++) {
             int64_t channel = t * rows;
