@@ -219,3 +219,40 @@ def test_one_number_for_a_row(width, dtype):
     if dtype.is_floating_point or dtype.is_complex:
         assert torch.equal(torch.addcmul(x, y, y), torch.addcmul(x, whole, whole))
         assert torch.equal(torch.lerp(x, y, y), torch.lerp(x, whole, whole))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int8, torch.int16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("length", [1, 7, 8, 31, 100, 5000])
+def test_sums_of_narrow_numbers(length, dtype):
+    x = (torch.arange(3 * length) * 37 % 251 - (100 if dtype.is_signed else 0)).reshape(3, length).to(dtype)
+    whole = x.double()
+    for dim in (0, 1, (0, 1)):
+        total = x.sum(dim, dtype=torch.float32 if dtype.is_floating_point else None)
+        assert torch.equal(total.double(), whole.sum(dim))
+        assert torch.equal(x.count_nonzero(dim), whole.count_nonzero(dim))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 1, 5), (4, 1, 4), (1, 3, 9), (16, 1, 16), (30, 1, 3), (7, 1, 40)]
+)
+def test_many_small_products_with_vectors(m, n, k, dtype):
+    torch.manual_seed(0)
+    a, b = torch.randn(50, m, k).to(dtype), torch.randn(50, k, n).to(dtype)
+    exact = (a.double().unsqueeze(3) * b.double().unsqueeze(1)).sum(2)
+    for left in (a, a.mT.contiguous().mT, a[:1].expand(50, m, k)):
+        expected = exact if left.stride(0) else (left.double().unsqueeze(3) * b.double().unsqueeze(1)).sum(2)
+        torch.testing.assert_close((left @ b).double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        torch.baddbmm(exact.to(dtype), a, b, beta=2, alpha=3).double(), 5 * exact, rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.complex128], ids=str)
+@pytest.mark.parametrize("width", [1, 3, 70, 1025, 3000])
+def test_lines_that_are_rolled(width, dtype, threads):
+    x = (torch.arange(40 * width) % 201).reshape(40, width).to(dtype)
+    lines = x.tolist()
+    for shift in (1, 2, 30, -1, width + 1):
+        by = shift % width
+        assert x.roll(shift, 1).tolist() == [line[width - by :] + line[: width - by] for line in lines]

@@ -4,6 +4,10 @@
 // run is as long as the memory allows. `run(begin, end, f)` calls f(offsets, n) for each run of the linear
 // range; offsets count elements of each operand, and `step(k)` is operand k's stride within a run.
 #pragma once
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
@@ -103,11 +107,16 @@ inline void move_element(char* to, const char* from) {
 }
 
 // Some processors copy a long row at a tenth of their speed if its target lies a few bytes behind its source,
-// counted within pages; not so in pieces too short for their string instructions.
+// counted within pages: every load seems to wait for the store before it. Not so from the end.
 inline void copy_row(char* to, const char* from, size_t bytes) {
-  constexpr size_t PIECE = 1024, LONG = 1 << 18, CLOSE = 128;
-  if ((size_t(to - from) & 4095) - 1 < CLOSE && bytes < LONG) {
-    for (; bytes > PIECE; bytes -= PIECE, to += PIECE, from += PIECE) __builtin_memcpy(to, from, PIECE);
+  constexpr size_t PIECE = 64, SHORT = 1024, LONG = 1 << 18, CLOSE = 128;
+  if ((size_t(to - from) & 4095) - 1 < CLOSE && bytes > SHORT && bytes < LONG) {
+    typedef uint64_t Pair __attribute__((vector_size(16)));
+    for (; bytes >= PIECE; bytes -= PIECE) {
+      Pair piece[4];
+      __builtin_memcpy(piece, from + bytes - PIECE, PIECE);
+      __builtin_memcpy(to + bytes - PIECE, piece, PIECE);
+    }
   }
   __builtin_memcpy(to, from, bytes);
 }
@@ -126,6 +135,16 @@ inline void move_backwards(char* to, const char* from, int64_t n) {
       __builtin_memcpy(to + i * N, &words, 16);
     }
   }
+#if defined(__SSE2__)
+  if constexpr (N <= 2) {
+    for (; i + 16 / N <= n; i += 16 / N) {
+      __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from - (i + 16 / N - 1) * N));
+      if constexpr (N == 1) v = _mm_or_si128(_mm_srli_epi16(v, 8), _mm_slli_epi16(v, 8));
+      v = _mm_shufflehi_epi16(_mm_shufflelo_epi16(v, 0x1b), 0x1b);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * N), _mm_shuffle_epi32(v, 0x4e));
+    }
+  }
+#endif
   if constexpr (N <= 4) {
     constexpr int64_t LANES = 8 / N;
     [[maybe_unused]] constexpr uint64_t ODD = 0xff00ff00ff00ff00;

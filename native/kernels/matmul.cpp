@@ -465,6 +465,27 @@ void dot(DType dtype, void* result, const Vector& x, const Vector& y, bool conju
   loops().dot(dtype, result, x, y, conjugate_x);
 }
 
+namespace {
+
+// y = alpha a x + beta y with a small matrix, of which there are many: a call for each would take longer than
+// its sums.
+template <class T>
+void small_gemv(const Vector& y, const Matrix& a, const Vector& x, T alpha, T beta) {
+  for (int64_t i = 0; i < a.rows; i++) {
+    const T *row = static_cast<const T*>(a.data) + i * a.row_stride, *v = static_cast<const T*>(x.data);
+    T sums[4] = {};
+    int64_t k = 0;
+    for (; k + 4 <= a.cols; k += 4)
+      for (int64_t l = 0; l < 4; l++) sums[l] += row[(k + l) * a.col_stride] * v[(k + l) * x.stride];
+    for (; k < a.cols; k++) sums[0] += row[k * a.col_stride] * v[k * x.stride];
+    T sum = alpha * ((sums[0] + sums[1]) + (sums[2] + sums[3])), *to = static_cast<T*>(y.data) + i * y.stride;
+    *to = beta == T(0) ? sum : sum + beta * *to;
+  }
+}
+constexpr int64_t SMALL_VECTOR_PRODUCT = 256;  // elements of the matrix
+
+}  // namespace
+
 void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha, const void* beta) {
   int batch_dims = c.ndim - 2;
   auto matrix = [batch_dims](const Span& s) {
@@ -489,6 +510,8 @@ void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha
     return gemm(c.dtype, mc, ma, mb, alpha, beta);
   }
   int64_t item = dtype_size(c.dtype);
+  bool by_vectors = (c.dtype == DType::f32 || c.dtype == DType::f64) && (mc.rows == 1 || mc.cols == 1) &&
+                    product_size(mc, ma.cols) <= SMALL_VECTOR_PRODUCT;
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t number = begin; number < end; number++) {
       int64_t rest = number, at_c = 0, at_a = 0, at_b = 0;
@@ -501,7 +524,19 @@ void batched_gemm(const Span& c, const Span& a, const Span& b, const void* alpha
         m.data = static_cast<char*>(m.data) + offset * item;
         return m;
       };
-      gemm(c.dtype, moved(mc, at_c), moved(ma, at_a), moved(mb, at_b), alpha, beta);
+      Matrix to = moved(mc, at_c), left = moved(ma, at_a), right = moved(mb, at_b);
+      if (!by_vectors) {
+        gemm(c.dtype, to, left, right, alpha, beta);
+        continue;
+      }
+      if (to.cols != 1) {  // a row times a matrix
+        std::swap(left, right);
+        left = left.transposed(), right = right.transposed(), to = to.transposed();
+      }
+      Vector y = {to.data, to.rows, to.row_stride}, x = {right.data, right.rows, right.row_stride};
+      if (c.dtype == DType::f32)
+        small_gemv(y, left, x, *static_cast<const float*>(alpha), *static_cast<const float*>(beta));
+      else small_gemv(y, left, x, *static_cast<const double*>(alpha), *static_cast<const double*>(beta));
     }
   };
   double size = product_size(mc, ma.cols);

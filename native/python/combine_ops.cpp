@@ -1,7 +1,9 @@
 // Primitives that put tensors together or rearrange their elements into a new one: cat, stack, block_diag,
 // flip, roll, repeat, tril, triu; and searchsorted.
 #include "../kernels/index_move.h"
+#include "../kernels/index_walk.h"
 #include "../tensor/iterate.h"
+#include "../tensor/parallel.h"
 #include "index_ops.h"
 
 namespace rl {
@@ -241,6 +243,17 @@ PyObject* roll_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   }
   if (count > 20) fail(PyExc_NotImplementedError, "roll over more than 20 dimensions at once");
   MaybeNoGil unlocked(x->numel);
+  if (count == 1 && rolled[0] == x->ndim - 1 && x->is_contiguous()) {
+    // Both parts of a line together: a narrow part of all lines at once is one cache line for each element.
+    int64_t size = x->itemsize(), line = x->size(x->ndim - 1) * size, moved = shift[rolled[0]] * size;
+    parallel_for(x->numel * size / line, GRAIN * 8 / line + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * line; at < end * line; at += line) {
+        copy_row(result->data() + at, x->data() + at + line - moved, size_t(moved));
+        copy_row(result->data() + at + moved, x->data() + at, size_t(line - moved));
+      }
+    });
+    return result.release_object();
+  }
   for (int64_t part = 0; part < int64_t(1) << count; part++) {
     int64_t sizes[MAX_DIMS], from = 0, to = 0;
     std::copy_n(x->geometry, x->ndim, sizes);

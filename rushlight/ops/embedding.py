@@ -132,7 +132,7 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError(f"maximum value of input overflowed, it should be < {largest} but got {largest}")
     length = max(largest + 1, minlength)
     if weights is None:
-        weights = input.new_ones(input.shape, dtype=_C.int64)
+        weights = input.new_ones((), dtype=_C.int64).expand(input.shape)
     elif weights.dtype != _C.float32:
         weights = weights.to(_C.float64)
     counts = weights.detach().new_zeros((length,))
