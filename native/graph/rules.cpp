@@ -415,10 +415,27 @@ bool is_seen(const Node* node, Tensor* const* grads) {
   return false;
 }
 
+// What a composed operation keeps is read by none of its steps, perhaps; torch's derivative would read it.
+void check_all_kept(Node* node) {
+  PyObject *name, *value;
+  auto check = [&](PyObject* one) {
+    if (!PyTuple_CheckExact(one) || PyTuple_GET_SIZE(one) != 3 || !is_tensor(PyTuple_GET_ITEM(one, 0)))
+      return;
+    check_kept(node, as_tensor(PyTuple_GET_ITEM(one, 0)), uint32_t(read_int(PyTuple_GET_ITEM(one, 1))));
+  };
+  for (Py_ssize_t at = 0; PyDict_Next(node->extra->kept, &at, &name, &value);) {
+    check(value);
+    for (Py_ssize_t k = 0; PyList_CheckExact(value) && k < PyList_GET_SIZE(value); k++)
+      check(PyList_GET_ITEM(value, k));
+  }
+}
+
 void apply_operation(Node* node, Tensor* const* grads, std::vector<TensorRef>& results,
                      const std::vector<bool>* wanted) {
   Primitive& op = *node->op;
   Unpacked once(node);
+  if (node->extra && node->extra->kept) check_all_kept(node);
+  if (op.reads_all) unpack_all(node);
   bool seen = dispatching_now && is_seen(node, grads);
   if (!op.list_inputs && !op.joint.function && !seen)
     return apply_separate_rules(node, grads, results, wanted);

@@ -252,6 +252,19 @@ bool refresh_views(PyObject* const* args, Py_ssize_t n) {
          }) == 1;
 }
 
+// What the table says `...` of is the result: without its history, which would hold the node.
+void keep_result(PyObject* kept, PyObject* result) {
+  PyObject *key, *value;
+  if (!PyDict_CheckExact(kept) || !is_tensor(result)) return;
+  for (Py_ssize_t at = 0; PyDict_Next(kept, &at, &key, &value);) {
+    if (value != Py_Ellipsis) continue;
+    Tensor* t = as_tensor(result);
+    Ref<PyObject> entry =
+        checked(Py_BuildValue("(NII)", new_alias(t).release_object(), counter_of(t)->version, t->output_nr));
+    if (PyDict_SetItem(kept, key, entry.get()) < 0) throw PythonError{};
+  }
+}
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf))) return nullptr;
   uint64_t since = next_node_number();
@@ -292,6 +305,7 @@ PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
     if (self_kept && before.copy) {
       if (PyDict_SetItemString(kept.get(), "self", before.to_keep().get()) < 0) throw PythonError{};
     } else if (self_kept && PyDict_DelItemString(kept.get(), "self") < 0) throw PythonError{};
+    if (kept) keep_result(kept.get(), result);
     const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     std::span<PyObject* const> known(args, size_t(positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)));
     bool all = inputs && PyTuple_CheckExact(inputs.get());

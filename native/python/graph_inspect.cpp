@@ -13,8 +13,8 @@
 // Note [what composed operations keep]
 // `_saved_self` of such a node shows what the operation was called with. It keeps what it needs for that in a
 // dict (NodeExtra::kept): numbers as they are, tensors as what nodes save, an alias and its version
-// (`keep`), never the user's object, which might come to depend on the node. A backward that frees the graph
-// lets them go.
+// (`keep`), never the user's object, which might come to depend on the node. A backward checks the versions,
+// as torch's derivative would that reads the tensors; one that frees the graph lets them go.
 //
 // Note [facades]
 // `linear` is one node; torch records a transposition of the weight, a product, and around them views of
@@ -173,6 +173,13 @@ PyObject* py_kept(PyObject*, PyObject* args) {
       auto* accumulator = reinterpret_cast<Node*>(leaf);
       if (accumulator->kind == Node::accumulate && accumulator->saved_room[0].object)
         return Py_NewRef(accumulator->leaf()->object());
+    }
+    if (PyLong_Check(leaf)) {  // the node's own result
+      TensorRef result = new_alias(as_tensor(alias));
+      Py_INCREF(o);
+      result->grad_fn = node;
+      result->output_nr = uint32_t(read_int(leaf));
+      return result.release_object();
     }
     return original(share(alias)).release();
   });

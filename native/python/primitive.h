@@ -75,7 +75,8 @@ struct Primitive {
   Rule joint;
   Rule seen;  // joint as well: the steps of torch's derivative, for who looks on (rushlight/_seen_rules.py)
   bool has_rules, no_derivative;
-  bool recorded;  // there is, or was, a node of it: its rules are settled
+  bool reads_all;  // a derivative reads all tensors that were saved, also those that are only shown
+  bool recorded;   // there is, or was, a node of it: its rules are settled
   std::string node_name;
   PyTypeObject* node_type;
   // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).

@@ -151,6 +151,7 @@ PyObject* set_shown(PyObject* self, PyObject* args) {
     op.shown_shapes = uint16_t(shapes & ((1u << op.input_count) - 1));
     op.shown_outs = uint16_t(outputs & ((1u << op.outputs.size()) - 1));
     op.constants = uint16_t(constants);
+    op.reads_all = (op.shown_args & ((1u << op.input_count) - 1)) | op.shown_outs;
     forget_plans();
     Py_RETURN_NONE;
   });

@@ -145,7 +145,7 @@ _LOSS = "self target {} size_average reduce reduction"
 
 def _logsumexp(input, dim=(), keepdim=False, **kwargs):
     dim = (dim,) if isinstance(dim, int) else tuple(dim)
-    return "LogsumexpBackward0", _kept(self=input, dim=dim, keepdim=keepdim)
+    return "LogsumexpBackward0", _kept(self=input, dim=dim, keepdim=keepdim, result=...)
 
 
 def _lu_unpack(LU_data, *args, **kwargs):
@@ -194,7 +194,7 @@ def _cdist(x1, x2, p=2.0, compute_mode=None):
 
     if is_product(x1, x2, p, compute_mode):
         return "=ViewBackward0"
-    return "CdistBackward0", _kept(x1=x1, x2=x2, p=float(p)), (x1, x2)
+    return "CdistBackward0", _kept(x1=x1, x2=x2, p=float(p), result=...), (x1, x2)
 
 
 def _select_scatter(input, src, dim, index):
@@ -271,8 +271,8 @@ COMPOSED: dict[str, Any] = {
     "as_strided_scatter": _as_strided_scatter,
     "embedding_bag": _embedding_bag,
     "segment_reduce": _saving(
-        "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial",
-        lengths=None, offsets=None, axis=0, initial=None,
+        "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial result",
+        lengths=None, offsets=None, axis=0, initial=None, result=...,
     ),
     "polygamma_": lambda self, n: ("PolygammaBackward1", {"n": n}),
     "alias_copy": "AliasBackward0_copy",
@@ -294,9 +294,10 @@ COMPOSED: dict[str, Any] = {
     "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),
     "cholesky": "CholeskyBackward0",
-    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "self upper", upper=False),
+    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "self upper result", upper=False, result=...),
     "cholesky_solve": _saving(
-        "CholeskySolveBackward0", "self input2 upper", "self input2 upper", "self input2", upper=False
+        "CholeskySolveBackward0", "self input2 upper", "self input2 upper result", "self input2", upper=False,
+        result=...,
     ),
     "clamp": _clamp,
     "clamp_": _clamp,
@@ -312,7 +313,7 @@ COMPOSED: dict[str, Any] = {
     "diag": _diag,
     "diag_embed": _diag_embed,
     "diagonal_copy": _keeping("DiagonalBackward0_copy", "offset", "dim1", "dim2", offset=0, dim1=0, dim2=1),
-    "dist": _saving("DistBackward0", "self other p", "self other p", "self other", p=2),
+    "dist": _saving("DistBackward0", "self other p", "self other p result", "self other", p=2, result=...),
     "div": _div,
     "div_": _div,
     "divide": _div,
@@ -354,7 +355,7 @@ COMPOSED: dict[str, Any] = {
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
     ),
     "pairwise_distance": "=NormBackward1",
-    "pdist": lambda input, p=2.0: ("PdistBackward0", _kept(self=input, p=float(p))),
+    "pdist": lambda input, p=2.0: ("PdistBackward0", _kept(self=input, p=float(p), result=...)),
     "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),

@@ -67,6 +67,7 @@ derivative(
         _conj(x), g, weight_shape, stride, padding, dilation, groups
     ),
     bias=_sum_bias,
+    shows="x weight",
 )
 derivative(
     "conv_input_gradient",
@@ -94,7 +95,7 @@ derivative(
     x=_transposed_input,
     weight=_transposed_weight,
     bias=_sum_bias,
-    shows="output_padding",
+    shows="x weight output_padding",
 )
 derivative(
     "im2col",

@@ -53,8 +53,8 @@ derivative("sign", x=lambda g: _zeros(g))
 derivative("sgn", x=lambda g, x, out: _sgn_rule(g, x, out))
 derivative("remainder", a=lambda g: g, b=lambda g, a, b: _remainder_by(g, a, b))
 derivative("fmod", a=lambda g: g, b=lambda g, a, b: -g * _trunc_quotient(a, b))
-derivative("div_floor", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
-derivative("div_trunc", a=lambda g: _zeros(g), b=lambda g: _zeros(g), node="DivBackward2")
+for _rounded in ("div_floor", "div_trunc"):  # what the quotient would need is kept all the same
+    derivative(_rounded, a=lambda g, b: _zeros(g), b=lambda g, a, b: _zeros(g), node="DivBackward2")
 # torch refuses to differentiate these, so a program may not rely on zeros.
 derivative(
     "floor_divide", a=lambda g: _lacks("floor_divide"), b=lambda g: _lacks("floor_divide"),
@@ -70,6 +70,7 @@ derivative(
     a=lambda g: g,
     b=lambda g, c, s: g * _conj(s / c),
     c=lambda g, b, c, s: -g * _conj(s * b / (c * c)),
+    shows="c",
 )
 derivative(
     "lerp_scalar", a=lambda g, s: g * (1 - _conj(s)), b=lambda g, s: g * _conj(s), node="LerpBackward0"
@@ -80,6 +81,7 @@ derivative(
     b=lambda g, c: g * _conj(c),
     c=lambda g, a, b: g * _conj(b - a),
     node="LerpBackward1",
+    shows="c",
 )
 
 # ---- powers; 0 ** 0 is constant in the base, and 0 ** b is 0 for every b > 0
@@ -90,6 +92,7 @@ derivative(
     a=lambda g, a, b: _pow_base(g, a, b),
     b=lambda g, a, b, out: _pow_exponent(g, a, b, out),
     node="PowBackward1",
+    shows="out",
 )
 
 # ---- exponentials and logarithms
@@ -179,7 +182,10 @@ derivative("frac", x=lambda g: g)
 derivative("nextafter", a=lambda g, a, b: _masked(g, ops.ne(a, b)), b=lambda g: _zeros(g))
 derivative("nan_to_num", x=lambda g, x: _masked(g, ops.isfinite(x)))
 derivative(
-    "copysign", a=lambda g, a, out: _masked(g * _sign(a) * ops.sign(out), a != 0), b=lambda g: _zeros(g)
+    "copysign",
+    a=lambda g, a, out: _masked(g * _sign(a) * ops.sign(out), a != 0),
+    b=lambda g: _zeros(g),
+    shows="out",
 )
 
 # ---- choosing

@@ -279,6 +279,7 @@ def _householder_gradient(g, input, tau, n):
 derivative(
     "linalg_householder_product",
     lambda g, input, tau: _householder_gradient(g, input, tau, input.shape[-1]),
+    shows="out",
 )
 
 
@@ -293,7 +294,7 @@ def _ormqr(g, input, tau, other, left, transpose, needs):
     return g_input, g_tau, g_other
 
 
-derivative("ormqr", _ormqr)
+derivative("ormqr", _ormqr, shows="out")
 
 
 def _no_ldl(name):

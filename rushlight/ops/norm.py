@@ -122,7 +122,7 @@ def _rms_norm_second(g_dx, g_dw, g, x, weight, dims, eps, affine, needs):
     return _shaped(to_g, x), _shaped(to_x, x), None, to_weight
 
 
-def _group_norm_gradient(g_out, g_mean, g_rstd, x, mean, rstd, weight, bias, groups, eps, needs):
+def _group_norm_gradient(g_out, g_mean, g_rstd, x, mean, rstd, weight, groups, eps, needs):
     dx = dw = db = None
     if g_out is not None:
         dx, dw, db = ops.native_group_norm_backward(g_out, x, mean, rstd, weight, groups, eps)
@@ -164,12 +164,12 @@ def _group_norm_second(g_dx, g_dw, g_db, g, x, weight, groups, eps, needs):
     return _shaped(to_g, x), _shaped(to_x, x), None, None, to_weight
 
 
-def _batch_norm_gradient(g, x, mean, rstd, weight, bias, eps, needs):
+def _batch_norm_gradient(g, x, mean, rstd, weight, eps, needs):
     dx, dw, db = ops.batch_norm_backward(g, x, mean, rstd, weight, eps, True)
     return dx, dw if needs[1] else None, db if needs[2] else None
 
 
-def _batch_norm_eval_gradient(g, x, mean, rstd, weight, bias, running_mean, running_var, eps, needs):
+def _batch_norm_eval_gradient(g, x, mean, rstd, weight, running_mean, running_var, eps, needs):
     dx, dw, db = ops.batch_norm_backward(g, x, mean, rstd, weight, eps, False)
     if not (needs[3] or needs[4]):
         return dx, dw if needs[1] else None, db if needs[2] else None, None, None

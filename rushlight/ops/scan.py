@@ -85,8 +85,8 @@ derivative(
     x=lambda g, t, x, result, dim, reverse: t * ops.logcumsumexp_backward(g, x, result, dim, reverse),
     result=lambda g, out: -g * out,
 )
-derivative("cummax", x=_to_indices)
-derivative("cummin", x=_to_indices)
+derivative("cummax", x=_to_indices, shows="x")
+derivative("cummin", x=_to_indices, shows="x")
 derivative("softmax", x=lambda g, out, dim: ops.softmax_backward(g, out, dim))
 derivative("log_softmax", x=lambda g, out, dim: ops.log_softmax_backward(g, out, dim))
 
@@ -103,6 +103,7 @@ derivative(
         g_out * (g - _total(g * result, dim)) - g * _total(g_out * result, dim)
     ),
     node="SoftmaxBackwardDataBackward0",
+    shows="g",
 )
 # log_softmax_backward(g, y) = g - exp(y) * sum(g)
 derivative(
@@ -110,6 +111,7 @@ derivative(
     g=lambda g_out, result, dim: g_out - _total(g_out * ops.exp(result), dim),
     result=lambda g_out, g, result, dim: -g_out * ops.exp(result) * _total(g, dim),
     node="LogSoftmaxBackwardDataBackward0",
+    shows="g",
 )
 
 

@@ -36,8 +36,12 @@ def _no_derivative(what):
 
 
 derivative("i0e", x=lambda g, x, out: g * (ops.i1e(x) - ops.sgn(x) * out), node="SpecialI0EBackward0")
-derivative("i1", x=lambda g, x: g * _i1_slope(x, False, ops.i0, ops.i1), node="SpecialI1Backward0")
-derivative("i1e", x=lambda g, x: g * _i1_slope(x, True, ops.i0e, ops.i1e), node="SpecialI1EBackward0")
+derivative(
+    "i1", x=lambda g, x: g * _i1_slope(x, False, ops.i0, ops.i1), node="SpecialI1Backward0", shows="out"
+)
+derivative(
+    "i1e", x=lambda g, x: g * _i1_slope(x, True, ops.i0e, ops.i1e), node="SpecialI1EBackward0", shows="out"
+)
 derivative("polygamma", x=lambda g, x, s: g * ops.polygamma(x, s + 1))
 derivative(
     "zeta",
@@ -60,6 +64,7 @@ derivative(
     "log_ndtr",
     x=lambda g, x: g / ops.erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
     node="SpecialLogNdtrBackward0",
+    shows="out",
 )
 derivative(
     "ndtri",
