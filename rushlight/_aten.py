@@ -9,11 +9,12 @@ from rushlight import _C, _dispatching
 from rushlight._taken_apart import _unsafe_view
 from rushlight.autograd import Function
 from rushlight.ops._facts import told
+from rushlight.ops._node_names import saving
 from rushlight.ops._public import type_name
 from rushlight.ops.forms import _slice
 
 
-@told(node_name="SafeSoftmaxBackward0")
+@told(node_name=saving("SafeSoftmaxBackward0", "self dim", "dim result", result=...))
 def safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
     dim = int(dim)

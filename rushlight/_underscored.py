@@ -8,6 +8,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.ops._facts import told
+from rushlight.ops._node_names import saving
 from rushlight.ops._public import FUNCTIONS, public, type_name, undifferentiable, wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
@@ -25,7 +26,7 @@ def _unsafe_index(input: Tensor, indices: Any) -> Tensor:
     return _C.ops.index(input, tuple(indices))
 
 
-@told(node_name="UnsafeMaskedIndexBackward0")
+@told(node_name=saving("UnsafeMaskedIndexBackward0", "self mask indices fill", "mask indices"))
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """input[indices] where the mask is set (elsewhere an index may be out of range), else `fill`.
 
@@ -38,7 +39,13 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -
     return found.masked_fill(mask.logical_not(), fill)
 
 
-@told(node_name="UnsafeMaskedIndexPutAccumulateBackward0")
+def _put_node(input, mask, indices, values):
+    kept = ("mask",) if values.requires_grad else ()
+    name, order = "UnsafeMaskedIndexPutAccumulateBackward0", "self mask indices values"
+    return saving(name, order, " ".join((*kept, "indices")))(input, mask, indices, values)
+
+
+@told(node_name=_put_node)
 def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
     """input with `values` added at the indices where the mask is set.
 

@@ -333,6 +333,19 @@ PyObject* py_before_write(PyObject*, PyObject* o) {
   });
 }
 
+// The result that a node keeps is by now that of t, which was written with it.
+void save_written(Node* node, uint32_t nr, Tensor* t, const Tensor* result) {
+  if (node->kind != Node::operation || nr >= 16 || !(node->want_outs >> nr & 1)) return;
+  int at = node->saved_count - bit_count(node->want_outs) + bit_count(node->want_outs & ((1 << nr) - 1));
+  Saved& saved = node->saved[at];
+  if (!saved.object || !is_tensor(saved.object) || as_tensor(saved.object)->storage != result->storage)
+    return;
+  Saved own = save_alias(t, false);
+  as_tensor(own.object)->output_nr = nr;
+  std::swap(saved, own);
+  release(own);
+}
+
 // become(tensor, result): the general in-place form. `result` was computed out of place from `tensor`; its
 // values are copied into `tensor`, which takes over its history.
 PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -373,7 +386,9 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (!done) throw PythonError{};
     note_write(t);
     if (at >= 0) {
+      Ref<Node> inner = share(node.get());
       rewrite_history(t, std::move(node), uint32_t(at), nr);
+      save_written(inner.get(), nr, t, result);
       return Py_NewRef(args[0]);
     }
     leave_node(t);
@@ -382,6 +397,7 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
     join_node(t);
     move_retained(t, before.get());
     stamp_write(t);
+    save_written(t->grad_fn, nr, t, result);
     return Py_NewRef(args[0]);
   });
 }

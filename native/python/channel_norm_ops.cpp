@@ -175,12 +175,13 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
   return tuple_of({out.get(), m.get(), r.get(), v.get()});
 }
 
-// batch_norm_train(x, weight, bias; eps) -> out, mean, rstd, var
+// batch_norm_train(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd, var. The running
+// statistics are not read: the node keeps them, as torch's does.
 PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
   Tensor* weight = optional_tensor("batch_norm", "weight", args[1], 2);
   Tensor* bias = optional_tensor("batch_norm", "bias", args[2], 3);
-  double eps = eps_argument("batch_norm", args[3]);
+  double eps = eps_argument("batch_norm", args[5]);
   check_channels("weight", weight, x->size(1));
   check_channels("bias", bias, x->size(1));
   check_norm_types("batch_norm", x, {weight, bias});
@@ -591,7 +592,8 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) {
-  define("batch_norm_train(x, weight, bias; eps) -> out, mean, rstd, var", batch_norm_train_forward);
+  define("batch_norm_train(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd, var",
+         batch_norm_train_forward);
   define("batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd",
          batch_norm_eval_forward);
   define("batch_norm_backward(g, x, mean, rstd, weight; eps, training) -> dx, dw, db",

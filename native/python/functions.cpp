@@ -265,11 +265,35 @@ void keep_result(PyObject* kept, PyObject* result) {
   }
 }
 
+// One node for what is composed here, so that the hooks are shown what torch's node keeps. NotImplemented if
+// the steps are to be recorded: see rushlight/ops/_again.py.
+PyObject* recorded_again(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* kwnames) {
+  static PyObject* recorded = nullptr;
+  for (Py_ssize_t i = 0; i < positional + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0); i++) {
+    bool asked = is_tensor(args[i]) && asks_dispatch(as_tensor(args[i]));
+    if (asked || any_override(args[i])) Py_RETURN_NOTIMPLEMENTED;
+  }
+  if (!recorded) {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.ops._again"));
+    recorded = checked(PyObject_GetAttrString(module.get(), "recorded")).release();
+  }
+  Call call(args, positional, kwnames);
+  return checked(PyObject_CallFunctionObjArgs(recorded, self, self_function(self)->node_name, call.args.get(),
+                                              call.kwargs.get(), nullptr))
+      .release();
+}
+
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf))) return nullptr;
   uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
   Edge written = first ? Edge{first->grad_fn, first->output_nr} : Edge{nullptr, 0};  // compared, not followed
+  if (saved_hooks_active() && recording() && !modes.forward && !modes.function_mode) {
+    PyObject* result =
+        guarded([&] { return recorded_again(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
+    if (!result || result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+  }
   BeforeWrite before(first);
   PyObject* result = function_vectorcall(self, args, nargsf, kwnames);
   if (!result) return result;

@@ -14,6 +14,7 @@ from typing import Any
 from rushlight import _C
 from rushlight.autograd._facades import saved_value
 from rushlight.autograd._saved_table import SHOWN
+from rushlight.ops._again import At
 from rushlight.ops._rules import _ARG, _OUT, RULES
 
 Node = _C.Node
@@ -61,12 +62,16 @@ _SPATIAL = ("padding", "output_padding", "output_size", "stride", "dilation", "k
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def _value(node: Node, name: str) -> Any:
-    """What the node saved under the primitive's own name."""
+def _slot_of(node: Node, name: str) -> tuple[int, int]:
     for found, slot, out in node._names_saved():
         if found == name:
-            return node._unpack(slot, out)
+            return slot, out
     raise LookupError(name)
+
+
+def _value(node: Node, name: str) -> Any:
+    """What the node saved under the primitive's own name."""
+    return node._unpack(*_slot_of(node, name))
 
 
 def _input_shape(node: Node, at: int) -> tuple:
@@ -190,11 +195,6 @@ def _maxima(node: Node) -> Any:
         return _value(node, "indices")
     window = (_value(node, part) for part in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
     return getattr(_C.ops, f"{name}_with_indices")(_value(node, "x").detach(), *window)[1]
-
-
-def _running(name: str) -> Callable:
-    """The statistics that batch_norm was given; while it trains they are kept to be shown only."""
-    return lambda node: None if node._primitive.__name__ == "batch_norm_train" else _value(node, name)
 
 
 def _normalization(node: Node) -> int:
@@ -326,8 +326,6 @@ NAMES: dict[str, dict[str, Any]] = {
         "result1": _statistics("mean"),
         "result2": _statistics("rstd"),
         "training": lambda node: node._primitive.__name__ == "batch_norm_train",
-        "running_mean": _running("running_mean"),
-        "running_var": _running("running_var"),
     },
     "NativeGroupNormBackward0": {
         "group": "groups",
@@ -471,6 +469,8 @@ def saved_attribute(node: Node, attribute: str) -> Any:
         value = saved_value(node, name)
         return _C.raw_saved(node, value) if raw else _shown(node, name, value, shown[name])
     slot = _found(node, name)
+    if raw and node._kept and type(at := node._kept.get(name)) is At:
+        return _C.raw_saved(node, *_slot_of(node, "tensors"))[at]
     if raw and slot is not None:
         if name == "indices":
             node._unpack(*slot)  # raises if it has been freed
@@ -489,6 +489,8 @@ def _get(node: Node, name: str, slot: tuple[int, int] | None, tensor: bool) -> A
     if kept is not None and name in kept:
         if not tensor or kept[name] is None:
             return node._refuse() if tensor and node._released else _shown(node, name, kept[name], tensor)
+        if type(kept[name]) is At:
+            return _value(node, "tensors")[kept[name]]
         if isinstance(kept[name], list):
             return tuple(_C.kept(node, each) for each in kept[name])
         return _C.kept(node, kept[name])

@@ -1,6 +1,7 @@
 """The operations, by family: in each file first the derivatives, then the public functions."""
 
 from rushlight.ops import (
+    _again,
     attention,
     attributes,
     blend,

@@ -9,6 +9,7 @@ name that begins with "=" is that of the last step only: torch composes the func
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 from rushlight import _C
@@ -87,12 +88,42 @@ def _keeping(name: str | None, *parameters: str, itself: bool = False, **default
     return choose
 
 
+class _Plain(threading.local):
+    """Whether tensors are asked for as they are, to be kept by a node itself (_again.py)."""
+
+    now = False
+
+
+_plain = _Plain()
+
+
+def named_plainly(name: Any, args: tuple, kwargs: dict) -> Any:
+    """What a namer says of a call, with the tensors themselves; None if it does not know such a call."""
+    if isinstance(name, str):
+        return None
+    _plain.now = True
+    try:
+        return name(*args, **kwargs)
+    except (TypeError, AttributeError, LookupError, RuntimeError, ValueError):  # the call will be refused
+        return None
+    finally:
+        _plain.now = False
+
+
 def _kept(**values: Any) -> dict[str, Any]:
     """What a node keeps to show it: see Note [what composed operations keep], graph_inspect.cpp."""
-    return {name: _C.keep(value) if isinstance(value, _C.Tensor) else value for name, value in values.items()}
+    if _plain.now:
+        return values
+
+    def keep(value: Any) -> Any:
+        if isinstance(value, (tuple, list)) and any(isinstance(each, _C.Tensor) for each in value):
+            return [keep(each) for each in value]
+        return _C.keep(value) if isinstance(value, _C.Tensor) else value
+
+    return {name: keep(value) for name, value in values.items()}
 
 
-def _saving(name: str | None, parameters: str, saves: str, edges: str = "", **defaults: Any) -> Any:
+def saving(name: str | None, parameters: str, saves: str, edges: str = "", **defaults: Any) -> Any:
     """The name, what torch saves of the call, and what it differentiates by: names among the parameters."""
     order, wanted, inputs = parameters.split(), saves.split(), edges.split()
 
@@ -182,7 +213,8 @@ def _embedding_bag(
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
     kept = _kept(
-        indices=input.reshape(-1), mode={"sum": 0, "mean": 1, "max": 2}[mode],
+        indices=input.reshape(-1), offsets=offsets, per_sample_weights=per_sample_weights,
+        mode={"sum": 0, "mean": 1, "max": 2}[mode],
         padding_idx=-1 if padding_idx is None else padding_idx, sparse=bool(sparse),
         scale_grad_by_freq=bool(scale_grad_by_freq), weight_sym_argsize_0=weight.size(0),
     )  # fmt: skip
@@ -270,7 +302,7 @@ COMPOSED: dict[str, Any] = {
     "diagonal_scatter": _diagonal_scatter,
     "as_strided_scatter": _as_strided_scatter,
     "embedding_bag": _embedding_bag,
-    "segment_reduce": _saving(
+    "segment_reduce": saving(
         "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial result",
         lengths=None, offsets=None, axis=0, initial=None, result=...,
     ),
@@ -280,11 +312,11 @@ COMPOSED: dict[str, Any] = {
         "AsStridedBackward0_copy", "size", "stride", "storage_offset",
         size=(), stride=(), storage_offset=None,
     ),
-    "binary_cross_entropy": _saving(
+    "binary_cross_entropy": saving(
         "BinaryCrossEntropyBackward0", _LOSS.format("weight"), "self target weight reduction",
         "self target", weight=None, reduction="mean",
     ),
-    "binary_cross_entropy_with_logits": _saving(
+    "binary_cross_entropy_with_logits": saving(
         "BinaryCrossEntropyWithLogitsBackward0", _LOSS.format("weight") + " pos_weight",
         "self target weight pos_weight reduction", "self target",
         weight=None, pos_weight=None, reduction="mean",
@@ -294,8 +326,10 @@ COMPOSED: dict[str, Any] = {
     "celu_": _keeping("CeluBackward1", "alpha", alpha=1.0),
     "channel_shuffle": _keeping("ChannelShuffleBackward0", "groups", groups=None),
     "cholesky": "CholeskyBackward0",
-    "cholesky_inverse": _saving("CholeskyInverseBackward0", "self upper", "self upper result", upper=False, result=...),
-    "cholesky_solve": _saving(
+    "cholesky_inverse": saving(
+        "CholeskyInverseBackward0", "self upper", "self upper result", upper=False, result=...
+    ),
+    "cholesky_solve": saving(
         "CholeskySolveBackward0", "self input2 upper", "self input2 upper result", "self input2", upper=False,
         result=...,
     ),
@@ -313,7 +347,7 @@ COMPOSED: dict[str, Any] = {
     "diag": _diag,
     "diag_embed": _diag_embed,
     "diagonal_copy": _keeping("DiagonalBackward0_copy", "offset", "dim1", "dim2", offset=0, dim1=0, dim2=1),
-    "dist": _saving("DistBackward0", "self other p", "self other p result", "self other", p=2, result=...),
+    "dist": saving("DistBackward0", "self other p", "self other p result", "self other", p=2, result=...),
     "div": _div,
     "div_": _div,
     "divide": _div,
@@ -321,7 +355,7 @@ COMPOSED: dict[str, Any] = {
     "expand_copy": "ExpandBackward0_copy",
     "glu": _keeping("GluBackward0", "dim", itself=True, dim=-1),
     "hardshrink": _keeping("HardshrinkBackward0", "lambd", itself=True, lambd=0.5),
-    "huber_loss": _saving(
+    "huber_loss": saving(
         "HuberLossBackward0", "self target reduction delta", "self target reduction delta", "self target",
         reduction="mean", delta=1.0,
     ),
@@ -330,9 +364,7 @@ COMPOSED: dict[str, Any] = {
     "gru_cell": "=AddBackward0",
     "lstm_cell": "=MulBackward0",
     "kron": "=UnsafeViewBackward0",
-    "ldexp": _saving("LdexpBackward0", "self other", "other", "self other"),
-    "ldexp_": _saving("LdexpBackward0", "self other", "other", "self other"),
-    "logaddexp": _saving("LogaddexpBackward0", "self other", "self other", "self other"),
+    "logaddexp": saving("LogaddexpBackward0", "self other", "self other", "self other"),
     "logit": _keeping("LogitBackward0", "eps", itself=True, eps=None),
     "logit_": _logit_,
     "logsumexp": _logsumexp,
@@ -340,18 +372,18 @@ COMPOSED: dict[str, Any] = {
     "masked_fill": _by_value("MaskedFill", 2),
     "masked_fill_": _by_value("MaskedFill", 2),
     "max_unpool3d": "MaxUnpool3DBackward0",
-    "multi_margin_loss": _saving(
+    "multi_margin_loss": saving(
         "MultiMarginLossBackward0", "self target p margin weight size_average reduce reduction",
         "self target p margin weight reduction", p=1, margin=1.0, weight=None, reduction="mean",
     ),
-    "multilabel_margin_loss": _saving(
+    "multilabel_margin_loss": saving(
         "MultilabelMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
     "multigammaln": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma_": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "narrow_copy": _keeping("NarrowCopyBackward0", "dim", "start", "length", dim=0, start=0, length=0),
-    "native_dropout_backward": _saving(
+    "native_dropout_backward": saving(
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
     ),
     "pairwise_distance": "=NormBackward1",
@@ -373,10 +405,10 @@ COMPOSED: dict[str, Any] = {
     "round": _round,
     "round_": _round,
     "rrelu": _in_one_of("RreluWithNoise", *_RRELU, **_RRELU),
-    "rrelu_": _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU),
+    "rrelu_": _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU, result=...),
     "rsub": _rsub,
     "smooth_l1_loss": _smooth_l1_loss,
-    "soft_margin_loss": _saving(
+    "soft_margin_loss": saving(
         "SoftMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
     ),
     "softshrink": _keeping("SoftshrinkBackward0", "lambd", itself=True, lambd=0.5),
@@ -388,7 +420,7 @@ COMPOSED: dict[str, Any] = {
     "t_copy": "TBackward0_copy",
     "trace": lambda input: ("TraceBackward0", {"self_sym_sizes": input.shape}),
     "transpose_copy": _keeping("TransposeBackward0_copy", "dim0", "dim1", dim0=0, dim1=1),
-    "triangular_solve": _saving(
+    "triangular_solve": saving(
         "TriangularSolveBackward0", "self A upper transpose unitriangular",
         "self A upper transpose unitriangular", "self A", upper=True, transpose=False, unitriangular=False,
     ),

@@ -107,10 +107,13 @@ def _contract(a, b, dims_a, dims_b):
     rows, cols = (_count(x, dims) for x, dims in ((a, outer_a), (b, outer_b)))
     if a.dtype == _C.bool and rows == cols == 1:
         return _meeting(a.permute(inner_a + outer_a), b.permute(inner_b + outer_b), shape)
-    product = ops.mm(
-        a.permute(outer_a + inner_a).reshape(rows, terms), b.permute(inner_b + outer_b).reshape(terms, cols)
-    )
-    return product.view(shape)
+    left, right = a.permute(outer_a + list(dims_a)), b.permute(list(dims_b) + outer_b)
+    if rows != 1 or cols != 1:
+        return ops.mm(left.reshape(rows, terms), right.reshape(terms, cols)).view(shape)
+    counted = not (a.dtype.is_floating_point or a.dtype.is_complex)
+    if counted or (left.is_contiguous() and right.is_contiguous()):
+        return ops.dot(*(x if x.ndim == 1 else x.reshape(terms) for x in (left, right))).view(shape)
+    return (left.squeeze() * right.squeeze()).sum().view(shape)  # without a copy
 
 
 def _meeting(a, b, shape):

@@ -131,8 +131,9 @@ def transform(x, dims, norm, forward, several=False):
         return ops.fft_c2c(promoted(x, True), dims, scale, forward)
     if not several and not forward:  # as torch has it, a view that reads as the conjugate
         return FUNCTIONS["conj"](ops.fft_r2c(x, dims, scale, True, False))
-    result = ops.fft_r2c(x, dims, scale, forward, False)
-    return _C.name_node(result, "FftC2CBackward0") if several else result
+    if several and x.requires_grad and _C.is_grad_enabled():  # as torch has it: x itself is not kept
+        return ops.fft_c2c(promoted(x, True), dims, scale, forward)
+    return ops.fft_r2c(x, dims, scale, forward, False)
 
 
 def half_spectrum(x, dims, norm, forward):

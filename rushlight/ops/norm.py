@@ -166,7 +166,7 @@ def _group_norm_second(g_dx, g_dw, g_db, g, x, weight, groups, eps, needs):
 
 def _batch_norm_gradient(g, x, mean, rstd, weight, eps, needs):
     dx, dw, db = ops.batch_norm_backward(g, x, mean, rstd, weight, eps, True)
-    return dx, dw if needs[1] else None, db if needs[2] else None
+    return dx, dw if needs[1] else None, db if needs[2] else None, None, None
 
 
 def _batch_norm_eval_gradient(g, x, mean, rstd, weight, running_mean, running_var, eps, needs):
@@ -221,7 +221,13 @@ derivative("rms_norm", _rms_norm_gradient, node="MulBackward0")
 derivative("rms_norm_backward", _rms_norm_second, undefined=True, node="FusedRmsNormBackwardBackward0")
 derivative("native_group_norm", _group_norm_gradient, undefined=True)
 derivative("native_group_norm_backward", _group_norm_second, undefined=True)
-derivative("batch_norm_train", _batch_norm_gradient, node="NativeBatchNormBackward0")
+derivative(
+    "batch_norm_train",
+    _batch_norm_gradient,
+    node="NativeBatchNormBackward0",
+    shows="running_mean running_var",
+    constant="running_mean running_var",
+)
 derivative("batch_norm_eval", _batch_norm_eval_gradient, node="NativeBatchNormBackward0")
 derivative("batch_norm_backward", _batch_norm_second, undefined=True, node="NativeBatchNormBackwardBackward0")
 
@@ -417,12 +423,9 @@ def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, 
         return x + 0, x.new_empty(0), x.new_empty(0)
     if not training:
         return ops.batch_norm_eval(x, weight, bias, running_mean, running_var, eps)
-    out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, eps)
+    out, mean, rstd, var = ops.batch_norm_train(x, weight, bias, running_mean, running_var, eps)
     if running_mean is not None and x.numel():
         _C.update_running_statistics(running_mean, running_var, mean, var, x.numel() / x.shape[1], momentum)
-        if out.requires_grad:
-            kept = {"running_mean": _C.keep(running_mean), "running_var": _C.keep(running_var)}
-            _C.name_node(out, "NativeBatchNormBackward0", 0, kept)
     return out, mean, rstd
 
 

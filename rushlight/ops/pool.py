@@ -113,6 +113,13 @@ derivative(
 LINEAR.update(("max_pool_scatter", "max_unpool", "max_pool_gather"))
 
 
+def max_pool(dims, *args):
+    """The maxima. Hooks on saved tensors are shown where they are, which torch's node keeps."""
+    if _C.top_saved_hooks() is None:
+        return getattr(ops, f"max_pool{dims}d")(*args)
+    return getattr(ops, f"max_pool{dims}d_with_indices")(*args)[0]
+
+
 # ---- maxima
 
 
@@ -124,7 +131,7 @@ def max_pool1d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=F
     >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
-    return ops.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @function
@@ -136,7 +143,7 @@ def max_pool2d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=F
     tensor([[[[ 5.,  7.],
               [13., 15.]]]])
     """
-    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @function
@@ -147,7 +154,7 @@ def max_pool3d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=F
     >>> torch.max_pool3d(torch.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
-    return ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight import _C, return_types
@@ -18,9 +19,11 @@ from rushlight.ops._public import (
     write_apart,
     write_out,
 )
+from rushlight.ops._rules import derivative
 from rushlight.ops.ranges import check_range, real_number
 
 ops = _C.ops
+_conj = _C.conj
 
 
 def _power_of_two(exponent):
@@ -69,11 +72,26 @@ def _scaled_dtype(input, other):
     return dtype if dtype.is_floating_point or dtype.is_complex else _C.get_default_dtype()
 
 
+# Of the result, as torch has it: the first factor is not kept.
+derivative(
+    "ldexp",
+    a=lambda g, b: _ldexp(g, _conj(b)),
+    b=lambda g, out: g * _conj(out) * math.log(2),
+    shows="out",
+)
+
+
 def _ldexp(input, other):
     _check_factors(input, other)
-    dtype = _scaled_dtype(input, other)
     if other.dtype == _C.bool and input.dtype.is_floating_point:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+    if (input.requires_grad or other.requires_grad) and _C.is_grad_enabled():
+        return ops.ldexp(input, other, _scaled)
+    return _scaled(input, other)
+
+
+def _scaled(input, other):
+    dtype = _scaled_dtype(input, other)
     whole = not (input.is_floating_point() or input.is_complex())
     if whole or other.is_floating_point() or other.is_complex():
         # Torch's 2 is a number beside the default dtype, and beside others a tensor of that dtype.

@@ -335,8 +335,9 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         raise TypeError(
             f"clamp_() received an invalid combination of arguments - got ({given}), but expected one of:"
         )
-    low = var.detach().clone().clamp_(min=eps)
-    var = var + rushlight.where(var == low, 0.0, low - var).detach()
+    var = var.clone()
+    with rushlight.no_grad():
+        var.clamp_(min=eps)
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)

@@ -95,7 +95,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     """
     if return_indices:
         return pool.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return ops.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool.max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @functional
@@ -109,7 +109,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     """
     if return_indices:
         return ops.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool.max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @functional
@@ -122,7 +122,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     """
     if return_indices:
         return _max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool.max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 # ---- adaptive maxima

@@ -1,0 +1,104 @@
+"""Composed operations under saved-tensor hooks: one node, which packs what torch's node would.
+
+An operation that is one node in torch and several here keeps other values than torch does: those of its
+steps. Nobody sees that but hooks on saved tensors. While there are any, such an operation is recorded as one
+node that keeps what COMPOSED (_node_names.py) says, and its derivative takes the steps again, of what the
+hooks unpacked. `recorded` is what native/python/functions.cpp calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight import _C
+from rushlight.ops import _node_names
+from rushlight.ops._rules import derivative
+
+Tensor = _C.Tensor
+ops = _C.ops
+# Several results, or random numbers that would be drawn again.
+_NOT = {"frexp", "lu", "rrelu", "triangular_solve"}
+
+
+class At(int):
+    """Which of the tensors of the call is shown under a name."""
+
+
+class _Call:
+    """The operation as a function of the tensors that are kept; whatever else it was given is held here."""
+
+    def __init__(self, function: Any, args: tuple, kwargs: dict, kept: list[Tensor]) -> None:
+        self.function, self.wanted = function, [tensor.requires_grad for tensor in kept]
+
+        def place(value: Any) -> Any:
+            return next((At(at) for at, tensor in enumerate(kept) if value is tensor), value)
+
+        self.args, self.kwargs = [place(arg) for arg in args], {name: place(kwargs[name]) for name in kwargs}
+
+    def __call__(self, tensors: Any) -> Any:
+        return self.taken(self.function, tensors)
+
+    def steps(self, tensors: Any) -> Any:
+        """The same without this node, also where hooks are active."""
+        return self.taken(self.function.__wrapped__, tensors)
+
+    def taken(self, function: Callable, tensors: Any) -> Any:
+        def given(value: Any) -> Any:
+            return tensors[value] if type(value) is At else value
+
+        kwargs = {name: given(value) for name, value in self.kwargs.items()}
+        return function(*map(given, self.args), **kwargs)
+
+
+def _gradient(g: Tensor, tensors: Any, call: _Call) -> tuple:
+    from rushlight.autograd import grad
+
+    record = _C.is_grad_enabled()
+    before = _C.set_grad_enabled(True)
+    try:
+        if not record:
+            tensors = [t.detach().requires_grad_(wanted) for t, wanted in zip(tensors, call.wanted)]
+        result = call.steps(tensors)
+    finally:
+        _C.set_grad_enabled(before)
+    asked = [t for t in tensors if t.requires_grad]
+    found = iter(grad(result, asked, g, allow_unused=True, create_graph=record))
+    return ([next(found) if t.requires_grad else None for t in tensors],)
+
+
+derivative("again", _gradient)
+derivative("again_from_result", _gradient, shows="out")
+
+
+def recorded(function: Any, name: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of `function`, a composed operation; NotImplemented where its steps are to be recorded."""
+    called = function.__name__
+    if called in _NOT or called.endswith("_") or kwargs.get("out") is not None:
+        return NotImplemented
+    given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    if not any(tensor.requires_grad for tensor in given):
+        return NotImplemented
+    told = _node_names.named_plainly(name, args, kwargs)
+    if not isinstance(told, tuple) or not told[0] or told[0].startswith("="):
+        return NotImplemented
+    shown = told[1]
+    kept: list[Tensor] = []
+    for value in shown.values():
+        if isinstance(value, Tensor) and not any(value is tensor for tensor in kept):
+            kept.append(value)
+    # What is kept must be all there is to differentiate by, and nothing that the namer made.
+    if not kept or any(not any(tensor is one for one in given) for tensor in kept):
+        return NotImplemented
+    if any(tensor.requires_grad and not any(tensor is one for one in kept) for tensor in given):
+        return NotImplemented
+    call = _Call(function, args, kwargs, kept)
+    since = _C.next_sequence()
+    primitive = ops.again_from_result if ... in shown.values() else ops.again
+    result = primitive(tuple(kept), call)
+    about = {
+        key: next((At(at) for at, tensor in enumerate(kept) if value is tensor), value)
+        for key, value in shown.items()
+        if value is not ...
+    }
+    return _C.name_node(result, told[0], since, about, told[2] if len(told) > 2 else tuple(kept))

@@ -1,0 +1,96 @@
+"""What graphs keep is what torch's keep, for all of op_db: hooks on saved tensors are shown the same, and the
+same writes between a forward and its backward are refused.
+
+DIFFER lists the operations of which that is not so in the samples looked at, and why. One that has become
+better than listed fails, so that the list stays true.
+
+    python tests/torch/test_kept.py COUNT [entry ...]
+
+looks at COUNT samples of each dtype and prints what differs.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import kept
+from opdb import ENTRIES
+
+COUNT = 2  # samples of each dtype
+
+# writes: another write is refused. hooks: hooks on saved tensors are shown others. A "_" at the end of a name
+# says that it is about the in-place form.
+DIFFER = {
+    ("writes", "one kernel, or other steps, where torch composes"): """
+        combinations nn.functional.bilinear nn.functional.poisson_nll_loss nn.functional.rms_norm
+        nn.functional.scaled_dot_product_attention special.ndtr
+    """,
+    ("writes", "torch's derivative is that of the modulus, for which the result is enough"): """
+        polar
+    """,
+    ("writes", "torch does not see that its gradient would be wrong"): """
+        kron
+    """,
+    ("writes", "results that torch's node keeps and no derivative here needs"): """
+        native_batch_norm _native_batch_norm_legit _batch_norm_with_update nn.functional.embedding_bag
+        nn.functional.rrelu_
+    """,
+    ("hooks", "a number or a buffer that is computed again here"): """
+        nn.functional.cross_entropy nn.functional.linear_cross_entropy nn.functional.nll_loss
+        nn.functional.logsigmoid nn.functional.multilabel_margin_loss
+        nn.functional.multilabel_soft_margin_loss
+    """,
+    ("hooks", "kept again, or computed before it is needed"): """
+        nn.functional.batch_norm nn.functional.cosine_similarity nn.functional.prelu
+    """,
+    ("hooks", "torch composes complex convolutions of real ones"): """
+        nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
+        nn.functional.conv_transpose2d nn.functional.conv_transpose3d
+    """,
+    ("hooks", "composed of other steps, in place or of several results"): """
+        clamp_max_ clamp_min_ corrcoef cov cumprod_ frexp float_power_ ldexp_ linalg.lu logit_ masked.mean
+        masked.std masked.var masked_scatter_ max_pool2d_with_indices_backward
+        torch.ops.aten._safe_softmax.default triangular_solve _unsafe_masked_index
+        _unsafe_masked_index_put_accumulate
+    """,
+}
+
+
+def listed() -> dict[str, str]:
+    return {entry: kind for (kind, _), entries in DIFFER.items() for entry in entries.split()}
+
+
+LISTED = listed()
+
+
+def differences(entry: str, in_place: bool, count: int = COUNT) -> list[tuple[str, str, str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(kept.found(entry, count, in_place))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_kept(entry: Any) -> None:
+    for in_place in (False, True):
+        found = differences(entry, in_place)
+        worst = next((kind for kind in ("writes", "hooks") if any(kind == one[1] for one in found)), None)
+        told = [" ".join(one)[:300] for one in found if one[1] == worst]
+        name = entry + "_" * in_place
+        assert worst == LISTED.get(name), told[:1] or f"{name} is the same now: take it off the list"
+
+
+def test_nothing_unknown_is_listed() -> None:
+    assert not {name.removesuffix("_") for name in LISTED} - {name.removesuffix("_") for name in ENTRIES}
+    assert len(LISTED) == sum(len(entries.split()) for entries in DIFFER.values())
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or ENTRIES:
+        for in_place in (False, True):
+            for sample, kind, what in differences(name, in_place, int(sys.argv[1])):
+                print(f"{name}{'_' * in_place} {sample} {kind} {what[:300]}")
