@@ -203,14 +203,17 @@ void check_not_inference(const Tensor* t) {
 
 }  // namespace
 
+namespace {
+[[noreturn]] void fail_leaf() {
+  fail_at(PyExc_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.",
+          {{"It is written", current_source()}},
+          "Write to it inside `with torch.no_grad():`, or compute a new tensor instead of writing in place.");
+}
+}  // namespace
+
 void check_inplace(Tensor* t) {
   if (!recording()) return check_not_inference(t);
-  if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) {
-    fail_at(
-        PyExc_RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.",
-        {{"It is written", current_source()}},
-        "Write to it inside `with torch.no_grad():`, or compute a new tensor instead of writing in place.");
-  }
+  if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) fail_leaf();
   check_not_inference(t);
   if (!is_view(t)) return;
   if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, false);
@@ -221,6 +224,8 @@ void check_inplace(Tensor* t) {
             {{"The view is written", current_source()}},
             "Write inside `with torch.no_grad():`, or clone the leaf first and write into the clone.");
   }
+  // To torch a view is a leaf until it is asked for the history that its base has gained.
+  if (!t->grad_fn && base->requires_grad()) fail_leaf();
 }
 
 namespace {

@@ -317,7 +317,12 @@ void unpack_all(Node* node) {
   }
   at = node->saved_count - bit_count(node->want_outs);
   for (int i = 0; node->want_outs >> i; i++) {
-    if (node->want_outs >> i & 1) unpack(node, at++, i);
+    if (!(node->want_outs >> i & 1)) continue;
+    // A class or a mode is asked for a result by who uses it.
+    const Saved& saved = node->saved[at];
+    if (saved.object && is_tensor(saved.object)) check_version(node, as_tensor(saved.object), saved, i);
+    else unpack(node, at, i);
+    at++;
   }
 }
 

@@ -331,6 +331,7 @@ derivative(
     "smooth_absolute_backward",
     a=lambda g, b, s: ops.smooth_absolute_backward(g, b, s),
     b=lambda g, a, b, s: _masked(g * a / s, ops.lt(ops.abs(b), s)),
+    node="SmoothL1LossBackwardBackward0",
 )
 
 no_derivative(

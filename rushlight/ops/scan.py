@@ -17,9 +17,11 @@ derivative("cumsum", x=lambda g, dim, reverse: ops.cumsum(g, dim, None, not reve
 
 
 def _cumprod_gradient(g, x, out, dim, reverse):
-    if not x.dim() or not x.numel():
+    if not x.dim() or not x.numel() or x.shape[dim] == 1:
         return g
     if not _has_zeros(x):
+        if _C.is_grad_enabled() and not reverse:  # in torch's steps, for who looks at the graph
+            return ops.flip(ops.cumsum(ops.flip(g * _conj(out), (dim,)), dim, None, False), (dim,)) / _conj(x)
         return ops.cumsum(g * _conj(out), dim, None, not reverse) / _conj(x)
     if _C.is_grad_enabled():
         return _cumprod_gradient_by_definition(g, x, dim, reverse)

@@ -93,6 +93,8 @@ def _between(name, input, min_val, max_val, inplace):
 
 
 def _hardtanh(input, low, high, inplace):
+    if inplace:
+        _C.check_inplace(input)
     if input.dtype == rushlight.bool:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.is_complex():

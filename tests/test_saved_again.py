@@ -1,0 +1,92 @@
+"""Composed operations while hooks on saved tensors are active: one node, which packs what it was called with
+and differentiates by what the hooks give back (rushlight/ops/_again.py)."""
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.graph import saved_tensors_hooks
+
+CALLS = {
+    "smooth_l1_loss": lambda x, y: F.smooth_l1_loss(x, y),
+    "logit": lambda x, y: torch.logit(x, 0.1),
+    "dist": lambda x, y: torch.dist(x, y),
+    "clamp_min": lambda x, y: torch.clamp_min(x, y),
+    "glu": lambda x, y: F.glu(x),
+    "bce": lambda x, y: F.binary_cross_entropy(x, y),
+    "complex": lambda x, y: torch.view_as_real(torch.complex(x, y)),
+}
+
+
+def inputs():
+    torch.manual_seed(0)
+    return [(0.2 + 0.6 * torch.rand(3, 4, dtype=torch.float64)).requires_grad_() for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_under_hooks(name):
+    def function(x, y):
+        with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+            return CALLS[name](x, y)
+
+    assert gradcheck(function, inputs())
+    assert gradgradcheck(function, inputs(), atol=1e-4)
+    x, y = inputs()
+    plain = torch.autograd.grad(CALLS[name](x, y).sum(), (x, y), allow_unused=True)
+    hooked = torch.autograd.grad(function(x, y).sum(), (x, y), allow_unused=True)
+    assert all(a is b is None or torch.equal(a, b) for a, b in zip(plain, hooked))
+
+
+def test_what_is_packed_and_unpacked():
+    x, y = inputs()
+    packed, unpacked = [], []
+
+    def pack(t):
+        packed.append(t)
+        return len(packed) - 1
+
+    def unpack(at):
+        unpacked.append(at)
+        return packed[at] * 2
+
+    with saved_tensors_hooks(pack, unpack):
+        loss = F.huber_loss(x, y)
+    assert len(packed) == 2 and packed[0] is x and packed[1] is y
+    assert loss.grad_fn.name() == "HuberLossBackward0"
+    assert [node.variable is t for (node, _), t in zip(loss.grad_fn.next_functions, (x, y))] == [True, True]
+    loss.backward()
+    assert sorted(unpacked) == [0, 1]
+    assert torch.allclose(x.grad, 2 * (x - y).detach() / x.numel())  # of what the hooks gave back
+
+
+def test_a_write_into_what_a_composed_operation_keeps_is_refused():
+    x, y = inputs()
+    loss = F.smooth_l1_loss(x, y.detach())
+    with torch.no_grad():
+        x.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_the_result_of_a_composed_operation_in_place_is_kept():
+    x = torch.rand(3, requires_grad=True)
+    y = x.clone().cumprod_(0)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_a_node_that_keeps_its_result_does_not_hold_itself():
+    import gc
+    import weakref
+
+    x, y = inputs()
+    gc.disable()
+    try:
+        result = torch.dist(x, y)
+        node = weakref.ref(result.grad_fn)
+        del result
+        assert node() is None
+    finally:
+        gc.enable()
