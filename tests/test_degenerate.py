@@ -1,6 +1,7 @@
 """Derivatives where a function degenerates: no degree of freedom, several zeros, strides over one element."""
 
 import itertools
+from functools import partial
 
 import pytest
 from gradcheck import gradcheck, gradgradcheck
@@ -114,3 +115,25 @@ def test_triangles_of_which_rows_are_empty():
         places = itertools.product(range(first, last), range(columns))
         inside = [(r, c) for r, c in places if (c >= r + offset if upper else c <= r + offset)]
         assert found.T.tolist() == [list(place) for place in inside]
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("return_indices", [False, True])
+def test_gradient_of_maxima_of_nothing(dims, return_indices):
+    """Steps that jump over the input leave empty windows, from which no element gets a gradient."""
+    pool = getattr(F, f"max_pool{dims}d")
+    x = torch.arange(2.0 * 2**dims, dtype=torch.float64).reshape(1, 2, *(2,) * dims).requires_grad_()
+
+    def pooled(x, padding, dilation):
+        found = pool(x, 2, 1, padding, dilation, return_indices=return_indices)
+        found = found[0] if return_indices else found
+        return torch.where(found > -1e300, found, 0.0)
+
+    assert (pooled(x, 1, 3) == 0).all()  # nothing but such windows
+    for window in [(0, 1), (1, 1), (1, 2), (1, 3)]:
+        function = partial(pooled, padding=window[0], dilation=window[1])
+        gradcheck(torch, function, [x])
+        gradgradcheck(torch, function, [x])
+    image = torch.ones(1, 4, 1, 1).requires_grad_()
+    F.max_pool2d(image.contiguous(memory_format=torch.channels_last), 2, 1, 1, 2).sum().backward()
+    assert (image.grad == 0).all()

@@ -41,8 +41,9 @@ constexpr C lowest() {
   return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
 }
 
-// Calls body(output position, index of the maximum, maximum) for every window of a plane. An empty window,
-// which only padding and dilation together can make, has the lowest value at the nearest element.
+// Calls body(output position, index of the maximum, maximum, whether it is empty) for every window of a
+// plane. An empty window, which only padding and dilation together can make, has the lowest value where it
+// begins, though that be outside of the plane.
 template <class T, class F>
 inline void for_windows(const Windows& w, const T* x, F&& body) {
   using C = compute_t<T>;
@@ -53,8 +54,7 @@ inline void for_windows(const Windows& w, const T* x, F&& body) {
         int64_t z0 = w.begin[0][size_t(od)], z1 = w.end[0][size_t(od)], y0 = w.begin[1][size_t(oh)],
                 y1 = w.end[1][size_t(oh)], x0 = w.begin[2][size_t(ow)], x1 = w.end[2][size_t(ow)];
         C best = lowest<C>();
-        int64_t at = (std::min(z0, w.in[0] - 1) * w.in[1] + std::min(y0, w.in[1] - 1)) * w.in[2] +
-                     std::min(x0, w.in[2] - 1);
+        int64_t at = (z0 * w.in[1] + y0) * w.in[2] + x0;
         for (int64_t z = z0; z < z1; z += w.step[0])
           for (int64_t y = y0; y < y1; y += w.step[1]) {
             int64_t row = (z * w.in[1] + y) * w.in[2];
@@ -63,7 +63,7 @@ inline void for_windows(const Windows& w, const T* x, F&& body) {
               if (value > best || value != value) best = value, at = row + i;
             }
           }
-        body(position, at, T(best));
+        body(position, at, T(best), z0 >= z1 || y0 >= y1 || x0 >= x1);
       }
 }
 
@@ -81,16 +81,17 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
     for (int64_t oh = 0; oh < w.out[1]; oh++) {
       int64_t z0 = w.begin[0][size_t(od)], z1 = w.end[0][size_t(od)], y0 = w.begin[1][size_t(oh)],
               y1 = w.end[1][size_t(oh)];
-      I nearest = I(std::min(z0, w.in[0] - 1) * w.in[1] + std::min(y0, w.in[1] - 1));
+      const I first = I(z0 * w.in[1] + y0);
+      const bool none = z0 >= z1 || y0 >= y1;
       std::fill_n(best, width, lowest<T>());
-      std::fill_n(best_row, width, nearest);
+      std::fill_n(best_row, width, first);
       for (int64_t z = z0; z < z1; z += w.step[0])
         for (int64_t y = y0; y < y1; y += w.step[1])
           larger_in_row(best, best_row, x + (z * w.in[1] + y) * width, width, z * w.in[1] + y);
       for (int64_t ow = 0; ow < w.out[2]; ow++, position++) {
-        int64_t column = std::min(begin[ow], width - 1);
+        int64_t column = begin[ow];
         T value = lowest<T>();
-        I row = nearest;
+        I row = first;
         if (begin[ow] < end[ow]) value = best[column], row = best_row[column];
         for (int64_t i = begin[ow] + step; i < end[ow]; i += step) {
           T other = best[i];
@@ -101,12 +102,12 @@ inline void for_windows_by_columns(DType dtype, const Windows& w, const T* x, T*
           row = better ? other_row : row;
           column = better ? i : column;
         }
-        body(position, row * width + column, value);
+        body(position, row * width + column, value, none || begin[ow] >= end[ow]);
       }
     }
 }
 
-// Calls body(output position, index, maximum) for every window of a plane; one lease per thread.
+// The faster of both; one lease per thread.
 template <class T, class F>
 inline void for_all_windows(DType dtype, const Windows& w, const T* x, const Workspaces::Lease& lease,
                             F&& body) {
@@ -167,7 +168,7 @@ void max_pool_indices(DType dtype, const Windows& w, int64_t planes, void* y, in
         int64_t* places = indices + plane * w.out_size();
         for_all_windows(
             dtype, w, static_cast<const T*>(x) + plane * w.in_size(), lease,
-            [&](int64_t position, int64_t at, T best) { to[position] = best, places[position] = at; });
+            [&](int64_t position, int64_t at, T best, bool) { to[position] = best, places[position] = at; });
       }
     });
   });
@@ -190,8 +191,8 @@ void max_pool_gradient(DType dtype, const Windows& w, int64_t planes, void* gx, 
           fastest_pool_rows().gradient_2x2[int(dtype)](to, g, from, w);
           continue;
         }
-        for_all_windows(dtype, w, from, lease, [&](int64_t position, int64_t at, T) {
-          to[at] = T(compute_t<T>(to[at]) + compute_t<T>(g[position]));
+        for_all_windows(dtype, w, from, lease, [&](int64_t position, int64_t at, T, bool empty) {
+          if (!empty) to[at] = T(compute_t<T>(to[at]) + compute_t<T>(g[position]));
         });
       }
     });

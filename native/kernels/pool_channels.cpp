@@ -52,7 +52,7 @@ void for_blocks(DType dtype, const Windows& w, int64_t batch, int64_t channels, 
 }
 
 // Finds the maximum of every window for `n` channels: `best` and, in `at`, which pixel it is in. An empty
-// window has the lowest value at the nearest pixel. Then calls body(position, od, oh, ow).
+// window has the lowest value where it begins. Then calls body(position, od, oh, ow).
 template <class T, class I, class F>
 inline void for_pixels(const Windows& w, const PoolRows::LargerInRow& larger, const T* x, int64_t channels,
                        int64_t n, T* best, I* at, F&& body) {
@@ -60,9 +60,7 @@ inline void for_pixels(const Windows& w, const PoolRows::LargerInRow& larger, co
   for (int64_t od = 0; od < w.out[0]; od++)
     for (int64_t oh = 0; oh < w.out[1]; oh++)
       for (int64_t ow = 0; ow < w.out[2]; ow++, position++) {
-        int64_t z = std::min(w.begin[0][size_t(od)], w.in[0] - 1),
-                y = std::min(w.begin[1][size_t(oh)], w.in[1] - 1),
-                c = std::min(w.begin[2][size_t(ow)], w.in[2] - 1);
+        int64_t z = w.begin[0][size_t(od)], y = w.begin[1][size_t(oh)], c = w.begin[2][size_t(ow)];
         std::fill_n(best, n, T(-std::numeric_limits<compute_t<T>>::infinity()));
         std::fill_n(at, n, I((z * w.in[1] + y) * w.in[2] + c));
         for_taps(w, od, oh, ow, [&](int64_t pixel) { larger(best, at, x + pixel * channels, n, pixel); });
@@ -103,12 +101,8 @@ void max_pool_gradient_channels(DType dtype, const Windows& w, int64_t batch, in
     for_pixels(w, in_row, static_cast<const T*>(x) + place, channels, n, best, at,
                [&](int64_t position, int64_t od, int64_t oh, int64_t ow) {
                  const T* from = g + position * channels;
-                 bool empty = true;
-                 for_taps(w, od, oh, ow, [&](int64_t pixel) {
-                   empty = false;
-                   add(to + pixel * channels, at, from, n, pixel);
-                 });
-                 if (empty) add(to + int64_t(at[0]) * channels, at, from, n, int64_t(at[0]));
+                 for_taps(w, od, oh, ow,
+                          [&](int64_t pixel) { add(to + pixel * channels, at, from, n, pixel); });
                });
   };
   for_blocks(dtype, w, batch, channels, spread);

@@ -52,6 +52,12 @@ def _from_indices(dims, node):
     )
 
 
+def _may_be_empty(padding, dilation):
+    """Whether windows of max_pool may hold nothing: steps that jump over the whole input from the padding."""
+    padded, wide = (one if isinstance(one, (tuple, list)) else (one,) for one in (padding, dilation))
+    return any(padded) and any(step != 1 for step in wide)
+
+
 def _max_pool_rules(dims):
     name, node = f"max_pool{dims}d", _NODES["max_pool"][dims - 1]
     gradient, with_indices = getattr(ops, f"{name}_gradient"), getattr(ops, f"{name}_with_indices")
@@ -63,12 +69,24 @@ def _max_pool_rules(dims):
         ),
     )
     window = "kernel_size stride padding dilation ceil_mode"
-    derivative(f"{name}_with_indices", node=node, x=_from_indices(dims, node), shows=f"x {window}")
+
+    def by_indices(g_values, indices, x, kernel_size, stride, padding, dilation, ceil_mode):
+        if _may_be_empty(padding, dilation):  # the indices of such windows mean nothing
+            found = gradient(g_values, x, kernel_size, stride, padding, dilation, ceil_mode)
+            return unmoved(found, x, node)
+        return unmoved(ops.max_pool_scatter(g_values, indices, x.shape[-dims:]), x, node)
+
+    derivative(f"{name}_with_indices", node=node, x=by_indices, shows=f"x {window}")
 
     # Where the maxima lie does not change with x (almost everywhere).
     def of_grad(g, x, kernel_size, stride, padding, dilation, ceil_mode):
-        indices = with_indices(x.detach(), kernel_size, stride, padding, dilation, ceil_mode)[1]
-        return ops.max_pool_gather(g, indices, dims)
+        window = kernel_size, stride, padding, dilation, ceil_mode
+        indices = with_indices(x.detach(), *window)[1]
+        if not _may_be_empty(padding, dilation):
+            return ops.max_pool_gather(g, indices, dims)
+        whole = getattr(ops, name)(_C.zeros_like(x.detach()), *window) == 0
+        found = ops.max_pool_gather(g, ops.where(whole, indices, _C.zeros_like(indices)), dims)
+        return ops.where(whole, found, _C.zeros_like(found))
 
     derivative(
         f"{name}_gradient",
