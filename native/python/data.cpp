@@ -709,7 +709,7 @@ PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},
 ModuleInit init([](PyObject* module) {
   PyModule_AddFunctions(module, functions);
   for (PyMethodDef* m = tensor_methods; m->ml_name; m++) {
-    Ref<PyObject> method = checked(PyDescr_NewMethod(TensorType, m));
+    Ref<PyObject> method = checked(PyDescr_NewMethod(TensorBaseType, m));
     if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), m->ml_name, method.get()) < 0) {
       throw PythonError{};
     }

@@ -586,9 +586,15 @@ void init_tensor_type(PyObject* module) {
                                     {Py_mp_length, reinterpret_cast<void*>(tensor_length)}};
   add_operator_slots(slots);
   slots.push_back({0, nullptr});
+  // A base without anything, by whose name Python's descriptors of methods speak of tensors, as in torch.
+  PyType_Slot nothing[] = {{0, nullptr}};
+  PyType_Spec base = {"torch._C.TensorBase", sizeof(PyObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, nothing};
+  TensorBaseType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&base)).release());
   PyType_Spec spec = {"rushlight.Tensor", sizeof(Tensor), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
-  TensorType = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  TensorType = reinterpret_cast<PyTypeObject*>(
+      checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(TensorBaseType))).release());
   take_numbers_first(TensorType);
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
 }

@@ -15,6 +15,7 @@
 namespace rl {
 
 PyTypeObject* TensorType = nullptr;
+PyTypeObject* TensorBaseType = nullptr;
 PyTypeObject* ParameterType = nullptr;
 
 namespace {

@@ -113,8 +113,9 @@ inline DType gradient_dtype(const Tensor* t) {
   return set ? DType(set - 1) : t->dtype;
 }
 
-extern PyTypeObject* TensorType;     // rushlight.Tensor
-extern PyTypeObject* ParameterType;  // rushlight.nn.Parameter once it exists, else null
+extern PyTypeObject* TensorType;      // rushlight.Tensor
+extern PyTypeObject* TensorBaseType;  // its base
+extern PyTypeObject* ParameterType;   // rushlight.nn.Parameter once it exists, else null
 
 inline bool is_plain_tensor(PyObject* o) { return Py_TYPE(o) == TensorType || Py_TYPE(o) == ParameterType; }
 inline bool is_tensor(PyObject* o) { return is_plain_tensor(o) || PyType_IsSubtype(Py_TYPE(o), TensorType); }
