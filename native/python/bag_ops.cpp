@@ -37,10 +37,16 @@ PyObject* bag_sum_forward(const Primitive&, PyObject* const* args, Tensor*) {
   for (int64_t b = 0; b < bags; b++) sorted &= first[b] <= first[b + 1];
   if (!sorted) fail(PyExc_RuntimeError, "offsets have to be sorted: a bag cannot end before it starts");
   for (int64_t i = 0; i < n; i++)
-    if (at[i] < 0 || at[i] >= rows)
+    if (at[i] < 0 || at[i] >= rows) {
+      if (weight->dtype == DType::f64) {  // which torch sums by other means
+        failf(PyExc_RuntimeError,
+              "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
+              (long long)at[i]);
+      }
       failf(PyExc_RuntimeError,
             "Index %lld of input takes value %lld which is not in the valid range [0, %lld)", (long long)i,
             (long long)at[i], (long long)rows);
+    }
   TensorRef table = contiguous(weight);
   MaybeNoGil released(n * width);
   visit_floating(NAME, weight->dtype, [&](auto tag) {

@@ -6,6 +6,7 @@
 // and `Walker`.
 #include "../graph/errors.h"
 #include "../graph/modes.h"
+#include "../graph/rules.h"
 #include "explain.h"
 #include "functions.h"
 #include "index_ops.h"
@@ -283,7 +284,7 @@ TensorRef without_leading_ones(Tensor* value) {
 void check_expands(const Tensor* value, const Tensor* target) {
   int shift = target->ndim - value->ndim;
   if (shift < 0) {
-    fail(PyExc_RuntimeError, "expand(" + type_text(value->dtype) + "{" + sizes_text(value->sizes()) +
+    fail(PyExc_RuntimeError, "expand(" + type_text(value) + "{" + sizes_text(value->sizes()) +
                                  "}, size=" + sizes_text(target->sizes()) +
                                  "): the number of sizes provided (" + std::to_string(target->ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +

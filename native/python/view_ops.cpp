@@ -6,6 +6,7 @@
 // writes are made of.
 #include "../graph/custom.h"
 #include "../graph/errors.h"
+#include "../graph/rules.h"
 #include "../tensor/iterate.h"
 #include "../tensor/reach.h"
 #include "functions.h"
@@ -135,7 +136,7 @@ PyObject* expand_forward(const Primitive&, PyObject* const* args, Tensor*) {
   read_sizes(args[1], shape, "expand", "size");
   int shift = shape.ndim - t->ndim;
   if (shift < 0) {
-    fail(PyExc_RuntimeError, "expand(" + type_text(t->dtype) + "{" + sizes_text(t->sizes()) +
+    fail(PyExc_RuntimeError, "expand(" + type_text(t) + "{" + sizes_text(t->sizes()) +
                                  "}, size=" + sizes_text(shape) + "): the number of sizes provided (" +
                                  std::to_string(shape.ndim) +
                                  ") must be greater or equal to the number of dimensions in the tensor (" +
@@ -294,6 +295,16 @@ Geometry select_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* d
 }
 
 // Geometry of x[..., start:end:step, ...]; None for start and end as in Python.
+// Of a step that is never taken, since it leads beyond one element: torch looks at the sign of its product
+// with the stride, which has overflowed.
+void check_wrapped(Shape& strides, int dim) {
+  if (strides.sizes[dim] < 0) {
+    fail(PyExc_RuntimeError,
+         "as_strided: Negative strides are not supported at the moment, got strides: " + sizes_text(strides));
+  }
+  strides.sizes[dim] = INT64_MAX;
+}
+
 Geometry slice_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* const* args) {
   if (sizes.empty()) fail(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
   int dim = wrap_dim(read_int(args[0]), int(sizes.size()));
@@ -310,7 +321,7 @@ Geometry slice_geometry(Sizes sizes, Sizes strides, int64_t offset, PyObject* co
   g.strides.assign(strides);
   g.offset = offset + start * strides[dim];
   g.sizes.sizes[dim] = end == start ? 0 : (end - start - 1) / step + 1;
-  __builtin_mul_overflow(strides[dim], step, &g.strides.sizes[dim]);
+  if (__builtin_mul_overflow(strides[dim], step, &g.strides.sizes[dim])) check_wrapped(g.strides, dim);
   return g;
 }
 
@@ -393,11 +404,11 @@ PyObject* unfold_forward(const Primitive&, PyObject* const* args, Tensor*) {
   strides.assign(t->strides());
   if (t->ndim) {
     sizes.sizes[dim] = (length - size) / step + 1;
-    // Too large a step is never taken: there is one window then.
-    if (__builtin_mul_overflow(step, stride, &strides.sizes[dim])) strides.sizes[dim] = INT64_MAX;
   }
   sizes.append(size);
   strides.append(stride);
+  // Too large a step is never taken: there is one window then.
+  if (t->ndim && __builtin_mul_overflow(step, stride, &strides.sizes[dim])) check_wrapped(strides, dim);
   return view_as(t, sizes, strides, t->offset);
 }
 

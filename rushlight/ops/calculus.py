@@ -43,7 +43,7 @@ def _halved(result):
 
 
 def _only_one(name, x, dx):
-    if isinstance(dx, complex):
+    if isinstance(dx, (complex, bool)) or (isinstance(dx, Tensor) and dx.dtype == _C.bool):
         raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     if x is not None and dx is not None:
         raise TypeError(
@@ -53,7 +53,7 @@ def _only_one(name, x, dx):
         )
 
 
-@function(aliases=("trapz",))
+@function
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """The integral of samples y along dim, by the trapezoidal rule; x (or dx) says where they were taken.
 
@@ -73,6 +73,12 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
         ends = y.select(dim, 0) + y.select(dim, -1)
         return _scaled(y.sum(dim) - _scaled(ends, 0.5), 1.0 if dx is None else float(dx))
     return _halved(_panels("trapezoid", y, x, 1, dim).sum(dim))
+
+
+@function
+def trapz(y, x=None, *, dx=None, dim=-1):
+    """An older name of :func:`trapezoid`, where True is a distance."""
+    return trapezoid(y, x, dx=float(dx) if isinstance(dx, bool) else dx, dim=dim)
 
 
 @function

@@ -38,6 +38,16 @@ _KEEPS = {
 }
 
 
+def check_castable(dtype, out, name):
+    """Refuses an `out` that does not take results of the dtype, of the functions of _CASTS."""
+    if isinstance(out, Tensor) and not _C.can_cast(dtype, out.dtype):
+        what = "eigenvalues" if name.startswith("eig") else "result"
+        raise RuntimeError(
+            f"{_CASTS.get(name, name)}: Expected {what} to be safely castable from {type_name(dtype)} dtype, "
+            f"but got {what} with dtype {type_name(out.dtype)}"
+        )
+
+
 def finish(result, out, name=None, writer=None, exact=""):
     """`result`, or `out` filled with it, as the function of this name (the one that calls) has it."""
     if out is None:
@@ -46,12 +56,7 @@ def finish(result, out, name=None, writer=None, exact=""):
     writer = writer or f"linalg_{name}"
     if name not in _CASTS:
         return write_out(out, result, exact=_KEEPS.get(name, SAME_DTYPE), writer=writer)
-    if isinstance(out, Tensor) and not _C.can_cast(result.dtype, out.dtype):
-        what = "eigenvalues" if name.startswith("eig") else "result"
-        raise RuntimeError(
-            f"{_CASTS[name]}: Expected {what} to be safely castable from {type_name(result.dtype)} dtype, "
-            f"but got {what} with dtype {type_name(out.dtype)}"
-        )
+    check_castable(result.dtype, out, name)
     if isinstance(out, Tensor) and out.numel() and out.shape != result.shape:
         result = result.contiguous()  # as a resized tensor is; what was empty takes the layout of the result
     return write_out(out, result, exact=exact, writer=writer)

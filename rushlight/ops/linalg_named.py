@@ -9,6 +9,7 @@ from rushlight._type_names import type_name as class_name
 from rushlight.ops import create, linalg
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops.linalg import (
+    check_castable,
     check_square,
     eye_like,
     finish,
@@ -110,6 +111,7 @@ def cholesky(input, upper=False, *, out=None):
         "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
         "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
     )
+    check_castable(input.dtype, out, "cholesky")
     square = input.dim() > 1 and input.size(-1) == input.size(-2)
     if not input.numel() and not (square and input.dtype in _LAPACK):
         return finish(ops.clone(input), out)  # no matrix, and none asked for

@@ -165,6 +165,7 @@ def repeat_interleave(input=None, repeats=None, dim=None, *, output_size=None):
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if dim is None:
         input, dim = input.flatten(), 0
+    given = dim
     dim = wrap_dim(dim, input.dim())
     if isinstance(repeats, int):
         shape = tuple(input.shape)
@@ -181,7 +182,7 @@ def repeat_interleave(input=None, repeats=None, dim=None, *, output_size=None):
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{repeats.numel()} and "
-            f"input.size({dim}) = {input.size(dim)}"
+            f"input.size({given}) = {input.size(dim)}"
         )
     return ops.index_select(input, _positions(repeats, output_size), dim)
 

@@ -97,6 +97,19 @@ def embedding_bag(
     outside = (flat < 0) | (flat >= rows)
     if bool(outside.any()):
         place = int(outside.nonzero()[0])
+        large = flat[flat >= rows]
+        if max_norm is not None and large.numel():
+            raise IndexError(
+                f"select(): index {int(large.min())} out of range for tensor of size {list(weight.shape)} at "
+                "dimension 0"
+            )
+        if (
+            mode == "max" or padding_idx is not None or weight.dtype == rushlight.float64
+        ):  # which torch sums by other means
+            raise RuntimeError(
+                "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                f"{int(flat[place])}"
+            )
         raise RuntimeError(
             f"Index {place} of input takes value {int(flat[place])} which is not in the valid range "
             f"[0, {rows})"
