@@ -15,6 +15,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._ops import _dispatching, handle_named, handle_of, namespace
+from rushlight.overrides import _method_of_mode
 
 Tensor = _C.Tensor
 
@@ -62,7 +63,7 @@ def ask(handle: Any, args: tuple, kwargs: dict, call: tuple | None = None) -> An
             mode = stack.modes.pop()
             show_modes()
             try:
-                result = mode.__torch_dispatch__(handle, types, args, kwargs)
+                result = _method_of_mode(mode, "__torch_dispatch__")(handle, types, args, kwargs)
             finally:
                 stack.modes.append(mode)
                 show_modes()

@@ -33,14 +33,15 @@ def _get_torch_function_state() -> _TorchFunctionState:
     """Whose `__torch_function__` is asked at present."""
     if _C._is_torch_function_enabled():
         return _TorchFunctionState.ENABLED
-    asks_modes = _C._is_torch_function_mode_enabled() or not overrides._get_current_function_mode_stack()
-    return _TorchFunctionState.SUBCLASSES_DISABLED if asks_modes else _TorchFunctionState.ALL_DISABLED
+    all_off = overrides._is_torch_function_all_disabled()
+    return _TorchFunctionState.ALL_DISABLED if all_off else _TorchFunctionState.SUBCLASSES_DISABLED
 
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Switches the asking of `__torch_function__`."""
     _C.set_torch_function_enabled(state is _TorchFunctionState.ENABLED)
     modes = overrides._get_current_function_mode_stack()
+    overrides._stack.off = state is _TorchFunctionState.ALL_DISABLED
     _C.set_function_mode(bool(modes) and state is not _TorchFunctionState.ALL_DISABLED)
 
 
@@ -298,6 +299,7 @@ NAMES |= {
     "DisableTorchFunction": overrides.DisableTorchFunction,
     "TensorBase": _C.Tensor, "_TensorBase": _C.Tensor,
     "_EnableTorchFunction": overrides._EnableTorchFunction,
+    "_is_torch_function_all_disabled": overrides._is_torch_function_all_disabled,
     "_push_on_torch_function_stack": overrides._push_mode,
     "_pop_torch_function_stack": overrides._pop_mode,
     "_get_function_stack_at": lambda at: overrides._get_current_function_mode_stack()[at],

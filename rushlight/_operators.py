@@ -87,8 +87,10 @@ class Operator:
             name += "" if self.schema.overload_name else "_default"
             self.node = type(name, (_Recorded,), {"operator": self})
         filled = self.schema.bind(tuple(args), kwargs, fill=True)
-        result = self.node.apply(*_flat(filled[0]), *filled[1].values(), filled)
-        return list(result) if self.returns_list() else result
+        results: list = []
+        flat = self.node.apply(*_flat(filled[0]), *filled[1].values(), (*filled, results))
+        (sizes,) = results
+        return _grouped(flat, sizes) if sizes is not None else list(flat) if self.returns_list() else flat
 
     def returns_list(self) -> bool:
         """Whether it returns one list of tensors."""
@@ -110,7 +112,16 @@ class Operator:
 
     def _computed(self, args: tuple, kwargs: dict) -> Any:
         inputs = _tensors([list(args), list(kwargs.values())])
-        result = self._checked(self._kernel(inputs)(*args, **kwargs))
+        kernel = self._kernel(inputs)
+        examples = any(map(_C.marked_batched, inputs))
+        before = _C.set_batching(False)  # a kernel gets one example after the other, as from torch
+        try:
+            result = self._checked(kernel(*args, **kwargs))
+        finally:
+            _C.set_batching(before)
+        if examples:
+            for output in _tensors([result]):
+                _C.mark_batched(output, True)
         if self.owner is None:
             return result
         for tensor in self.schema.written(args, kwargs):
@@ -173,17 +184,20 @@ class _Recorded(Function):
     @staticmethod
     def forward(ctx: Any, *leaves: Any) -> Any:
         op = type(ctx)._forward_cls.operator
-        args, kwargs = leaves[-1]
+        args, kwargs, results = leaves[-1]
         result = op.run(*args, **kwargs)
-        ctx.sizes = [len(v) if isinstance(v, list) else None for v in args]
+        ctx.sizes = _sizes(args)
         ctx.named, ctx.operator = len(kwargs), op
         ctx.outputs_list = isinstance(result, list)
+        nested = isinstance(result, tuple) and any(isinstance(each, list) for each in result)
+        ctx.outputs_sizes = _sizes(result) if nested else None
+        results.append(ctx.outputs_sizes)
         if op.setup_context is not None:
             if any(a.kwarg_only for a in op.schema.arguments):
                 op.setup_context(ctx, tuple(args), kwargs, result)
             else:
                 op.setup_context(ctx, tuple(args), result)
-        return tuple(result) if isinstance(result, list) else result
+        return tuple(_flat(result)) if isinstance(result, (list, tuple)) else result
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -193,6 +207,8 @@ class _Recorded(Function):
                 f"Trying to backward through {op.handle} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
+        if ctx.outputs_sizes is not None:
+            grads = _grouped(grads, ctx.outputs_sizes)
         result = op.backward(ctx, list(grads)) if ctx.outputs_list else op.backward(ctx, *grads)
         result = result if isinstance(result, tuple) else (result,)
         flat: list = []
@@ -271,7 +287,18 @@ def _tensors(value: Any) -> list[Tensor]:
     return []
 
 
-def _flat(values: list) -> list:
+def _sizes(values: Any) -> list:
+    """The lengths of the lists among values; None of what is no list."""
+    return [len(value) if isinstance(value, list) else None for value in values]
+
+
+def _grouped(leaves: tuple, sizes: list) -> tuple:
+    """Back from ``_flat``: a list where there was one."""
+    rest = iter(leaves)
+    return tuple(next(rest) if size is None else [next(rest) for _ in range(size)] for size in sizes)
+
+
+def _flat(values: Any) -> list:
     return [leaf for value in values for leaf in (value if isinstance(value, list) else (value,))]
 
 

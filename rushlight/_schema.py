@@ -428,10 +428,15 @@ def _split(text: str) -> list[str]:
 
 
 def _not_a_schema(text: str) -> str:
-    if not re.match(r"\s*\w", text):
-        return f"expected ident but found '{text.strip()[:1] or 'eof'}' here:\n{text}"
-    if "(" not in text:
+    given = text.rpartition("::")[2].strip() if "(" not in text.partition("::")[0] else text
+    if not re.match(r"\w", given):
+        return f"expected ident but found '{given[:1] or 'eof'}' here:\n{text}"
+    if re.fullmatch(r"\w+(\.\w+)?", given):
+        return "Tried to parse a function schema but only the operator name was given"
+    if re.match(r"\w+(\.\w+)?\s+\w", given):
         return f"expected eof but found 'ident' here:\n{text}"
+    if text.count("(") == text.count(")") and "->" not in text:
+        return f"expected arrow but found 'eof' here:\n{text}"
     if text.count("(") > text.count(")"):
         return f"expected ) but found 'eof' here:\n{text}"
     return f"expected ident but found 'eof' here:\n{text}"

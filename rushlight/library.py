@@ -279,7 +279,11 @@ def register_torch_dispatch(
     return register if func is None else register(func)
 
 
-_defining: set[str] = set()
+# The namespaces that a DEF has: torch's, and those of this process.
+_defining: set[str] = {
+    "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_quantized", "aten", "c10d", "mkl",
+    "mkldnn", "mkldnn_prepacked", "onednn", "prims", "profiler", "quantization", "quantized", "sparse",
+}  # fmt: skip
 _kept: list[Library] = []  # those that nobody else holds
 
 
@@ -358,7 +362,10 @@ class Library:
         if kind == "DEF" and ns in _defining:
             raise RuntimeError(
                 f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of "
-                "your definitions in a single TORCH_LIBRARY block."
+                "your definitions in a single TORCH_LIBRARY block.  If you were trying to specify "
+                "implementations, consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you "
+                "really intended to define operators for a single namespace in a distributed way, you can "
+                "use TORCH_LIBRARY_FRAGMENT to explicitly indicate this."
             )
         if kind == "DEF":
             _defining.add(ns)

@@ -18,6 +18,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._put_back import keep
+from rushlight._warn import warn, warn_once
 
 __all__ = [
     "get_ignored_functions",
@@ -77,6 +78,7 @@ _Unanswered.__name__ = _Unanswered.__qualname__ = "TypeError"
 class _Stack(threading.local):
     def __init__(self) -> None:
         self.modes: list[Any] = []
+        self.off = False  # nobody is asked
 
 
 _stack = _Stack()
@@ -89,7 +91,7 @@ def _put_back(modes: list[Any]) -> None:
 def _push_mode(mode: Any) -> None:
     keep(_get_current_function_mode_stack, _put_back)
     _stack.modes.append(mode)
-    _C.set_function_mode(True)
+    _C.set_function_mode(not _is_torch_function_all_disabled())
 
 
 def _pop_mode() -> Any:
@@ -97,7 +99,7 @@ def _pop_mode() -> Any:
         raise RuntimeError("trying to pop from empty mode stack")
     keep(_get_current_function_mode_stack, _put_back)
     mode = _stack.modes.pop()
-    _C.set_function_mode(bool(_stack.modes))
+    _C.set_function_mode(bool(_stack.modes) and not _is_torch_function_all_disabled())
     return mode
 
 
@@ -179,21 +181,32 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
     def __enter__(self) -> None:
         super().__enter__()
-        self._modes = _C.set_function_mode(False)
+        self._modes, self._off = _C.set_function_mode(False), _is_torch_function_all_disabled()
+        _stack.off = True
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
+        _stack.off = self._off
         _C.set_function_mode(self._modes)
 
 
 class _EnableTorchFunction:
-    """Inside, subclasses are asked again."""
+    """Inside, subclasses and modes are asked again."""
 
     def __enter__(self) -> None:
         self._before = _C.set_torch_function_enabled(True)
+        self._off, _stack.off = _is_torch_function_all_disabled(), False
+        self._modes = _C.set_function_mode(bool(_stack.modes))
 
     def __exit__(self, *error: object) -> None:
         _C.set_torch_function_enabled(self._before)
+        _stack.off = self._off
+        _C.set_function_mode(self._modes)
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether this thread is inside of `DisableTorchFunction`."""
+    return _stack.off
 
 
 @contextlib.contextmanager
@@ -232,15 +245,39 @@ def _flat(args: tuple, kwargs: dict) -> Iterable[Any]:
             yield value
 
 
-def _ask(function: Any, overriding: list[Any], types: tuple, args: tuple, kwargs: dict) -> Any:
-    """The answer of a mode or of an argument; NotImplemented if there is none."""
+def _method_of_mode(mode: Any, name: str) -> Any:
+    method = getattr(mode, name)
+    if getattr(method, "__self__", mode) is not mode:
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
+    return method
+
+
+def _method_of(value: Any, function: Any, in_python: bool) -> Any:
+    method = value.__torch_function__
+    if getattr(method, "__self__", None) is value:
+        said = "as a plain method is deprecated and will be an error in future, please define it as a "
+        said += "classmethod."
+        if in_python or getattr(function, "__module__", "").startswith("rushlight.nn.functional"):
+            warn(f"Defining your `__torch_function__ {said}", DeprecationWarning)
+        else:
+            warn_once(f"Defining your `__torch_function__` {said}")
+    return method
+
+
+def _ask(
+    function: Any, overriding: list[Any], types: tuple, args: tuple, kwargs: dict, in_python: bool = False
+) -> Any:
+    """The answer of a mode or of an argument; NotImplemented if there is none. Torch words its warnings
+    otherwise for functions that it has in Python."""
     if _C._is_torch_function_mode_enabled():
         with _pop_mode_temporarily() as mode:
-            result = mode.__torch_function__(function, types, args, kwargs)
+            result = _method_of_mode(mode, "__torch_function__")(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     for value in overriding:
-        result = value.__torch_function__(function, types, args, kwargs)
+        result = _method_of(value, function, in_python)(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
@@ -279,7 +316,7 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
     """Calls `public_api` through the `__torch_function__` of its arguments."""
     overriding = _get_overloaded_args(relevant_args)
     types = tuple(map(type, overriding))
-    result = _ask(public_api, overriding, types, args, kwargs)
+    result = _ask(public_api, overriding, types, args, kwargs, in_python=True)
     if result is not NotImplemented:
         return result
     message = (

@@ -49,6 +49,49 @@ def cases(torch):
             err(library.Library, "prim", "DEF"),
         ]
 
+    @case("namespaces that torch has defined, and schemas that are none")
+    def _():
+        mine = library.Library("tl_schemas", "DEF")
+        keep.append(mine)
+        texts = (
+            "bad",
+            "bad x",
+            "bad.ov",
+            "(Tensor x)",
+            "f(Tensor x",
+            "f(Tensor x)",
+            "",
+            "f.a b(Tensor x)",
+        )
+        return [
+            *(err(library.Library, name, "DEF")[:200] for name in ("aten", "prims", "quantized", "c10d")),
+            *(err(mine.define, text) for text in texts),
+        ]
+
+    @case("results of lists and numbers")
+    def _():
+        def parts(x: Tensor, sizes: typing.Sequence[int]) -> tuple[list[Tensor], int]:
+            return [part * 2 for part in x.split(sizes)], len(sizes)
+
+        op = library.custom_op("tl_nested::f", mutates_args=())(parts)
+        op.register_autograd(lambda ctx, grads, number: (2 * torch.cat(grads), None))
+        x = L(3)
+        results, count = op(x, [1, 2])
+        (results[0].sum() + 3 * results[1].sum()).backward()
+        return type(results), count, x.grad, results[1].grad_fn.name()
+
+    @case("kernels see the examples of a batch one by one")
+    def _():
+        def twice_in_numpy(x: Tensor) -> Tensor:
+            return torch.from_numpy(x.detach().numpy() * 2)
+
+        op = library.custom_op("tl_batch::f", mutates_args=())(twice_in_numpy)
+        op.register_autograd(lambda ctx, g: op(g))
+        x = L(2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.autograd.grad(op(x), x, torch.eye(2), is_grads_batched=True)
+
     @case("an operation with a gradient")
     def _():
         op = library.custom_op("tl_grad::f", mutates_args=())(twice)

@@ -24,6 +24,58 @@ def _(torch):
     return kept
 
 
+@case("whose __torch_function__ is asked, and in what form it may be written")
+def _(torch):
+    from importlib import import_module
+
+    C, seen = torch._C, []
+
+    def note():
+        seen.append((C._is_torch_function_enabled(), C._is_torch_function_all_disabled()))
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+
+    with C.DisableTorchFunctionSubclass():
+        note()
+        with C.DisableTorchFunction(), Mode():
+            note()
+            torch.ones(1)
+            with C._EnableTorchFunction():
+                note()
+                torch.zeros(1)
+            with C.DisableTorchFunctionSubclass():
+                note()
+        note()
+
+    class OfClass(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    class Dispatched(import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    for mode in (OfClass, Dispatched):
+        with mode():
+            seen.append(err(torch.ones, 1))
+
+    class Plain:
+        def __torch_function__(self, *args, **kwargs):
+            return 1
+
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        return seen, torch.nn.functional.dropout(Plain()), torch.abs(Plain()), torch.abs(Plain())
+    finally:
+        torch.set_warn_always(before)
+
+
 @case("Muon takes a learning rate of one element")
 def _(torch):
     moved = []
