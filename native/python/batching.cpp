@@ -87,15 +87,15 @@ PyObject* py_mark(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // marked_batched(tensor): whether it is an example of the loop that this thread is in.
-PyObject* py_marked(PyObject*, PyObject* t) { return PyBool_FromLong(is_tensor(t) && is_batched(as_tensor(t))); }
+PyObject* py_marked(PyObject*, PyObject* t) {
+  return PyBool_FromLong(is_tensor(t) && is_batched(as_tensor(t)));
+}
 
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
-PyMethodDef functions[] = {{"enter_batch", py_enter, METH_NOARGS, nullptr},
-                           {"leave_batch", py_leave, METH_O, nullptr},
-                           {"set_batching", py_set, METH_O, nullptr},
-                           {"mark_batched", FAST(py_mark), nullptr},
-                           {"marked_batched", py_marked, METH_O, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"enter_batch", py_enter, METH_NOARGS, nullptr}, {"leave_batch", py_leave, METH_O, nullptr},
+    {"set_batching", py_set, METH_O, nullptr},       {"mark_batched", FAST(py_mark), nullptr},
+    {"marked_batched", py_marked, METH_O, nullptr},  {nullptr, nullptr, 0, nullptr}};
 
 ModuleInit init([](PyObject* module) { PyModule_AddFunctions(module, functions); });
 
