@@ -1,5 +1,7 @@
 """Indexing without torch at hand: views or copies, graphs, refused writes, threads that agree."""
 
+import itertools
+
 import pytest
 
 import rushlight as rl
@@ -247,3 +249,19 @@ def test_a_list_that_contains_itself_is_no_index():
     endless.append(endless)
     with pytest.raises(ValueError, match="contains itself"):
         rl.ones(3, 3)[[0], endless]
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.bfloat16], ids=str)
+@pytest.mark.parametrize("width", [1, 3, 4, 31, 32, 77])
+def test_bags_of_rows_of_any_width(width, dtype):
+    rl.manual_seed(0)
+    table = rl.randn(50, width).to(dtype)
+    index, starts = rl.randint(0, 50, (40,)), [0, 0, 7, 8, 30, 40]
+    for mode in ("sum", "mean"):
+        result = rl.nn.functional.embedding_bag(index, table, rl.tensor(starts[:-1]), mode=mode)
+        for bag, (begin, end) in enumerate(itertools.pairwise(starts)):
+            rows = table[index[begin:end]].double()
+            exact = rows.sum(0) / (max(end - begin, 1) if mode == "mean" else 1)
+            rl.testing.assert_close(
+                result[bag], exact.to(dtype), rtol=1e-2 if dtype == rl.bfloat16 else 1e-5, atol=1e-5
+            )
