@@ -129,6 +129,8 @@ def show(node: Node) -> tuple | None:
         return _linear(node, name)
     if name.endswith("_pool1d"):
         return _pool(node, name)
+    if name == "rnn_sequence":
+        return None
     a, b = _size(node, 0, "a"), _size(node, 1, "b")
     out = _leads(node)
     if a is None or b is None:
@@ -165,6 +167,8 @@ def within(node: Node, name: str, size: tuple) -> list[int] | None:
     rows = [math.prod(size[:-1]), *size[-1:]]
     if primitive.startswith("linear"):
         return list(size[::-1]) if name == "weight" else rows if "nd" in primitive else None
+    if primitive == "rnn_sequence":
+        return list(size[::-1]) if name == "w_hh" else None
     if primitive.endswith("_pool1d"):
         return [*size[:-1], 1, size[-1]] if name == "x" else None
     if name not in ("a", "b"):

@@ -435,6 +435,7 @@ _C.show_facades(
         "max_pool1d",
         "adaptive_avg_pool1d",
         "adaptive_max_pool1d",
+        "rnn_sequence",
     ),
 )
 

@@ -151,9 +151,16 @@ def _direction(mode, x, h, c, weights, sizes, reverse):
         except RuntimeError:
             pass  # `_steps` finds torch's words
         else:
-            _C.name_node(results[0], _node_name(mode, x, sizes, w_hr), since)
+            name = _node_name(mode, x, sizes, w_hr)
+            _C.name_node(results[0], name, since, _kept(x, h, c, weights) if "Mkldnn" in name else {})
             return results
     return _steps(mode, linear(x, w_ih, b_ih), h, c, w_hh, b_hh, w_hr, sizes, reverse)
+
+
+def _kept(x, h, c, weights):
+    """What torch reads in its one operation, more than the steps here: a write into any of it is refused."""
+    read = {"input": x, **{f"weight{i}": w for i, w in enumerate(weights)}, "hx_": h, "cx_": c}
+    return {name: _C.keep(t) for name, t in read.items() if t is not None} if _C.is_grad_enabled() else {}
 
 
 def _node_name(mode, x, sizes, w_hr):

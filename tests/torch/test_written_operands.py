@@ -50,3 +50,36 @@ def ending(library, name, written, how):
 @pytest.mark.parametrize(("name", "written", "how"), CASES)
 def test_error_names_what_was_multiplied(name, written, how):
     assert ending(rushlight, name, written, how) == ending(torch, name, written, how)
+
+
+LAYERS = {
+    "LSTM": lambda nn: nn.LSTM(3, 4),
+    "LSTM of doubles": lambda nn: nn.LSTM(3, 4).double(),
+    "LSTM without bias": lambda nn: nn.LSTM(3, 4, bias=False),
+    "LSTM of two layers": lambda nn: nn.LSTM(3, 4, 2),
+    "LSTM both ways": lambda nn: nn.LSTM(3, 4, bidirectional=True),
+    "GRU": lambda nn: nn.GRU(3, 4),
+    "RNN": lambda nn: nn.RNN(3, 4),
+    "linear layers": lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)),
+}
+
+
+def ending_of_a_second_backward(library, make, of_input):
+    layer = make(library.nn)
+    parameters = list(layer.parameters())
+    optimizer = library.optim.SGD(parameters, 0.1)
+    out = layer(library.ones(5, 2, 3, dtype=parameters[0].dtype, requires_grad=of_input))
+    loss = (out[0] if isinstance(out, tuple) else out).sum()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError) as refused:
+        loss.backward()
+    return str(refused.value).split("\n")[0]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("of_input", [False, True])
+def test_a_second_backward_after_a_step_names_the_same_weight(layer, of_input):
+    assert ending_of_a_second_backward(rushlight, LAYERS[layer], of_input) == ending_of_a_second_backward(
+        torch, LAYERS[layer], of_input
+    )
