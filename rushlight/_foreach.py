@@ -266,7 +266,7 @@ def _is_doubtful(tensor: Tensor, row: tuple) -> bool:
         else not isinstance(other, complex)
         for other in row
     )
-    return not (plain and fits and 0 not in tensor.stride())
+    return not (plain and fits and not _C.is_compressed(tensor) and 0 not in tensor.stride())
 
 
 def _unary(operation: str, inplace: bool) -> Callable:

@@ -11,7 +11,7 @@ from rushlight._absent import absent_class
 from rushlight._tensor_types import _DTYPES, tensortype
 from rushlight._warn import warn_once
 from rushlight.autograd._sparse_check import as_sparse_gradcheck as as_sparse_gradcheck
-from rushlight.ops._public import wrap_dim
+from rushlight.ops._public import type_name, wrap_dim
 from rushlight.ops.sparse import invariants, layout_name
 
 _ops = _C.ops
@@ -69,11 +69,34 @@ def _reduced(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
         refuse("aten::_sparse_mm_reduce_impl")
     if not mat1.is_sparse_csr:
         raise RuntimeError(f"sparse_mm_reduce: expect self to be SparseCsr, got {layout_name(mat1)}")
+    _check_reduced(mat1, mat2)
     if reduce == "prod":
         raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     return _ops.sparse_mm_reduce(mat1, mat2, reduce)
+
+
+def _check_reduced(mat1: Tensor, mat2: Tensor) -> None:
+    while_checking = "(while checking arguments for sparse_mm_reduce)"
+    if mat2.layout is not rushlight.strided:
+        raise RuntimeError(
+            f"Expected tensor to have Strided Layout, but got tensor with {layout_name(mat2)} Layout "
+            f"{while_checking}"
+        )
+    if mat1.dtype != mat2.dtype:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'other' to have scalar type {type_name(mat1.dtype)}; but got "
+            f"{mat2.type()} instead {while_checking}"
+        )
+    if mat2.dim() != 2 or mat2.shape[0] != mat1.shape[1]:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {mat1.shape[1]} but got: dimension "
+            f"{mat2.dim()} and tensor.size[0] = {mat2.shape[0] if mat2.dim() else 1}"
+        )
+    if not mat1.is_floating_point():
+        raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{type_name(mat1.dtype)}'")
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:

@@ -473,3 +473,19 @@ def test_what_is_filled_has_no_gradient(kind, fill):
     assert not x.grad.to_dense().any()
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         getattr(x, fill)(*([3.0] if fill == "fill_" else []))
+
+
+def test_reductions_go_by_both_names():
+    x, y = sample("csr"), torch.randn(6, 2, dtype=D)
+    assert torch.equal(torch.sparse.mm(x, y, "max"), torch.sparse.mm(x, y, "amax"))
+    data, lengths = torch.tensor([1.0, 3.0, 2.0]), torch.tensor([2, 1])
+    assert torch.segment_reduce(data, "amax", lengths=lengths).tolist() == [3, 2]
+    assert torch._segment_reduce(data, "amin", lengths=lengths).tolist() == [1, 2]
+
+
+def test_lists_of_compressed_tensors():
+    xs = [sample(kind) for kind in KINDS]
+    torch._foreach_mul_(xs, 2)
+    torch._foreach_add_(xs, [sample(kind) for kind in KINDS], alpha=3)
+    for x in xs:
+        assert torch.equal(x.to_dense(), 5 * dense())

@@ -42,8 +42,9 @@ def _coordinates(x: CompressedTensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _check(a: Any, b: Any) -> None:
-    if a.dim() != 2 or b.dim() != 2:
-        raise RuntimeError(f"mat1 and mat2 must be matrices, got {a.dim()}-D and {b.dim()}-D tensors")
+    for name, x in (("mat1", a), ("mat2", b)):
+        if x.dim() != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {x.dim()}-D tensor")
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and "
@@ -153,6 +154,10 @@ def linear(input: Tensor, weight: Any, bias: Any) -> Tensor:
 @kernel("matmul_nd", "matmul_nd_t")
 def matmul_nd(a: Any, b: Any) -> Tensor:
     """Rows of several dimensions times a compressed matrix; torch has no batches of such matrices."""
+    if not a.dim() or not b.dim():
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {a.dim()}D and {b.dim()}D"
+        )
     if not _is_compressed(b) or _C.is_any_sparse(a) or b.dim() != 2:
         first = a if _is_compressed(a) else b
         raise RuntimeError(f"expand is unsupported for {first.kind} tensors")

@@ -390,6 +390,8 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     _check_block(self, layout, blocksize)
     if layout is create.strided:
         return self.to_dense()
+    if layout not in create.SPARSE:
+        raise RuntimeError(f"dense_to_sparse: unexpected source layout {layout_name(self)}")
     if layout is not create.sparse_coo:
         from rushlight.ops.compressed import to_layout
 
