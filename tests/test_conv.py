@@ -343,3 +343,21 @@ def test_transposed_convolutions_of_single_pixels(dtype, padding):
     expected = spread[:, :, padding : 4 - padding, padding : 3 - padding]
     result = torch.conv_transpose2d(x, w, b, padding=padding)
     torch.testing.assert_close(result, expected.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 4), (20, 33)])
+def test_bicubic_points_inside_and_at_the_border(size, padding_mode, dtype):
+    # Inside, four neighbours are read at once; a point with pixels beyond the border picks them one by one.
+    torch.manual_seed(0)
+    x, grid = torch.randn(2, 3, *size).to(dtype), (torch.rand(2, 9, 7, 2) * 2.6 - 1.3).to(dtype)
+    result = F.grid_sample(x, grid, mode="bicubic", padding_mode=padding_mode, align_corners=False)
+    numbers = {"zeros": 0, "border": 1, "reflection": 2}[padding_mode]
+    weights, index = torch._C.ops.grid_terms(grid.double().reshape(2, 63, 2), size, 2, numbers, False)
+    pixels = torch.cat([x.double().flatten(2), torch.zeros(2, 3, 1, dtype=torch.float64)], 2)
+    places = torch.where(index < 0, size[0] * size[1], index)
+    picked = pixels.unsqueeze(2).expand(-1, -1, 16, -1).gather(3, places.unsqueeze(1).expand(-1, 3, -1, -1))
+    exact = (picked * weights.unsqueeze(1)).sum(2).reshape(result.shape)
+    close = 1e-4 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(result.double(), exact, rtol=close, atol=close)

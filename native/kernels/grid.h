@@ -30,6 +30,9 @@ struct GridLoops {
   void (*slopes)(const GridShape& s, const T* grid, int64_t n, T* to);
   // to[i] = the sum over terms of weights[j * n + i] * plane[at[j * n + i]].
   void (*pick)(T* to, const T* plane, const int32_t* at, const T* weights, int64_t terms, int64_t n);
+  // The same of 16 terms, in four runs of four neighbours: places[16 i + j] is where term j of point i lies,
+  // turned[16 i + j] its weight. Where places[16 i] is negative, point i is left out.
+  void (*pick_runs)(T* to, const T* plane, const int32_t* places, const T* turned, int64_t n);
   // sums[i] += line[i] * plane[at[i]]
   void (*products)(T* sums, const T* line, const T* plane, const int32_t* at, int64_t n);
 };

@@ -154,21 +154,28 @@ void factor(const GridShape& s, int step, const T* part, int64_t n, bool derivat
 template <class T>
 void terms_of(const GridShape& s, const T* grid, int64_t n, int64_t step, T* weights, int64_t* index) {
   Places<T> places;
+  // Of each dimension, for the pixels from `before` the whole one on.
+  T factors[3][4][BLOCK];
+  int before = s.mode == GridShape::BICUBIC ? 1 : 0;
+  int choices = s.mode == GridShape::NEAREST ? 0 : s.mode == GridShape::BICUBIC ? 4 : 2;
   for (int64_t first = 0; first < n; first += BLOCK) {
     int64_t count = std::min(BLOCK, n - first);
     places.read(s, grid + first * s.dims, count);
+    for (int d = 0; d < s.dims; d++)
+      for (int choice = 0; choice < choices; choice++)
+        factor(s, choice - before, places.part[d], count, false, factors[d][choice]);
     for (int term = 0; term < s.terms(); term++) {
       int steps[3];
       steps_of(s, term, steps);
       places.index(s, steps, count, index + term * step + first);
-      T *to = weights + term * step + first, next[BLOCK];
+      T* to = weights + term * step + first;
       if (s.mode == GridShape::NEAREST) {
         std::fill_n(to, count, T(1));
         continue;
       }
-      factor(s, steps[0], places.part[0], count, false, to);
+      std::copy_n(factors[0][steps[0] + before], count, to);
       for (int d = 1; d < s.dims; d++) {
-        factor(s, steps[d], places.part[d], count, false, next);
+        const T* next = factors[d][steps[d] + before];
         for (int64_t i = 0; i < count; i++) to[i] *= next[i];
       }
     }
@@ -237,6 +244,23 @@ void pick(T* to, const T* plane, const int32_t* at, const T* weights, int64_t te
 }
 
 template <class T>
+void pick_runs(T* to, const T* plane, const int32_t* places, const T* turned, int64_t n) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  for (int64_t i = 0; i < n; i++, places += 16, turned += 16) {
+    if (places[0] < 0) continue;
+    Four sum = {};
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+      Four pixels, weights;
+      __builtin_memcpy(&pixels, plane + places[4 * r], sizeof pixels);
+      __builtin_memcpy(&weights, turned + 4 * r, sizeof weights);
+      sum += weights * pixels;
+    }
+    to[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+}
+
+template <class T>
 void products(T* sums, const T* line, const T* plane, const int32_t* at, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX2__)
@@ -252,10 +276,10 @@ void products(T* sums, const T* line, const T* plane, const int32_t* at, int64_t
 
 }  // namespace
 
-const GridLoops<float> grid_f32 = {terms_of<float>, gradient_of<float>, slopes_of<float>, pick<float>,
-                                   products<float>};
-const GridLoops<double> grid_f64 = {terms_of<double>, gradient_of<double>, slopes_of<double>, pick<double>,
-                                    products<double>};
+const GridLoops<float> grid_f32 = {terms_of<float>, gradient_of<float>, slopes_of<float>,
+                                   pick<float>,     pick_runs<float>,   products<float>};
+const GridLoops<double> grid_f64 = {terms_of<double>, gradient_of<double>, slopes_of<double>,
+                                    pick<double>,     pick_runs<double>,   products<double>};
 
 }  // namespace RL_ISA
 }  // namespace rl
