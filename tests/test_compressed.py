@@ -489,3 +489,35 @@ def test_lists_of_compressed_tensors():
     torch._foreach_add_(xs, [sample(kind) for kind in KINDS], alpha=3)
     for x in xs:
         assert torch.equal(x.to_dense(), 5 * dense())
+
+
+@pytest.mark.parametrize("derive", ["mul", "abs", "add", "mask", "cast", "masked", "gradient"])
+def test_what_is_computed_has_indices_of_its_own(derive):
+    """copy_ writes to indices, too: those of what the tensor was computed from stay as they are."""
+    x = sample("csr")
+    result = {
+        "mul": lambda: x * 2,
+        "abs": lambda: x.abs(),
+        "add": lambda: x + x,
+        "mask": lambda: dense().sparse_mask(x),
+        "cast": lambda: x.to(torch.complex128),
+        "masked": lambda: x.sparse_mask(sample("csr")),
+        "gradient": lambda: torch.autograd.grad(x.requires_grad_().values().sum(), x)[0],
+    }[derive]()
+    other = compress(dense().roll(1, 1).contiguous(), "csr")
+    assert other._nnz() == result._nnz()
+    result.copy_(other)
+    assert torch.equal(result.to_dense().real.to(D), other.to_dense())
+    assert torch.equal(x.detach().to_dense(), dense())
+    shown = x.detach()
+    shown.copy_(other)  # which is x itself
+    assert torch.equal(x.detach().to_dense(), other.to_dense())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gradient_is_added_to_that_of_the_values(kind):
+    x = sample(kind, grad=True)
+    for _ in range(2):
+        x.values().sum().backward()
+    x.t().values().sum().backward()
+    assert torch.equal(x.grad.values(), torch.full_like(x.detach().values(), 3.0))

@@ -14,6 +14,7 @@ from rushlight._compressed.build import (
     elements,
     like,
     of_coo,
+    same_entries,
 )
 from rushlight._compressed.table import assign, in_place, kernel
 from rushlight._compressed.tensor import CompressedTensor, with_values
@@ -31,13 +32,6 @@ def _is_compressed(x: Any) -> bool:
     return type(x) is CompressedTensor
 
 
-def _same_entries(a: CompressedTensor, b: CompressedTensor) -> bool:
-    if a.form is not b.form or a.shape != b.shape or a.parts[2].shape != b.parts[2].shape:
-        return False
-    pairs = list(zip(a.parts[:2], b.parts[:2], strict=True))
-    return all(x is y or rushlight.equal(x, y) for x, y in pairs)
-
-
 # ---- sums
 
 
@@ -46,7 +40,7 @@ def add_alpha(a: Any, b: Any, alpha: Any) -> Tensor:
     """a + alpha * b: both compressed, or one of them."""
     if _is_compressed(a) and _is_compressed(b):
         dtype = rushlight.result_type(a, b)
-        if _same_entries(a, b):
+        if same_entries(a, b):
             return with_values(a, ops.add_alpha(a.parts[2].to(dtype), b.parts[2].to(dtype), alpha))
         return like(coordinates._sum(coalesced(a), coalesced(b), alpha), a)
     sparse, other = (a, b) if _is_compressed(a) else (b, a)
@@ -89,7 +83,7 @@ def add_alpha_(a: Any, b: Any, alpha: Any) -> None:
         and a.untyped_storage().data_ptr() != b.parts[2].untyped_storage().data_ptr()
     ):
         _scatter(_C.detach(a), b, alpha)
-    elif _is_compressed(a) and _is_compressed(b) and a.parts[2].dtype == b.dtype and _same_entries(a, b):
+    elif _is_compressed(a) and _is_compressed(b) and a.parts[2].dtype == b.dtype and same_entries(a, b):
         _C.in_place(ops.add_alpha, a.parts[2], b.parts[2], alpha)
     else:
         assign(a, add_alpha(a, b, alpha))
@@ -127,7 +121,7 @@ def mul(a: Any, b: Any) -> CompressedTensor:
         )
     if not _C.is_any_sparse(b):
         return with_values(a, ops.mul(a.parts[2].to(dtype), compressed_at(b, a).to(dtype)))
-    if type(other) is CompressedTensor and _same_entries(a, other):
+    if type(other) is CompressedTensor and same_entries(a, other):
         return with_values(a, ops.mul(a.parts[2].to(dtype), other.parts[2].to(dtype)))
     return like(coordinates._intersection(coalesced(a), coalesced(b), dtype), a)
 

@@ -12,7 +12,7 @@ from typing import Any
 import rushlight
 from rushlight import _C
 from rushlight._compressed.table import COMPRESSED, in_place, kernel
-from rushlight._compressed.tensor import FORMS, CompressedTensor, Form, make, with_values
+from rushlight._compressed.tensor import FORMS, CompressedTensor, Form, make, sharing, with_values
 from rushlight._sparse import build as coordinates
 from rushlight._sparse.build import indices_of, look_up, sum_rows
 from rushlight._sparse.table import refuse
@@ -204,16 +204,20 @@ def sparse_compressed(compressed: Any, plain: Any, values: Any, size: Any, layou
     return make(FORMS[layout], _C.detach(compressed), _C.detach(plain), _C.detach(values), size)
 
 
-def _shares_indices(x: CompressedTensor, other: CompressedTensor) -> bool:
-    return x.parts[0] is other.parts[0] and x.parts[1] is other.parts[1]
+def same_entries(a: CompressedTensor, b: CompressedTensor) -> bool:
+    """Whether both have the same entries in the same order."""
+    if a.form is not b.form or a.shape != b.shape or a.parts[2].shape != b.parts[2].shape:
+        return False
+    pairs = zip(a.parts[:2], b.parts[:2], strict=True)
+    return all(x is y or (x.dtype == y.dtype and rushlight.equal(x, y)) for x, y in pairs)
 
 
 @kernel("compressed_at")
 def compressed_at(x: Any, like: CompressedTensor) -> Tensor:
     """The elements of a tensor where another has entries, as values are laid out."""
     values = like.parts[2]
-    if type(x) is CompressedTensor and x.form is like.form and _shares_indices(x, like):
-        return x.parts[2].view(values.shape)
+    if type(x) is CompressedTensor and same_entries(x, like):
+        return x.parts[2].clone()
     place = places(like).reshape(-1)
     sizes = tuple(like.shape[: like.batch + 2])
     if _C.is_any_sparse(x):
@@ -256,7 +260,7 @@ def to_compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Compre
     place = ops.nonzero(ops.any(there, (1,), False))[:, 0]
     made = arrange(form, block, x.shape, batch, place, ops.index_select(cells, place, 0))
     # A block has also those of its zeros that are negative.
-    return with_values(made, compressed_at(x, made)) if form.blocked else made
+    return sharing(made, compressed_at(x, made)) if form.blocked else made
 
 
 coordinates.kernel("to_compressed")(to_compressed)
@@ -278,10 +282,10 @@ def sparse_mask(x: Tensor, mask: Any) -> CompressedTensor:
             f"sparse_mask(): operands have incompatible sizes; self has size {list(x.shape)} but mask has "
             f"size {list(mask.shape)}"
         )
-    if type(x) is CompressedTensor and not (x.form is mask.form and _shares_indices(x, mask)):
+    if type(x) is CompressedTensor and not same_entries(x, mask):
         from rushlight._sparse.arithmetic import _intersection
 
-        ones = with_values(mask, rushlight.ones_like(mask.parts[2], dtype=x.dtype))
+        ones = sharing(mask, rushlight.ones_like(mask.parts[2], dtype=x.dtype))
         return like(_intersection(coalesced(x), coalesced(ones), x.dtype), mask)  # as in torch
     return with_values(mask, compressed_at(x, mask))
 
@@ -296,7 +300,7 @@ def clone(x: CompressedTensor) -> CompressedTensor:
 @kernel("detach.default", "alias", "detach_.default")
 def detach(x: CompressedTensor) -> CompressedTensor:
     """The same indices and values, without history."""
-    return with_values(x, x.parts[2])
+    return sharing(x, x.parts[2])
 
 
 @kernel("to_dtype")
@@ -400,7 +404,7 @@ def _filled(value: Any) -> Any:
         copy = clone(x)
         values = copy.parts[2].to(dtype or x.dtype)
         given = fill[0] if fill else value
-        return with_values(copy, values if given is None else rushlight.full_like(values, given))
+        return sharing(copy, values if given is None else rushlight.full_like(values, given))
 
     return made
 

@@ -9,7 +9,7 @@ import rushlight
 from rushlight import _C
 from rushlight._compressed.build import coalesced, elements, entries, of_coo
 from rushlight._compressed.table import COMPRESSED, kernel
-from rushlight._compressed.tensor import FORMS, CompressedTensor, with_values
+from rushlight._compressed.tensor import FORMS, CompressedTensor, sharing, with_values
 from rushlight._sparse.products import sparse_sparse_matmul, sum_weighted
 from rushlight._sparse.table import refuse
 from rushlight._sparse.tensor import SparseTensor
@@ -236,7 +236,7 @@ def reduce_gradients(g: Tensor, x: CompressedTensor, b: Tensor, reduce: str) -> 
     rows, columns, values = _coordinates(x)
     if reduce in ("sum", "mean"):
         g = g / _many(x) if reduce == "mean" else g
-        return at_entries(x, g, b.t().conj()), _times_turned(with_values(x, x.parts[2].conj()), g)
+        return at_entries(x, g, b.t().conj()), _times_turned(sharing(x, x.parts[2].conj()), g)
     _, first = _extremes(x, b, reduce)
     there = ops.nonzero(first != rows.shape[0])
     entry, wide = first[there[:, 0], there[:, 1]], there[:, 1]

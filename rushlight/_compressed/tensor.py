@@ -150,7 +150,7 @@ class CompressedTensor(Unstored):
         return (places(self)[..., None] * each + arange(each)).reshape(values.shape)
 
     def with_memory(self, values: Tensor) -> CompressedTensor:
-        return with_values(self, values)
+        return sharing(self, values)
 
     def with_every_element(self) -> CompressedTensor:
         from rushlight._compressed.build import with_every_element
@@ -249,7 +249,13 @@ def make(form: Form, compressed: Any, plain: Any, values: Any, size: Any) -> Com
     return made
 
 
-def with_values(x: CompressedTensor, values: Tensor) -> CompressedTensor:
-    """A compressed tensor with the indices of x."""
+def sharing(x: CompressedTensor, values: Tensor) -> CompressedTensor:
+    """A compressed tensor on the indices of x: what is written to the one is written to the other."""
     compressed, plain, _ = x.parts
     return make(x.form, compressed, plain, values, x.shape)
+
+
+def with_values(x: CompressedTensor, values: Tensor) -> CompressedTensor:
+    """A compressed tensor with indices of its own, as those of x: `copy_` writes to them."""
+    compressed, plain, _ = x.parts
+    return make(x.form, compressed.clone(), plain.clone(), values, x.shape)

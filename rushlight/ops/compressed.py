@@ -21,7 +21,7 @@ _BLOCKED = create.sparse_bsr, create.sparse_bsc
 
 def _of_at(g, x, like):
     compressed, plain, _ = like.parts
-    made = ops.sparse_compressed(compressed, plain, g, like.shape, like.layout)
+    made = ops.sparse_compressed(compressed.clone(), plain.clone(), g.contiguous(), like.shape, like.layout)
     return in_layout_of(x, made)
 
 
@@ -58,7 +58,9 @@ def _of_reduced(g, x, dense, reduce, needs):
     values, factor = _C.below_autograd(reduce_gradients, g.detach(), x, dense.detach(), reduce)
     compressed, plain, _ = x.parts
     return (
-        ops.sparse_compressed(compressed, plain, values, x.shape, x.layout) if needs[0] else None,
+        ops.sparse_compressed(compressed.clone(), plain.clone(), values, x.shape, x.layout)
+        if needs[0]
+        else None,
         factor if needs[1] else None,
     )
 

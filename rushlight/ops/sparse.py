@@ -21,7 +21,8 @@ Tensor = _C.Tensor
 def _of_values(g, x):
     if _C.is_compressed(x):
         compressed, plain, _ = x.parts
-        return ops.sparse_compressed(compressed, plain, g, x.shape, x.layout)
+        # Contiguous, as another gradient may be added there.
+        return ops.sparse_compressed(compressed.clone(), plain.clone(), g.contiguous(), x.shape, x.layout)
     indices, _, coalesced = x.parts
     return ops.sparse_coo(indices, g, x.shape, coalesced)
 
