@@ -60,6 +60,10 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     >>> rushlight.trapezoid(rushlight.tensor([1., 2., 3.]), dx=2.)
     tensor(8.)
     """
+    return _trapezoid(y, x, dx, dim)
+
+
+def _trapezoid(y, x, dx, dim):
     _only_one("trapezoid", x, dx)
     if x is not None:
         dim = wrap_dim(dim, y.dim())
@@ -77,8 +81,12 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
 
 @function
 def trapz(y, x=None, *, dx=None, dim=-1):
-    """An older name of :func:`trapezoid`, where True is a distance."""
-    return trapezoid(y, x, dx=float(dx) if isinstance(dx, bool) else dx, dim=dim)
+    """An older name of :func:`trapezoid`, where True is a distance.
+
+    >>> rushlight.trapz(rushlight.tensor([1., 2., 3.]), rushlight.tensor([0., 2., 4.]))
+    tensor(8.)
+    """
+    return _trapezoid(y, x, float(dx) if isinstance(dx, bool) else dx, dim)
 
 
 @function
