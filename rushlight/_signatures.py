@@ -506,7 +506,11 @@ def _is_int(value: Any) -> bool:
 
 def _numpy_kind(value: Any) -> str:
     """The kind of a NumPy scalar (b, i, u, f, c), or a blank."""
-    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "dtype"):
+    if (
+        getattr(type(value), "__module__", "") == "numpy"
+        and getattr(value, "shape", None) == ()
+        and hasattr(value, "dtype")
+    ):
         return value.dtype.kind if type(value).__name__ != "ndarray" else " "
     return " "
 

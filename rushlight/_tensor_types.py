@@ -57,7 +57,7 @@ def legacy_tensor(dtype: _C.dtype, device: Any, args: tuple) -> Tensor:
         )
     if not args:
         return _empty((0,), dtype, device)
-    if any(type(arg).__module__ == "numpy" for arg in args):
+    if any(getattr(type(arg), "__module__", "") == "numpy" for arg in args):
         args = tuple(map(whole, args))
     if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
         for at, size in enumerate(args, 1):

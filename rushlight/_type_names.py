@@ -9,7 +9,7 @@ _TORCHS = ("dtype", "device", "Size", "layout", "memory_format")
 def type_name(value: Any) -> str:
     """As C code sees it: with the module if the type was made there."""
     kind = type(value)
-    home, name = kind.__module__, kind.__name__
+    home, name = getattr(kind, "__module__", ""), kind.__name__
     if (home, name) == ("torch", "Tensor") or issubclass(kind, BaseException):
         return name
     if name in _TORCHS and home.startswith("rushlight"):

@@ -98,7 +98,7 @@ void infer_dtype(PyObject* data, Inferred& found, int depth) {
   }
   Scalar s;
   check_range(data);
-  if (PyUnicode_Check(data) || !scalar_from_python(data, s)) {
+  if (PyUnicode_Check(data) || !is_number(data) || !scalar_from_python(data, s)) {
     if (PyUnicode_Check(data) || PyBytes_Check(data)) {
       // The shape is taken from first elements: a first one that is text has too many dimensions.
       if (depth == 0 || found.dtype >= 0) {

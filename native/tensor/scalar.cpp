@@ -116,11 +116,20 @@ Scalar item(Tensor* t) {
   return load(t->dtype, t->data());
 }
 
-bool is_number(PyObject* o) {
+// Whether Python can make a number of it.
+static bool converts(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
   if (is_tensor(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PySequence_Check(o)) return false;
   PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
   return number && (number->nb_index || number->nb_float);
+}
+
+// Python's numbers, those of NumPy, which know their dtype, and those of tracing: torch takes no others for
+// operands, only for elements of a tensor whose dtype is given.
+bool is_number(PyObject* o) {
+  if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o)) return true;
+  return converts(o) &&
+         (attribute_or_null(o, "dtype") || std::string_view(Py_TYPE(o)->tp_name).starts_with("Sym"));
 }
 
 namespace {
@@ -162,7 +171,7 @@ bool scalar_from_python(PyObject* o, Scalar& out) {
     out.imag = PyComplex_ImagAsDouble(o);
     return true;
   }
-  if (!is_number(o)) return false;
+  if (!converts(o)) return false;
   PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
   if (number->nb_index) {
     Ref<PyObject> index = checked(PyNumber_Index(o));

@@ -216,7 +216,7 @@ def _refuse_fraction(data, dtype):
     dtype = as_dtype(dtype)
     whole_wanted = isinstance(dtype, _C.dtype) and not (dtype.is_floating_point or dtype.is_complex)
     if whole_wanted and type(data) not in _PLAIN and not isinstance(data, float):
-        home, kind = type(data).__module__, getattr(getattr(data, "dtype", None), "kind", "")
+        home, kind = getattr(type(data), "__module__", ""), getattr(getattr(data, "dtype", None), "kind", "")
         if home == "numpy" and kind in "fc" and not hasattr(data, "__len__"):
             raise TypeError(f"'{class_name(data)}' object cannot be interpreted as an integer")
 
@@ -307,7 +307,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
         obj = from_dlpack(obj)
     listed = isinstance(obj, (list, tuple, int, float, complex, bool))
-    if copy is False and not (isinstance(obj, Tensor) or type(obj).__module__ == "numpy" or _exports(obj)):
+    if copy is False and not (
+        isinstance(obj, Tensor) or getattr(type(obj), "__module__", "") == "numpy" or _exports(obj)
+    ):
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     made = as_tensor(obj, dtype=dtype, device=device)
     shares = made is obj or not (listed or made.is_meta)
