@@ -60,8 +60,8 @@ def _sampled(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: 
     return rushlight.sparse.sampled_addmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def _mm(sparse: Tensor, dense: Tensor) -> Tensor:
-    return rushlight.sparse.mm(sparse, dense)
+def _mm(sparse: Tensor, dense: Tensor, reduce: str | None = None) -> Tensor:
+    return rushlight.sparse.mm(sparse, dense, reduce)
 
 
 def _spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
