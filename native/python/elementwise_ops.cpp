@@ -180,6 +180,13 @@ TensorRef new_same_shape(const Tensor* t, DType dtype) {
   result->flags = Tensor::CONTIGUOUS;
   result->geometry = result->room;
   std::memcpy(result->room, t->room, sizeof t->room);  // at most four dimensions: all of it, without a loop
+  if (t->base()) {  // a view's dimensions of size 1 may have any stride; those of a result have their own
+    int64_t step = 1;
+    for (int d = t->ndim - 1; d >= 0; d--) {
+      result->room[t->ndim + d] = step;
+      step *= std::max<int64_t>(t->room[d], 1);
+    }
+  }
   result->storage = new_storage(size_t(t->numel) * size_t(dtype_size(dtype)), {});
   return result;
 }

@@ -220,12 +220,21 @@ def write_in_place(primitive: _C.Primitive, self: Tensor, *args: Any) -> Tensor:
     for value in args:
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(each, Tensor) and isinstance(self, Tensor) and _C.overlap(each, self):
+                if primitive.__name__ == "index_put" and not _too_many(self, args[0]):
+                    raise RuntimeError(OVERLAP)  # before the values are looked at
                 if primitive.__name__ != "index_copy":
                     _check_shapes(primitive, self, *args)
                 elif "dim" in primitive.args:
                     wrap_dim(args[primitive.args.index("dim") - 1], self.dim())
                 raise RuntimeError(OVERLAP)
     return _C.in_place(primitive, self, *args)
+
+
+def _too_many(self: Tensor, indices: Any) -> bool:
+    """Whether the indices are of more dimensions than there are."""
+    masks = (_C.bool, _C.uint8)
+    taken = (x.dim() if isinstance(x, Tensor) and x.dtype in masks else 1 for x in indices)
+    return sum(taken) > self.dim()
 
 
 def _check_shapes(primitive: _C.Primitive, *args: Any) -> None:

@@ -92,7 +92,8 @@ def derivative(
 
     node is the name of the graph node if it is not the primitive's own (`MulBackward0` for `mul`);
     undefined=True passes None for gradients that did not arrive, instead of zeros. shows names arguments,
-    shapes and outputs that no rule needs but torch's node has as `_saved_*`; constant the inputs that are no
+    shapes and outputs that torch's node keeps (as `_saved_*`) whoever needs a gradient: also tensors that no
+    rule reads are packed by hooks, and a write into them is refused; constant the inputs that are no
     variables to torch; final the operation that computes the gradient in torch and has no derivative itself.
     """
     primitive = getattr(_C.ops, name)

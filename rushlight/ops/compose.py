@@ -271,7 +271,7 @@ def diag(input, diagonal=0, *, out=None):
     if input.dim() == 1:
         result = diag_embed(input, diagonal)
     elif input.dim() == 2:
-        result = ops.clone(ops.diagonal(input, diagonal, 0, 1))
+        result = ops.contiguous_copy(ops.diagonal(input, diagonal, 0, 1))
     else:
         raise RuntimeError("diag(): Supports 1D or 2D tensors. Got " + str(input.dim()) + "D")
     return result if out is None else write_out(out, result, exact=SAME_DTYPE)

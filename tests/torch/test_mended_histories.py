@@ -212,6 +212,45 @@ def cases(torch):
         index, number = torch.tensor([1, 0]), torch.tensor(1.0)
         return [err(functional.embedding, index, table) for table in (number, R(1)[0], R(3))]
 
+    @case("a write into a view that has not asked for its base's new history")
+    def _():
+        base = torch.zeros(2, 2)
+        part, seen = base[0], base[1]
+        base.mul_(R(2, 2))
+        name = seen.grad_fn.name()
+        seen.mul_(2)
+        return name, err(lambda: part.mul_(2))
+
+    @case("strides of one row, and of its diagonal")
+    def _():
+        row = R(2, 3)[::2]
+        return [f(row).stride() for f in (torch.abs, torch.exp, lambda x: x * x, torch.diag)]
+
+    @case("values that share memory and do not fit")
+    def _():
+        x, i = torch.ones(4), torch.tensor([1, 0])
+        return [err(lambda v=v: x.index_put_((i,), v)) for v in (x.view(2, 2), x[:2])]
+
+    @case("a loss of numbers and counts")
+    def _():
+        return functional.mse_loss(R(2), torch.ones(2, dtype=torch.int64)).grad_fn.name()
+
+    @case("the gradient of a running product")
+    def _():
+        names = []
+        for shape in ((3, 2), (1, 2)):
+            x = torch.rand(shape, requires_grad=True)
+            (grad,) = torch.autograd.grad(x.cumprod(0).sum(), x, create_graph=True)
+            names.append(grad.grad_fn and [grad.grad_fn.name(), after(grad)])
+        return names
+
+    @case("the gradient of the gradient of a smooth loss")
+    def _():
+        x = R(2)
+        loss = functional.smooth_l1_loss(x * 1, torch.zeros(2))
+        (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+        return after(grad)
+
     return found
 
 
