@@ -426,7 +426,9 @@ void check_all_kept(Node* node) {
   auto check = [&](PyObject* one) {
     if (!PyTuple_CheckExact(one) || PyTuple_GET_SIZE(one) != 3 || !is_tensor(PyTuple_GET_ITEM(one, 0)))
       return;
-    check_kept(node, as_tensor(PyTuple_GET_ITEM(one, 0)), uint32_t(read_int(PyTuple_GET_ITEM(one, 1))));
+    PyObject* nr = PyTuple_GET_ITEM(one, 2);  // of the node's own result
+    check_kept(node, as_tensor(PyTuple_GET_ITEM(one, 0)), uint32_t(read_int(PyTuple_GET_ITEM(one, 1))),
+               PyLong_CheckExact(nr) ? int(read_int(nr)) : -1);
   };
   for (Py_ssize_t at = 0; PyDict_Next(node->extra->kept, &at, &name, &value);) {
     check(value);
@@ -556,8 +558,8 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
 
 }  // namespace
 
-void check_kept(Node* node, Tensor* alias, uint32_t version) {
-  if (counter_of(alias)->version != version) fail_modified(node, alias, version, -1);
+void check_kept(Node* node, Tensor* alias, uint32_t version, int out) {
+  if (counter_of(alias)->version != version) fail_modified(node, alias, version, out);
 }
 
 namespace {

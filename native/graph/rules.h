@@ -7,7 +7,7 @@ namespace rl {
 // The saved value in slot `at`, checked against later writes. `out` >= 0: it is that output of the node.
 Ref<PyObject> unpack(Node* node, int at, int out);
 // The same check alone, for a value that is shown and not used (Note [what composed operations keep]).
-void check_kept(Node* node, Tensor* alias, uint32_t version);
+void check_kept(Node* node, Tensor* alias, uint32_t version, int out = -1);
 
 // Makes a gradient fit the tensor it belongs to: sums over broadcast dimensions, casts, takes the real part.
 TensorRef fit_gradient(Node* from, uint32_t edge, TensorRef grad);

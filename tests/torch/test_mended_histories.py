@@ -251,6 +251,13 @@ def cases(torch):
         (grad,) = torch.autograd.grad(loss, x, create_graph=True)
         return after(grad)
 
+    @case("a write into the result of a composed operation, named")
+    def _():
+        x = R(2, 3)
+        far = torch.cdist(x * 1, x)
+        far.mul_(2)
+        return err(lambda: far.sum().backward())
+
     return found
 
 

@@ -86,9 +86,9 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     if weight is None:
         reduction = check_reduction(reduction)
     if weight is None and input.is_floating_point():
-        wider = input.dtype != target.dtype and rushlight.result_type(input, target) == input.dtype
-        if wider and not target.requires_grad:
-            target = target.to(input.dtype)
+        common = rushlight.result_type(input, target)
+        if target.dtype != input.dtype == common and not target.requires_grad:
+            target = target.to(common)
     if weight is None and input.dtype == target.dtype and input.is_floating_point():
         return _mse_loss(input, target, reduction)
     difference = _difference("mse_loss", "mse_cpu", input, target)
