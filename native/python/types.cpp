@@ -71,6 +71,17 @@ PyObject* dtype_floating(PyObject* self, void*) {
 PyObject* dtype_complex(PyObject* self, void*) {
   return PyBool_FromLong(only(self) ? only(self)->complex : is_complex(dt(self)));
 }
+// The short name of utils/_dtype_abbrs.py; of a dtype that is not in that table its own.
+PyObject* dtype_abbr(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Ref<PyObject> module = checked(PyImport_ImportModule("rushlight.utils._dtype_abbrs"));
+    Ref<PyObject> table = checked(PyObject_GetAttrString(module.get(), "dtype_abbrs"));
+    if (!PyDict_Check(table.get())) fail(PyExc_TypeError, "dtype_abbrs is no dict");
+    if (PyObject* found = PyDict_GetItemWithError(table.get(), self)) return Py_NewRef(found);
+    if (PyErr_Occurred()) return nullptr;
+    return PyUnicode_FromString(name_of(self));
+  });
+}
 PyObject* dtype_signed(PyObject* self, void*) {
   bool is_signed = dt(self) != DType::u8 && dt(self) != DType::b1 && dt(self) != DType::f8e8m0fnu &&
                    !is_wide_unsigned(dt(self));
@@ -85,6 +96,7 @@ PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, nullptr, nul
                               {"is_floating_point", dtype_floating, nullptr, nullptr, nullptr},
                               {"is_complex", dtype_complex, nullptr, nullptr, nullptr},
                               {"is_signed", dtype_signed, nullptr, nullptr, nullptr},
+                              {"abbr", dtype_abbr, nullptr, nullptr, nullptr},
                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                              {Py_tp_methods, dtype_methods},

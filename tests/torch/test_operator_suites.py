@@ -53,6 +53,8 @@ torch.nn.functional.softplus(torch.ones(2), out=torch.ones(2).double())
 torch.nn.functional.hardshrink(torch.ones(2), out=torch.ones(2).long())
 torch.nn.functional.softshrink(torch.ones(2), out=torch.ones(2).bool())
 torch.nn.functional.logsigmoid(torch.ones(2), out=torch.ones(2).double())
+[torch.float32.abbr, torch.complex32.abbr, torch.float8_e4m3fn.abbr, torch.bool.abbr, torch.uint16.abbr]
+torch.quint8.abbr
 torch.trapz(torch.arange(6.0).view(2, 3), torch.arange(3.0).expand(2, 3), dim=1)
 torch.trapz(torch.ones(2, 3), torch.ones(2, 3), dim=2)
 torch.trapz(torch.ones(2, 3), torch.ones(3), dim=0)
