@@ -327,6 +327,8 @@ NAMES: dict[str, dict[str, Any]] = {
         "result2": _statistics("rstd"),
         "training": lambda node: node._primitive.__name__ == "batch_norm_train",
     },
+    "SoftmaxBackwardDataBackward0": {"grad_output": "g", "output": "result"},
+    "LogSoftmaxBackwardDataBackward0": {"grad_output": "g", "output": "result"},
     "NativeGroupNormBackward0": {
         "group": "groups",
         "N": lambda node: _sizes("x", 0)(node)[0],
@@ -481,6 +483,8 @@ def saved_attribute(node: Node, attribute: str) -> Any:
         value = _get(node, name, slot, shown[name])
     except LookupError:
         raise _not_kept(node, name) from None
+    if raw and isinstance(value, tuple):  # a list of tensors
+        return tuple(_C.raw_saved(node, each) for each in value)
     return _C.raw_saved(node, value) if raw else value
 
 

@@ -69,7 +69,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     dot = (input1 * input2).sum(dim)
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
     cosine = dot / squares.sqrt()
-    loss = rushlight.where(target == 1, 1 - cosine, 0) + rushlight.where(
+    loss = rushlight.where(target == 1, _C.ops.sub(1, cosine), 0) + rushlight.where(
         target == -1, (cosine - float(margin)).clamp_min(0), 0
     )
     return reduced(loss, reduction)
@@ -147,7 +147,7 @@ def triplet_margin_loss(
     margin = number("triplet_margin_loss", signature, anchor, positive, negative, margin)
 
     def distance(x1, x2):
-        return pairwise_distance(x1, x2, p, eps)
+        return pairwise_distance(x1, x2, float(p) if isinstance(p, int) else p, eps)
 
     return triplet(distance, anchor, positive, negative, margin, swap, reduction)
 

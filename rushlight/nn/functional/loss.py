@@ -380,7 +380,9 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     margin = float(margin)
     if input.dtype not in (_C.float32, _C.float64):
         margin = input.new_full((), margin)  # which rounds it
-    apart = rushlight.where(target != 1, (margin - input).clamp_min(0), 0)
+    # As torch records it; what is no floating point number is refused as a number's difference.
+    short = _C.ops.sub(margin, input) if input.is_floating_point() else margin - input
+    apart = rushlight.where(target != 1, short.clamp_min(0), 0)
     return reduced(apart + rushlight.where(target != -1, input, 0), reduction)
 
 
