@@ -110,7 +110,7 @@ def _slope_even(y, h, dim, edge_order):
     """Slopes of samples a distance h apart."""
     n = y.size(dim)
     at = lambda start, count=1: y.narrow(dim, start, count)  # noqa: E731
-    middle = (at(2, n - 2) - at(0, n - 2)) / (2 * h)
+    middle = (at(2, n - 2) - at(0, n - 2)) / (2.0 * h)
     if edge_order == 1:
         first, last = (at(1) - at(0)) / h, (at(n - 1) - at(n - 2)) / h
     else:
