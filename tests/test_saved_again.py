@@ -90,3 +90,16 @@ def test_a_node_that_keeps_its_result_does_not_hold_itself():
         assert node() is None
     finally:
         gc.enable()
+
+
+def test_attention_packs_its_inputs_and_its_result():
+    torch.manual_seed(0)
+    given = [torch.rand(2, 2, 5, 4, requires_grad=True) for _ in range(3)]
+    plain = torch.autograd.grad(F.scaled_dot_product_attention(*given).pow(2).sum(), given)
+    packed = []
+    with saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        result = F.scaled_dot_product_attention(*given)
+    assert [t is x for t, x in zip(packed, given)] == [True] * 3
+    assert len(packed) == 4 and torch.equal(packed[3], result)
+    hooked = torch.autograd.grad(result.pow(2).sum(), given)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(plain, hooked))

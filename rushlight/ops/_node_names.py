@@ -97,6 +97,10 @@ class _Plain(threading.local):
 _plain = _Plain()
 
 
+def asked_plainly() -> bool:
+    return _plain.now
+
+
 def named_plainly(name: Any, args: tuple, kwargs: dict) -> Any:
     """What a namer says of a call, with the tensors themselves; None if it does not know such a call."""
     if isinstance(name, str):

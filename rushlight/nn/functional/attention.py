@@ -10,6 +10,7 @@ from rushlight.nn.functional.dropout import dropout
 from rushlight.nn.functional.linear import linear
 from rushlight.ops._facts import told
 from rushlight.ops._lacking import once
+from rushlight.ops._node_names import asked_plainly
 from rushlight.ops._public import C_NAMES, type_name
 
 
@@ -134,8 +135,12 @@ def _lacks_forward_mode(query, key, value, attn_mask=None, dropout_p=0.0, *args,
 
 
 def _node_name(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_gqa=False, **kwargs):
-    flash = _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
-    return "ScaledDotProductFlashAttentionForCpuBackward0" if flash else None
+    if not _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
+        return None
+    if not asked_plainly():
+        return "ScaledDotProductFlashAttentionForCpuBackward0"
+    kept = {"query": query, "key": key, "value": value, "attn_mask": attn_mask, "output": ...}
+    return "ScaledDotProductFlashAttentionForCpuBackward0", kept, (query, key, value)
 
 
 scaled_dot_product_attention.no_forward_mode = _lacks_forward_mode
