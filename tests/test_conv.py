@@ -361,3 +361,11 @@ def test_bicubic_points_inside_and_at_the_border(size, padding_mode, dtype):
     exact = (picked * weights.unsqueeze(1)).sum(2).reshape(result.shape)
     close = 1e-4 if dtype == torch.float32 else 1e-12
     torch.testing.assert_close(result.double(), exact, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_an_infinite_weight_of_a_transposed_convolution_reaches_only_what_it_touches(dtype):
+    weight = torch.tensor([[[[float("inf"), 1], [1, 1]]]], dtype=dtype)
+    result = torch.nn.functional.conv_transpose2d(torch.ones(1, 1, 3, 3, dtype=dtype), weight, dilation=2)
+    assert not result.isnan().any()
+    assert result.isinf().sum() == 9

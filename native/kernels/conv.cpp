@@ -139,9 +139,10 @@ bool turns_round(const ConvShape& s) {
     if (s.stride[d] != 1 || s.dilation[d] * (s.kernel[d] - 1) < s.padding[d] ||
         s.in[d] != s.out[d] + s.dilation[d] * (s.kernel[d] - 1) - 2 * s.padding[d])
       return false;
-  // A wide border of zeros is more work than the sums of overlapping patches.
-  return !s.pointwise() && s.in_pixels() <= 2 * s.pixels();
+  return !s.pointwise();
 }
+// Of zeros, when it is turned round: that is more work than the sums of overlapping patches.
+bool has_wide_border(const ConvShape& s) { return s.in_pixels() > 2 * s.pixels(); }
 
 ConvShape turned_round(const ConvShape& s) {
   ConvShape t = s;
@@ -216,7 +217,7 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
     return input_gradient_of_pixels(of, s, gx, gy, w, bias);
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t in_pixels = s.in_pixels();
-  if (turns_round(s)) {
+  if (turns_round(s) && (!has_wide_border(s) || depthwise_fits(of.dtype, s))) {
     // Turned round, the zeros around gy make NaN of weights that are not finite. Whether there are any is
     // asked before, of the weights, or afterwards, of the result: whichever is less.
     int64_t weights = s.out_channels * terms, results = s.batch * s.in_channels * in_pixels;
@@ -320,7 +321,7 @@ void input_gradient_bf16(const ConvShape& s, float* gx, const uint16_t* gy, cons
                          const float* bias) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
   int64_t in_pixels = s.in_pixels(), results = s.batch * s.in_channels * in_pixels;
-  if (s.pointwise() || turns_round(s)) {
+  if (s.pointwise() || (turns_round(s) && !has_wide_border(s))) {
     ConvShape other = turned_round(s);
     bool first = s.out_channels * terms <= results;
     if (conv_has_avx512(other) && (!first || is_finite_bf16(w, s.out_channels * terms))) {
