@@ -488,8 +488,9 @@ def test_a_call_that_fails_leaves_nothing_behind(call):
         gc.collect()
         return sys.getallocatedblocks()
 
-    blocks()
-    assert blocks() - blocks() > -150  # of each call less than half a block
+    counts = [blocks() for _ in range(4)]
+    # Of each call less than half a block, in the round that grows least: caches grow in some.
+    assert min(later - earlier for earlier, later in itertools.pairwise(counts)) < 150
 
 
 def test_bytes_that_grow_in_depth_have_room():
