@@ -331,7 +331,7 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
             with batching, forward_ad.dual_level():
                 duals = [
                     forward_ad.make_dual(
-                        x.detach(), direction.reshape(x.shape) if i == index else rushlight.zeros_like(x)
+                        x, direction.reshape(x.shape) if i == index else rushlight.zeros_like(x)
                     )
                     for i, x in enumerate(inputs)
                 ]
@@ -344,7 +344,7 @@ def _forward_jacobian(func: Callable, inputs: tuple) -> tuple:
     for o in range(len(columns[0][0])):
         row = []
         for value, column in zip(inputs, columns, strict=True):
-            stacked = rushlight.stack([entry[o].detach() for entry in column], -1)
+            stacked = rushlight.stack([entry[o] for entry in column], -1)
             row.append(stacked.reshape((*column[0][o].shape, *value.shape)))
         result.append(tuple(row))
     return several_out, tuple(result)

@@ -254,3 +254,22 @@ def cases(torch):
 def test_as_in_torch(name):
     expected = outcome(cases(torch_itself)[name])
     assert outcome(cases(rushlight)[name]) == expected
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+@pytest.mark.parametrize("given", [False, True])
+def test_the_same_results_keep_a_history(vectorize, strategy, given):
+    def kept(library):
+        functional = library.autograd.functional
+        x = library.ones(2, requires_grad=given)
+        try:
+            jacobian = functional.jacobian(lambda x: x**3, x, vectorize=vectorize, strategy=strategy)
+            hessian = functional.hessian(
+                lambda x: (x**3).sum(), x, vectorize=vectorize, outer_jacobian_strategy=strategy
+            )
+        except NotImplementedError as refused:
+            return str(refused).split("\n")[0]
+        return jacobian.requires_grad, hessian.requires_grad, jacobian.tolist(), hessian.tolist()
+
+    assert kept(rushlight) == kept(torch)
