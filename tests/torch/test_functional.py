@@ -272,4 +272,4 @@ def test_the_same_results_keep_a_history(vectorize, strategy, given):
             return str(refused).split("\n")[0]
         return jacobian.requires_grad, hessian.requires_grad, jacobian.tolist(), hessian.tolist()
 
-    assert kept(rushlight) == kept(torch)
+    assert kept(rushlight) == kept(torch_itself)
