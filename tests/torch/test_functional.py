@@ -256,6 +256,7 @@ def test_as_in_torch(name):
     assert outcome(cases(rushlight)[name]) == expected
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own forward mode
 @pytest.mark.parametrize("vectorize", [False, True])
 @pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
 @pytest.mark.parametrize("given", [False, True])
