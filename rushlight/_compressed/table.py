@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import _C
 from rushlight._compressed.tensor import CompressedTensor
+from rushlight._indexed import check_cast
 from rushlight._sparse.table import Table
 
 COMPRESSED = Table("SparseCsrCPU")
@@ -31,14 +31,9 @@ def assign(out: Any, result: Any) -> Any:
         return out.copy_(result.to_dense() if type(result) is CompressedTensor else result)
     if type(result) is not CompressedTensor:
         raise RuntimeError(f"a dense result cannot be written into a {out.kind} tensor")
-    from rushlight.ops._public import type_name
     from rushlight.ops.sparse_forms import give_size
 
-    if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(
-            f"result type {type_name(result.dtype)} can't be cast to the desired output type "
-            f"{type_name(out.dtype)}"
-        )
+    check_cast(result, out)
     compressed, plain, values = result.parts
     give_size(out, result.shape)
     out.parts, out.form = (compressed, plain, values.to(out.dtype)), result.form

@@ -2,20 +2,19 @@
 
 `parts` is (compressed indices, plain indices, values). With `batch` dimensions in front of each: the ends of
 the lines, one more than there are; for every entry its place in the line; and its value, a block in BSR and
-BSC. What such tensors have in common with others is in `_unstored.py`.
+BSC. What such tensors have in common with others is in `_indexed.py`.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from rushlight import _C
-from rushlight._unstored import Unstored, arange, refusing
+from rushlight._indexed import Indexed
+from rushlight._unstored import refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
-_SET_DATA: Any = vars(Tensor)["data"].__set__  # size, dtype and the counter of writes
 
 
 class Form(NamedTuple):
@@ -65,34 +64,17 @@ _TURNED = {
 }
 
 
-def _without(name: str) -> Any:
-    """A method that torch has no kernel for."""
-
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        from rushlight._sparse.table import refuse
-
-        refuse(f"aten::{name}", "SparseCsrCPU")
-
-    return refuse
-
-
 _NO_STRIDES = refusing(RuntimeError, "Sparse {form.title} tensors do not have strides")
 _NOT_CONTIGUOUS = refusing(RuntimeError, "Sparse {form.title} tensors do not have is_contiguous")
 
 
-class CompressedTensor(Unstored):
+class CompressedTensor(Indexed):
     """Not to be made but by `make`."""
 
     __slots__ = ("form", "parts")
-    impl = "SparseCsrTensorImpl"
+    impl, backend = "SparseCsrTensorImpl", "SparseCsrCPU"
     parts: tuple[Tensor, Tensor, Tensor]
     form: Form
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from rushlight._sparse.table import run_named
-
-        return run_named(func, args, kwargs or {})
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -119,44 +101,24 @@ class CompressedTensor(Unstored):
         rows, columns = self.parts[2].shape[self.batch + 1 : self.batch + 3]
         return rows, columns
 
-    @Unstored.data.setter  # type: ignore[attr-defined]
-    def data(self, value: Any) -> None:
-        if type(value) is not CompressedTensor:
-            raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
-                "incompatible tensor type."
-            )
-        _SET_DATA(self, value)
-        self.parts, self.form = value.parts, value.form
-
-    @property
-    def real(self) -> Any:
-        return _C.ops.real(self) if self.is_complex() else self
-
-    @property
-    def imag(self) -> Any:
-        if not self.is_complex():
-            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-        return _C.ops.imag(self)
+    def take_parts(self, other: Any) -> None:
+        self.parts, self.form = other.parts, other.form
 
     def memory(self) -> Tensor:
         return _C.count_with(_C.detach(self.parts[2]), self)
 
-    def numbers(self) -> Tensor:
+    def places(self) -> Tensor:
         from rushlight._compressed.build import places
 
-        values = self.parts[2]
-        each = math.prod(self.shape[self.batch + 2 :])
-        return (places(self)[..., None] * each + arange(each)).reshape(values.shape)
+        return places(self)
 
     def with_memory(self, values: Tensor) -> CompressedTensor:
         return sharing(self, values)
 
-    def with_every_element(self) -> CompressedTensor:
+    def filled(self) -> CompressedTensor:
         from rushlight._compressed.build import with_every_element
 
-        detached: Any = self.detach()
-        return with_every_element(detached)
+        return with_every_element(self)
 
     def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
         if masked is False:
@@ -174,29 +136,16 @@ class CompressedTensor(Unstored):
     stride = dim_order = diagonal = narrow = split = chunk = squeeze = unsqueeze = squeeze_ = _NO_STRIDES
     unsqueeze_ = sort = kron = _NO_STRIDES
     is_contiguous = contiguous = reshape = flatten = ravel = _NOT_CONTIGUOUS
-    _typed_storage = is_shared = share_memory_ = storage_type = Unstored.storage
-    __dlpack__ = refusing(BufferError, "Can't export tensors with layout other than torch.strided")
-    expand = expand_as = repeat = tile = broadcast_to = refusing(
-        RuntimeError, "expand is unsupported for {kind} tensors"
-    )
+    tile = Indexed.expand
     transpose_ = t_ = swapaxes_ = swapdims_ = refusing(
         RuntimeError, "torch.transpose_: in-place transposition is not supported for {kind} layout"
     )
     new_tensor = refusing(RuntimeError, "Cannot map DispatchKey SparseCsrCPU to a unique layout.")
-    set_, is_set_to, as_strided_ = _without("set_"), _without("is_set_to"), _without("as_strided_")
-
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TypeError("Cannot assign to a sparse tensor")
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
         if dtype is None:
             raise RuntimeError("Unimplemented backend SparseCsrCPU")
         return self.to(self.parts[2].reshape(-1)[:0].type(dtype).dtype)
-
-    def clone(self, *, memory_format: Any = None) -> Any:
-        if memory_format not in (None, create.preserve_format):
-            raise RuntimeError("unsupported memory format option Contiguous")
-        return _C.ops.clone(self)
 
     def zero_(self) -> Any:
         """Has no entries then, where `fill_(0)` keeps them."""
@@ -220,19 +169,10 @@ class CompressedTensor(Unstored):
         wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
         return resize(self, wanted)
 
-    def is_pinned(self, device: Any = None) -> bool:
-        return False
-
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def text(self, contents: str | None) -> str:
         from rushlight._compressed.printing import text
 
-        about = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
-        return about + text(self, tensor_contents)
-
-    def __format__(self, spec: str) -> str:
-        if spec:
-            raise TypeError("unsupported format string passed to Tensor.__format__")
-        return repr(self)
+        return text(self, contents)
 
     def reduced(self) -> tuple:
         return (*self.parts[:2], self.values(), self.size())

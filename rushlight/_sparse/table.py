@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rushlight import _C
+from rushlight._indexed import check_cast
 from rushlight._ops import handle_named, handle_of
 from rushlight._schema import is_said
 from rushlight._sparse.tensor import SparseTensor
@@ -151,13 +152,7 @@ def assign(out: Any, result: Any) -> Any:
     """Lets `out` be what was computed for it."""
     if type(out) is not SparseTensor:
         return out.copy_(result.to_dense() if type(result) is SparseTensor else result)
-    if out.dtype != result.dtype and not _C.can_cast(result.dtype, out.dtype):
-        from rushlight.ops._public import type_name
-
-        raise RuntimeError(
-            f"result type {type_name(result.dtype)} can't be cast to the desired output type "
-            f"{type_name(out.dtype)}"
-        )
+    check_cast(result, out)
     from rushlight.ops.sparse_forms import give_size
 
     indices, values, coalesced = result.parts

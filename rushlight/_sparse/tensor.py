@@ -1,45 +1,27 @@
 """The sparse tensor: a tensor without memory of its own, which holds indices and values.
 
 `parts` is (indices, values, whether they are coalesced): int64 of size (sparse dimensions, entries), and one
-row of `values` for each entry. What such tensors have in common is in `_unstored.py`.
+row of `values` for each entry. What such tensors have in common with others is in `_indexed.py`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 from rushlight import _C
-from rushlight._unstored import Unstored, arange, refusing
+from rushlight._indexed import Indexed, without
+from rushlight._unstored import refusing
 from rushlight.ops import create
 
 Tensor = _C.Tensor
-_SET_DATA: Any = vars(Tensor)["data"].__set__  # size, dtype and the counter of writes
 
 
-def _without(name: str) -> Any:
-    """A method that torch has no kernel for."""
-
-    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        from rushlight._sparse.table import refuse
-
-        refuse(f"aten::{name}")
-
-    return refuse
-
-
-class SparseTensor(Unstored):
+class SparseTensor(Indexed):
     """Not to be made but by `make`."""
 
     __slots__ = ("parts",)
-    kind, impl = "Sparse", "SparseTensorImpl"
+    kind, impl, backend = "Sparse", "SparseTensorImpl", "SparseCPU"
     parts: tuple[Tensor, Tensor, bool]
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        from rushlight._sparse.table import run_named
-
-        return run_named(func, args, kwargs or {})
 
     @property
     def layout(self) -> Any:
@@ -48,26 +30,6 @@ class SparseTensor(Unstored):
     @property
     def is_sparse(self) -> bool:
         return True
-
-    @Unstored.data.setter  # type: ignore[attr-defined]
-    def data(self, value: Any) -> None:
-        if type(value) is not SparseTensor:
-            raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
-                "incompatible tensor type."
-            )
-        _SET_DATA(self, value)
-        self.parts = value.parts
-
-    @property
-    def real(self) -> Any:
-        return _C.ops.real(self) if self.is_complex() else self
-
-    @property
-    def imag(self) -> Any:
-        if not self.is_complex():
-            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-        return _C.ops.imag(self)
 
     @property
     def nbytes(self) -> NoReturn:
@@ -80,21 +42,21 @@ class SparseTensor(Unstored):
     def memory(self) -> Tensor:
         return self.detach()._values()
 
-    def numbers(self) -> Tensor:
+    def take_parts(self, other: Any) -> None:
+        self.parts = other.parts
+
+    def places(self) -> Tensor:
         from rushlight._sparse.build import places, sparse_sizes
 
-        indices, values, _ = self.parts
-        each = math.prod(self.shape[indices.shape[0] :])
-        return (places(indices, sparse_sizes(self))[:, None] * each + arange(each)).reshape(values.shape)
+        return places(self.parts[0], sparse_sizes(self))
 
     def with_memory(self, values: Tensor) -> SparseTensor:
         return with_values(self, values)
 
-    def with_every_element(self) -> SparseTensor:
+    def filled(self) -> SparseTensor:
         from rushlight._sparse.build import with_every_element
 
-        detached: Any = self.detach()
-        return with_every_element(detached)
+        return with_every_element(self)
 
     def fit_gradient(self, gradient: Tensor, masked: bool | None) -> Tensor:
         if masked is False:
@@ -107,18 +69,10 @@ class SparseTensor(Unstored):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         return False
 
-    __setitem__ = refusing(TypeError, "Cannot assign to a sparse tensor")
     contiguous = refusing(RuntimeError, "unsupported memory format option Contiguous")
-    _typed_storage = is_shared = share_memory_ = storage_type = Unstored.storage
-    __dlpack__ = refusing(BufferError, "Can't export tensors with layout other than torch.strided")
     reshape = flatten = ravel = refusing(RuntimeError, "reshape is not implemented for sparse tensors")
-    expand = expand_as = repeat = broadcast_to = refusing(
-        RuntimeError, "expand is unsupported for Sparse tensors"
-    )
-
-    unsqueeze_ = squeeze_ = as_strided_ = _without("as_strided_")
-    resize_, set_, fill_ = _without("resize_"), _without("set_"), _without("fill_.Scalar")
-    is_set_to, pow_ = _without("is_set_to"), _without("pow_.Scalar")
+    unsqueeze_ = squeeze_ = Indexed.as_strided_
+    resize_, fill_, pow_ = without("resize_"), without("fill_.Scalar"), without("pow_.Scalar")
 
     def resize_as_(self, other: Any, *, memory_format: Any = None) -> Any:  # type: ignore[override]
         return self.resize_as_sparse_(other)
@@ -137,11 +91,6 @@ class SparseTensor(Unstored):
     def new(self, *size: Any, device: Any = None) -> Any:  # type: ignore[override]
         return self.new_empty(*(size or (0,)), device=device)
 
-    def clone(self, *, memory_format: Any = None) -> Any:
-        if memory_format not in (None, create.preserve_format):
-            raise RuntimeError("unsupported memory format option Contiguous")
-        return _C.ops.clone(self)
-
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:  # type: ignore[override]
         if dtype is None:
             return self.parts[1].type().replace("torch.", "torch.sparse.")
@@ -155,21 +104,15 @@ class SparseTensor(Unstored):
             "tensor first."
         )
 
-    def is_pinned(self, device: Any = None) -> bool:
-        return False
-
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def text(self, contents: str | None) -> str:
         from rushlight._sparse.printing import text
 
-        about = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
-        return about + text(self, tensor_contents)
+        return text(self, contents)
 
     def __format__(self, spec: str) -> str:
         if spec and self.dim() == 0:
             return format(self.item(), spec)
-        if spec:
-            raise TypeError("unsupported format string passed to Tensor.__format__")
-        return repr(self)
+        return super().__format__(spec)
 
     def reduced(self) -> tuple:
         indices, values, coalesced = self.parts
