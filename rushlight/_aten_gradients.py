@@ -78,7 +78,7 @@ def _group_norm(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_ma
 def _batch_norm(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
                 output_mask):  # fmt: skip
     if not train:
-        save_mean, save_invstd = running_mean, (running_var + eps).rsqrt()
+        save_mean, save_invstd = running_mean, running_var
     found = ops.batch_norm_backward(grad_out, input, save_mean, save_invstd, weight, eps, train)
     return _masked(output_mask, *found)
 

@@ -15,6 +15,15 @@ CALLS = {
     "clamp_min": lambda x, y: torch.clamp_min(x, y),
     "glu": lambda x, y: F.glu(x),
     "bce": lambda x, y: F.binary_cross_entropy(x, y),
+    "prelu": lambda x, y: F.prelu(x - 0.5, y[0]),
+    "logsigmoid": lambda x, y: F.logsigmoid(x) * y,
+    "nll_loss": lambda x, y: F.nll_loss(x * y, torch.tensor([0, -100, 3])),
+    "nll_loss of an image": lambda x, y: F.nll_loss(
+        (x * y).mT.reshape(1, 4, 3), torch.tensor([[0, 1, 3]]), torch.arange(4.0).double()
+    ),
+    "cross_entropy": lambda x, y: F.cross_entropy(x * y, torch.tensor([0, 2, 3]), label_smoothing=0.1),
+    "batch_norm": lambda x, y: F.batch_norm(x, torch.zeros(4).double(), torch.ones(4).double(), y[0], y[1]),
+    "cosine_similarity": lambda x, y: F.cosine_similarity(x, y),
     "complex": lambda x, y: torch.view_as_real(torch.complex(x, y)),
 }
 
@@ -58,6 +67,16 @@ def test_what_is_packed_and_unpacked():
     loss.backward()
     assert sorted(unpacked) == [0, 1]
     assert torch.allclose(x.grad, 2 * (x - y).detach() / x.numel())  # of what the hooks gave back
+
+
+def test_what_torch_divides_by_is_kept():
+    shown = []
+    scores = torch.randn(3, 4, requires_grad=True)
+    with saved_tensors_hooks(lambda t: shown.append(t) or t, lambda t: t):
+        loss = F.nll_loss(scores, torch.tensor([1, -100, 2]))
+    assert len(shown) == 3 and shown[0] is scores and shown[2].item() == 2
+    assert loss.grad_fn._saved_total_weight.item() == 2 and loss.grad_fn._raw_saved_total_weight is not None
+    assert loss.grad_fn._saved_ignore_index == 2**64 - 100 and loss.grad_fn._saved_reduction == 1
 
 
 def test_a_write_into_what_a_composed_operation_keeps_is_refused():

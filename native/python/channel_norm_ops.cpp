@@ -151,7 +151,7 @@ TensorRef result_of(const Channels& c) {
 }
 
 PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, const Numbers& mean,
-                             const Numbers& var, double eps, bool with_variance) {
+                             const Numbers& var, double eps, bool training) {
   DType dtype = c.x->dtype;
   Numbers scale = numbers_of(weight, dtype, c.C, 1), shift = numbers_of(bias, dtype, c.C, 0),
           rstd(size_t(c.C)), centre = mean;
@@ -169,8 +169,11 @@ PyObject* normalise_channels(const Channels& c, Tensor* weight, Tensor* bias, co
     apply_channels(c, out.get(), c.x->data(), centre, scale, shift);
   }
   DType type = norm_type(dtype);
+  if (!training) {
+    TensorRef none = empty_statistics(c.x.get(), 0), nothing = empty_statistics(c.x.get(), 0);
+    return tuple_of({out.get(), none.get(), nothing.get()});
+  }
   TensorRef m = tensor_of(mean, type, c.x->device()), r = tensor_of(rstd, type, c.x->device());
-  if (!with_variance) return tuple_of({out.get(), m.get(), r.get()});
   TensorRef v = tensor_of(var, type, c.x->device());
   return tuple_of({out.get(), m.get(), r.get(), v.get()});
 }
@@ -200,7 +203,8 @@ PyObject* batch_norm_train_forward(const Primitive&, PyObject* const* args, Tens
   return normalise_channels(c, weight, bias, mean, var, eps, true);
 }
 
-// batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd
+// batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd. The last two are those
+// of the batch, which nobody asked for: empty, and kept by the node as torch's keeps them.
 PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tensor*) {
   Tensor* x = channels_input("batch_norm", "batch_norm", args[0]);
   Tensor* weight = optional_tensor("batch_norm", "weight", args[1], 2);
@@ -214,8 +218,8 @@ PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tenso
   check_norm_types("batch_norm", x, {weight, bias});
   check_devices(x, {weight, bias, mean, var});
   if (x->is_meta()) {
-    TensorRef out = empty_like(x, x->dtype), statistics = empty_statistics(x, x->size(1));
-    return tuple_of({out.get(), statistics.get(), statistics.get()});
+    TensorRef out = empty_like(x, x->dtype), mean = empty_statistics(x, 0), rstd = empty_statistics(x, 0);
+    return tuple_of({out.get(), mean.get(), rstd.get()});
   }
   Channels c(x);
   return normalise_channels(c, weight, bias, numbers_of(mean, x->dtype, c.C, 0),
@@ -223,16 +227,17 @@ PyObject* batch_norm_eval_forward(const Primitive&, PyObject* const* args, Tenso
 }
 
 // dx = rstd w (g - [mean(g) + xhat mean(g xhat)]), the bracket only while training.
-// batch_norm_backward(g, x, mean, rstd, weight; eps, training) -> dx, dw, db
+// batch_norm_backward(g, x, mean, spread, weight; eps, training) -> dx, dw, db. spread is rstd while training
+// and the running variance otherwise.
 PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, Tensor*) {
   const char* name = "batch_norm";
   Tensor *g = tensor_argument(name, args[0]), *x = channels_input(name, "batch_norm_backward", args[1]);
-  Tensor *mean = tensor_argument(name, args[2]), *rstd = tensor_argument(name, args[3]);
+  Tensor *mean = tensor_argument(name, args[2]), *spread = tensor_argument(name, args[3]);
   Tensor* weight = optional_tensor(name, "weight", args[4], 3);
   bool training = bool_argument(name, "training", args[6]);
   if (!same_sizes(g, x)) fail(PyExc_RuntimeError, "batch_norm: gradient and input differ in size");
-  for (Tensor* t : {mean, rstd, weight}) check_channels("a statistic", t, x->size(1));
-  check_devices(x, {g, mean, rstd, weight});
+  for (Tensor* t : {mean, spread, weight}) check_channels("a statistic", t, x->size(1));
+  check_devices(x, {g, mean, spread, weight});
   if (x->is_meta()) {
     TensorRef dx = empty_like(x, x->dtype), dw = empty_statistics(x, x->size(1));
     return tuple_of({dx.get(), dw.get(), dw.get()});
@@ -240,7 +245,9 @@ PyObject* batch_norm_backward_forward(const Primitive&, PyObject* const* args, T
   Channels c(x);
   DType dtype = x->dtype, type = norm_type(dtype);
   TensorRef up = c.alike(g), dx = result_of(c);
-  Numbers m = numbers_of(mean, dtype, c.C, 0), r = numbers_of(rstd, dtype, c.C, 1);
+  Numbers m = numbers_of(mean, dtype, c.C, 0), r = numbers_of(spread, dtype, c.C, 1);
+  double eps = eps_argument(name, args[5]);
+  for (size_t k = 0; !training && k < r.size(); k++) r[k] = 1 / std::sqrt(r[k] + eps);
   Numbers a = numbers_of(weight, dtype, c.C, 1), b(size_t(c.C)), shift(size_t(c.C)), sum(size_t(c.C)),
           product(size_t(c.C));
   const NormLoops& loops = norm_loops();
@@ -596,7 +603,7 @@ ModuleInit init([](PyObject* module) {
          batch_norm_train_forward);
   define("batch_norm_eval(x, weight, bias, running_mean, running_var; eps) -> out, mean, rstd",
          batch_norm_eval_forward);
-  define("batch_norm_backward(g, x, mean, rstd, weight; eps, training) -> dx, dw, db",
+  define("batch_norm_backward(g, x, mean, spread, weight; eps, training) -> dx, dw, db",
          batch_norm_backward_forward);
   define("native_group_norm(x, weight, bias; groups, eps) -> out, mean, rstd", group_norm_forward);
   define("native_group_norm_backward(g, x, mean, rstd, weight; groups, eps) -> dx, dw, db",

@@ -17,6 +17,8 @@
 
 namespace rl {
 
+thread_local const Primitive* unhooked = nullptr;
+
 namespace {
 
 // ---- recording
@@ -554,6 +556,28 @@ struct ClosedArguments {
   }
 };
 
+// Where hooks look on, the operation as rushlight/ops/_again.py records it: with a node that keeps what
+// torch's does. Empty if it is recorded as it is, as for whoever is asked about it.
+Ref<PyObject> recorded_hooked(Primitive& op, PyObject* const* args) {
+  if (std::exchange(unhooked, nullptr) == &op || modes.forward || modes.function_mode || op.list_inputs)
+    return {};
+  bool needs = false;
+  for (int i = 0; i < op.input_count; i++) {
+    if (!is_tensor(args[i])) continue;
+    if (!is_plain_tensor(args[i]) || asks_dispatch(as_tensor(args[i]))) return {};
+    needs |= as_tensor(args[i])->requires_grad();
+  }
+  if (!needs || is_outside(op, args)) return {};
+  Ref<PyObject> result = checked(PyObject_Vectorcall(op.while_hooked, args, op.args.size(), nullptr));
+  if (result.get() == Py_NotImplemented) return {};
+  Py_ssize_t count = PyTuple_Check(result.get()) ? PyTuple_GET_SIZE(result.get()) : 1;
+  bool right = !op.list_output && size_t(count) == op.outputs.size();
+  for (Py_ssize_t i = 0; right && i < count; i++)
+    right = is_tensor(PyTuple_Check(result.get()) ? PyTuple_GET_ITEM(result.get(), i) : result.get());
+  if (!right) failf(PyExc_TypeError, "%s: what records it must return its results", op.name.c_str());
+  return result;
+}
+
 PyObject* call_closed(Primitive& op, PyObject* const* args);
 PyObject* write_closed(Primitive& op, PyObject* const* args);
 
@@ -580,7 +604,12 @@ namespace {
 PyObject* call_closed(Primitive& op, PyObject* const* args) {
   uint16_t needs = 0;
   Ref<Node> node;
-  if (saved_hooks_active() && recording()) node = record_before(op, args);
+  if (saved_hooks_active() && recording()) {
+    if (op.while_hooked) {
+      if (Ref<PyObject> result = recorded_hooked(op, args)) return result.release();
+    }
+    node = record_before(op, args);
+  }
   bool plain = true;  // tensors that are no views, as most are: looked at once
   for (int i = 0; plain && i < op.input_count; i++) {
     plain = is_plain_tensor(args[i]) && !as_tensor(args[i])->base();

@@ -81,7 +81,8 @@ struct Primitive {
   PyTypeObject* node_type;
   // What is saved for `_saved_*` alone, and the inputs that never have a gradient (rushlight/ops/_rules.py).
   uint16_t shown_args, shown_shapes, shown_outs, constants;
-  uint16_t undetached;  // outputs without a derivative in torch, which keeps them as they are
+  uint16_t undetached;     // outputs without a derivative in torch, which keeps them as they are
+  PyObject* while_hooked;  // what records it where hooks on saved tensors look on, or null: ops/_again.py
 
   PyObject* object() { return reinterpret_cast<PyObject*>(this); }
 };
@@ -90,6 +91,9 @@ Primitive& define(const char* signature, Forward forward, uint16_t options = 0,
                   const void* payload = nullptr);
 Primitive& primitive(const char* name);        // throws if there is none
 Primitive* primitive_number(uint32_t number);  // null for 0
+
+// The primitive whose next call is recorded as it is, whatever its `while_hooked` says; or null.
+extern thread_local const Primitive* unhooked;
 
 // Computes and records. New reference; throws.
 PyObject* call(Primitive& op, PyObject* const* args);

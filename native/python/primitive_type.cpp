@@ -47,6 +47,25 @@ PyObject* primitive_vectorcall(PyObject* self, PyObject* const* args, size_t nar
   });
 }
 
+// unhooked(primitive, *args): itself, also where hooks look on.
+PyObject* py_unhooked(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n < 1 || Py_TYPE(args[0]) != PrimitiveType)
+      fail(PyExc_TypeError, "unhooked(primitive, ...) expected");
+    auto& op = *reinterpret_cast<Primitive*>(args[0]);
+    if (n - 1 != Py_ssize_t(op.args.size())) {
+      failf(PyExc_TypeError, "%s() takes %zu positional arguments but %zd were given", op.name.c_str(),
+            op.args.size(), n - 1);
+    }
+    struct Unhooked {
+      const Primitive* before = unhooked;
+      ~Unhooked() { unhooked = before; }
+    } restore;
+    unhooked = &op;
+    return call(op, args + 1);
+  });
+}
+
 // in_place(primitive, self, *args)
 PyObject* py_in_place(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&]() -> PyObject* {
@@ -162,6 +181,10 @@ PyObject* set_undetached(PyObject* self, PyObject* mask) {
   self_op(self).undetached = uint16_t(outputs & ((1 << self_op(self).outputs.size()) - 1));
   Py_RETURN_NONE;
 }
+PyObject* set_while_hooked(PyObject* self, PyObject* function) {
+  Py_XSETREF(self_op(self).while_hooked, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
 PyObject* set_no_derivative(PyObject* self, PyObject*) {
   self_op(self).no_derivative = true;
   Py_RETURN_NONE;
@@ -176,6 +199,7 @@ PyObject* set_node_name(PyObject* self, PyObject* name) {
 PyMethodDef methods[] = {{"set_rule", set_rule, METH_VARARGS, nullptr},
                          {"set_shown", set_shown, METH_VARARGS, nullptr},
                          {"set_undetached", set_undetached, METH_O, nullptr},
+                         {"set_while_hooked", set_while_hooked, METH_O, nullptr},
                          {"set_no_derivative", set_no_derivative, METH_NOARGS, nullptr},
                          {"set_node_name", set_node_name, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
@@ -234,6 +258,7 @@ std::string camel_case(std::string_view name) {
 }
 
 PyMethodDef module_functions[] = {
+    {"unhooked", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_unhooked)), METH_FASTCALL, nullptr},
     {"in_place", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(py_in_place)), METH_FASTCALL,
      "in_place(primitive, self, *args): the trailing-underscore form of a primitive."},
     {nullptr, nullptr, 0, nullptr}};

@@ -15,7 +15,9 @@ from rushlight import _C
 from rushlight.autograd._facades import saved_value
 from rushlight.autograd._saved_table import SHOWN
 from rushlight.ops._again import At
+from rushlight.ops._node_names import is_target
 from rushlight.ops._rules import _ARG, _OUT, RULES
+from rushlight.ops.loss import total_weight
 
 Node = _C.Node
 
@@ -72,6 +74,11 @@ def _slot_of(node: Node, name: str) -> tuple[int, int]:
 def _value(node: Node, name: str) -> Any:
     """What the node saved under the primitive's own name."""
     return node._unpack(*_slot_of(node, name))
+
+
+def _kept(node: Node, name: str) -> Any:
+    """What a composed operation kept of its call."""
+    return _C.kept(node, node._kept[name])
 
 
 def _input_shape(node: Node, at: int) -> tuple:
@@ -167,25 +174,8 @@ def _output_padding(node: Node) -> Any:
 
 
 def _total_weight(node: Node) -> Any:
-    """The weights of the targets that count, which torch divides by; not needed where nothing is divided."""
-    from rushlight import zeros
-
-    target, weight = _value(node, "target"), _value(node, "weight")
-    dtype = node._outputs()[0][1]
-    if _value(node, "reduction") in ("none", 0) and target.dim():
-        return zeros((), dtype=dtype)
-    counted = target[target != _value(node, "ignore_index")]
-    return counted.new_tensor(counted.numel(), dtype=dtype) if weight is None else weight[counted].sum()
-
-
-def _statistics(which: str) -> Callable:
-    """Those of the batch, which a normalisation with given ones does not have."""
-
-    def found(node: Node) -> Any:
-        value = _value(node, which)
-        return value if node._primitive.__name__ == "batch_norm_train" else value.new_empty(0)
-
-    return found
+    target, weight, reduction = (_value(node, name) for name in ("target", "weight", "reduction"))
+    return total_weight(target, weight, reduction, _value(node, "ignore_index"), node._outputs()[0][1])
 
 
 def _maxima(node: Node) -> Any:
@@ -323,8 +313,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "MaxPool2DWithIndicesBackward0": {"result1": _maxima},
     "MaxPool3DWithIndicesBackward0": {"result1": _maxima},
     "NativeBatchNormBackward0": {
-        "result1": _statistics("mean"),
-        "result2": _statistics("rstd"),
+        "result1": "mean", "result2": "rstd",
         "training": lambda node: node._primitive.__name__ == "batch_norm_train",
     },
     "SoftmaxBackwardDataBackward0": {"grad_output": "g", "output": "result"},
@@ -336,6 +325,9 @@ NAMES: dict[str, dict[str, Any]] = {
         "HxW": lambda node: math.prod(_sizes("x", 0)(node)[2:]),
     },
     "LogSigmoidBackward0": {"buffer": lambda node: (-_value(node, "x").detach().abs()).exp()},
+    "MultilabelMarginLossBackward0": {
+        "is_target": lambda node: is_target(_kept(node, "self").detach(), _kept(node, "target"))
+    },
     "NllLossBackward0": {"total_weight": _total_weight},
     "NllLoss2DBackward0": {"total_weight": _total_weight},
     "NormBackward1": {"p": "ord"},
@@ -345,6 +337,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "RreluWithNoiseBackward1": {"noise": _noise},
     "PolygammaBackward0": {"n": "s"},
     "PolygammaBackward1": {"n": "s"},
+    "PreluKernelBackward0": {"weight": "b"},
     "PowBackward2": {"self": "s", "exponent": "x"},
     "PowBackward0": {
         "exponent": lambda node: 2 if node._primitive.__name__ == "square" else _value(node, "s"),
@@ -383,7 +376,6 @@ INPUTS = {
     "DivBackward2": "self other",
     "EmbeddingBagBackward0": "weight per_sample_weights",
     "OrmqrBackward0": "self input2 input3",
-    "PreluKernelBackward0": "self weight",
     "HardtanhBackwardBackward0": "grad_output self",
     "LeakyReluBackwardBackward0": "grad_output self",
     "ThresholdBackwardBackward0": "grad_output self",

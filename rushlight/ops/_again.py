@@ -8,6 +8,7 @@ hooks unpacked. `recorded` is what native/python/functions.cpp calls.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,9 @@ class _Call:
 
     def steps(self, tensors: Any) -> Any:
         """The same without this node, also where hooks are active."""
-        return self.taken(self.function.__wrapped__, tensors)
+        if isinstance(self.function, _C.Primitive):
+            return self.taken(functools.partial(_C.unhooked, self.function), tensors)
+        return self.taken(getattr(self.function, "__wrapped__", self.function), tensors)
 
     def taken(self, function: Callable, tensors: Any) -> Any:
         def given(value: Any) -> Any:
@@ -82,17 +85,25 @@ def recorded(function: Any, name: Any, args: tuple, kwargs: dict) -> Any:
     told = _node_names.named_plainly(name, args, kwargs)
     if not isinstance(told, tuple) or not told[0] or told[0].startswith("="):
         return NotImplemented
-    shown = told[1]
+    # What is kept must be all there is to differentiate by, and nothing with a history that the namer made.
+    shown = [value for value in told[1].values() if isinstance(value, Tensor)]
+    if any(tensor.requires_grad and not any(tensor is one for one in given) for tensor in shown):
+        return NotImplemented
+    if not shown or any(tensor.requires_grad and not any(tensor is one for one in shown) for tensor in given):
+        return NotImplemented
+    return one_node(function, args, told[0], told[1], told[2] if len(told) > 2 else None, kwargs)
+
+
+def one_node(
+    function: Any, args: tuple, name: str, shown: dict, inputs: tuple | None = None, kwargs: Any = None
+) -> Tensor:
+    """The result of `function`, recorded as one node of that name that keeps the tensors of `shown`; those
+    that are no arguments of it are kept for hooks to see. `...` stands for the result."""
     kept: list[Tensor] = []
     for value in shown.values():
         if isinstance(value, Tensor) and not any(value is tensor for tensor in kept):
             kept.append(value)
-    # What is kept must be all there is to differentiate by, and nothing that the namer made.
-    if not kept or any(not any(tensor is one for one in given) for tensor in kept):
-        return NotImplemented
-    if any(tensor.requires_grad and not any(tensor is one for one in kept) for tensor in given):
-        return NotImplemented
-    call = _Call(function, args, kwargs, kept)
+    call = _Call(function, args, kwargs or {}, kept)
     since = _C.next_sequence()
     primitive = ops.again_from_result if ... in shown.values() else ops.again
     result = primitive(tuple(kept), call)
@@ -101,4 +112,15 @@ def recorded(function: Any, name: Any, args: tuple, kwargs: dict) -> Any:
         for key, value in shown.items()
         if value is not ...
     }
-    return _C.name_node(result, told[0], since, about, told[2] if len(told) > 2 else tuple(kept))
+    return _C.name_node(result, name, since, about, tuple(kept) if inputs is None else inputs)
+
+
+def while_hooked(name: str) -> Callable[[Callable], Callable]:
+    """Has the primitive recorded by a function of its arguments where hooks on saved tensors look on. It may
+    return NotImplemented, and calls the primitive itself by `one_node` or `_C.unhooked` only."""
+
+    def settle(function: Callable) -> Callable:
+        getattr(ops, name).set_while_hooked(function)
+        return function
+
+    return settle

@@ -178,6 +178,22 @@ def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="me
 _LOSS = "self target {} size_average reduce reduction"
 
 
+def is_target(input, target):
+    """Which classes a target names, up to its first -1."""
+    labels = target.reshape(-1, target.size(-1) if target.dim() else 1)
+    named = (labels < 0).long().cumsum(1) == 0
+    hit = input.new_zeros(labels.shape, requires_grad=False)
+    hit.scatter_add_(1, labels.clamp(min=0), named.to(input.dtype))
+    return hit.clamp_(max=1).reshape(target.shape)
+
+
+def _multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    kept = _kept(self=input, target=target, reduction=reduction)
+    if _plain.now:
+        kept["is_target"] = is_target(input.detach(), target)
+    return "MultilabelMarginLossBackward0", kept, (input,)
+
+
 def _logsumexp(input, dim=(), keepdim=False, **kwargs):
     dim = (dim,) if isinstance(dim, int) else tuple(dim)
     return "LogsumexpBackward0", _kept(self=input, dim=dim, keepdim=keepdim, result=...)
@@ -380,9 +396,7 @@ COMPOSED: dict[str, Any] = {
         "MultiMarginLossBackward0", "self target p margin weight size_average reduce reduction",
         "self target p margin weight reduction", p=1, margin=1.0, weight=None, reduction="mean",
     ),
-    "multilabel_margin_loss": saving(
-        "MultilabelMarginLossBackward0", _LOSS.format(""), "self target reduction", reduction="mean"
-    ),
+    "multilabel_margin_loss": _multilabel_margin_loss,
     "multigammaln": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
     "mvlgamma_": _keeping("MvlgammaBackward0", "p", itself=True, p=None),
@@ -396,7 +410,6 @@ COMPOSED: dict[str, Any] = {
     "pixel_shuffle": _keeping("PixelShuffleBackward0", "upscale_factor", upscale_factor=None),
     "pixel_unshuffle": _keeping("PixelUnshuffleBackward0", "downscale_factor", downscale_factor=None),
     "polar": "PolarBackward0",
-    "prelu": "PreluKernelBackward0",
     **dict.fromkeys(
         ("renorm", "renorm_"),
         _keeping("RenormBackward0", "p", "dim", "maxnorm", itself=True, p=None, dim=None, maxnorm=None),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
-from rushlight.ops._rules import derivative, no_derivative
+from rushlight.ops._again import one_node, while_hooked
+from rushlight.ops._rules import derivative, no_derivative, unmoved
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -248,6 +249,14 @@ derivative(
     b=lambda g, a, b: _conj(g) * a * _conj(1 - 2 * b),
 )
 derivative("log_sigmoid", x=lambda g, x: g * ops.sigmoid(-x), node="LogSigmoidBackward0")
+
+
+@while_hooked("log_sigmoid")
+def _log_sigmoid(x):
+    buffer = ops.exp(-ops.abs(x.detach()))
+    return one_node(ops.log_sigmoid, (x,), "LogSigmoidBackward0", {"self": x, "buffer": buffer}, (x,))
+
+
 derivative("silu", x=lambda g, x: ops.silu_backward(g, x))
 derivative(
     "silu_backward",
@@ -283,11 +292,20 @@ derivative(
     b=lambda g: _zeros(g),
     shows="s",
 )
+
+
+def _to_slopes(g, a, b):
+    gradient = g * ops.where(ops.gt(a, 0), 0, a)
+    if not (b.requires_grad and _C.is_grad_enabled()):
+        return gradient
+    return unmoved(ops.sum_to(gradient, b.shape), b, "PreluKernelBackward0")
+
+
 # Not the product on both sides: an infinite slope would make the other side NaN backwards.
 derivative(
     "prelu",
-    a=lambda g, a, b: g * ops.where(ops.gt(a, 0), 1, b),
-    b=lambda g, a: g * ops.where(ops.gt(a, 0), 0, a),
+    a=lambda g, a, b: unmoved(g * ops.where(ops.gt(a, 0), 1, b), a, "PreluKernelBackward0"),
+    b=_to_slopes,
     node="PreluKernelBackward0",
 )
 derivative("elu", x=lambda g, x, s, t, u: ops.elu_backward(g, x, s, t, u))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight import _C
+from rushlight.ops._again import one_node, while_hooked
 from rushlight.ops._rules import derivative, unmoved
 
 
@@ -53,5 +54,42 @@ derivative(
         g_out, target, weight, reduction, ignore_index
     ),
 )
+
+
+def total_weight(target, weight, reduction, ignore_index, dtype):
+    """The weights of the targets that count, which torch divides by; zero where nothing is summed."""
+    if reduction == 0 and target.dim():
+        return target.new_zeros((), dtype=dtype)
+    counted = target[target != ignore_index]
+    return counted.new_tensor(counted.numel(), dtype=dtype) if weight is None else weight[counted].sum()
+
+
+def _counting(loss, node):
+    """nll_loss where hooks look on: torch's node keeps what it divides by."""
+
+    def record(x, target, weight, reduction, ignore_index):
+        total = total_weight(target, weight, reduction, ignore_index, x.dtype)
+        kept = {"self": x, "target": target, "weight": weight, "total_weight": total}
+        numbers = {"reduction": reduction, "ignore_index": ignore_index}
+        args = x, target, weight, reduction, ignore_index
+        return one_node(loss, args, node, kept | numbers, (x,))
+
+    return record
+
+
+def _as_images(x, target, weight, reduction, ignore_index):
+    """Scores of other dimensions than two are those of an image of one row to torch."""
+    if x.dim() == 4:
+        return _counted_2d(x, target, weight, reduction, ignore_index)
+    rows, classes, *size = x.shape
+    image = x.contiguous().view(rows, classes, 1, math.prod(size))
+    labels = target.contiguous().view(rows, 1, math.prod(size))
+    loss = _counted_2d(image, labels, weight, reduction, ignore_index)
+    return loss if reduction else loss.view(rows, *size)
+
+
+while_hooked("nll_loss")(_counting(ops.nll_loss, "NllLossBackward0"))
+_counted_2d = _counting(ops.nll_loss2d, "NllLoss2DBackward0")
+while_hooked("nll_loss2d")(_as_images)
 
 mse_loss = _C.ops.mse_loss

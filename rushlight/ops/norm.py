@@ -169,8 +169,8 @@ def _batch_norm_gradient(g, x, mean, rstd, weight, eps, needs):
     return dx, dw if needs[1] else None, db if needs[2] else None, None, None
 
 
-def _batch_norm_eval_gradient(g, x, mean, rstd, weight, running_mean, running_var, eps, needs):
-    dx, dw, db = ops.batch_norm_backward(g, x, mean, rstd, weight, eps, False)
+def _batch_norm_eval_gradient(g, x, weight, running_mean, running_var, eps, needs):
+    dx, dw, db = ops.batch_norm_backward(g, x, running_mean, running_var, weight, eps, False)
     if not (needs[3] or needs[4]):
         return dx, dw if needs[1] else None, db if needs[2] else None, None, None
     # Statistics that want a gradient themselves: rare, so composed.
@@ -185,7 +185,7 @@ def _batch_norm_eval_gradient(g, x, mean, rstd, weight, running_mean, running_va
     return dx, dw if needs[1] else None, db if needs[2] else None, to_mean, to_var
 
 
-def _batch_norm_second(g_dx, g_dw, g_db, g, x, mean, rstd, weight, eps, training, needs):
+def _batch_norm_second(g_dx, g_dw, g_db, g, x, mean, spread, weight, eps, training, needs):
     shape = (1, -1) + (1,) * (x.dim() - 2)
     dims = [d for d in range(x.dim()) if d != 1]
 
@@ -201,7 +201,7 @@ def _batch_norm_second(g_dx, g_dw, g_db, g, x, mean, rstd, weight, eps, training
             to_weight = to_weight.sum(dims).reshape(weight.shape) if needs[4] else None
         return to_g, to_x, None, None, to_weight
     # dx = g * weight * rstd, dw = sum(g * (x - mean) * rstd), db = sum(g): linear in each.
-    mean, rstd, w = channels(mean), channels(rstd), channels(weight)
+    mean, rstd, w = channels(mean), (channels(spread) + eps).rsqrt(), channels(weight)
     total = 0 * g
     to_x = to_weight = None
     if g_dx is not None:
@@ -228,7 +228,7 @@ derivative(
     shows="running_mean running_var",
     constant="running_mean running_var",
 )
-derivative("batch_norm_eval", _batch_norm_eval_gradient, node="NativeBatchNormBackward0")
+derivative("batch_norm_eval", _batch_norm_eval_gradient, node="NativeBatchNormBackward0", shows="mean rstd")
 derivative("batch_norm_backward", _batch_norm_second, undefined=True, node="NativeBatchNormBackwardBackward0")
 
 
@@ -468,8 +468,6 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     if input.dim() > 1:
         _check_broadcast(input, weight, bias)
     result, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    if not training:
-        mean, rstd = mean.new_empty(0), mean.new_empty(0)
     results = result, *_statistics((mean, rstd), input, weight, bias)
     if out is None:
         return results

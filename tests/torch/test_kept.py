@@ -37,16 +37,8 @@ DIFFER = {
         kron
     """,
     ("writes", "results that torch's node keeps and no derivative here needs"): """
-        native_batch_norm _native_batch_norm_legit _batch_norm_with_update nn.functional.embedding_bag
+        _batch_norm_with_update nn.functional.embedding_bag
         nn.functional.rrelu_
-    """,
-    ("hooks", "a number or a buffer that is computed again here"): """
-        nn.functional.cross_entropy nn.functional.linear_cross_entropy nn.functional.nll_loss
-        nn.functional.logsigmoid nn.functional.multilabel_margin_loss
-        nn.functional.multilabel_soft_margin_loss
-    """,
-    ("hooks", "kept again, or computed before it is needed"): """
-        nn.functional.batch_norm nn.functional.cosine_similarity nn.functional.prelu
     """,
     ("hooks", "kept for the layout that its gradient is to have"): """
         to_sparse

@@ -329,10 +329,12 @@ def prelu(input, weight):
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
         )
+    if weight.dim() == input.dim():
+        return ops.prelu(input, weight)
     shape = [1] * input.dim()
     if input.dim() > 1:
         shape[1] = -1
-    return ops.prelu(_straight(input), _straight(weight).reshape(shape))
+    return ops.prelu(input, weight.reshape(shape))
 
 
 @functional

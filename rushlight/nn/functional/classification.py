@@ -144,11 +144,11 @@ def cross_entropy(
     classes = input.size(dim)
     safe, counted = _known(target, ignore_index, classes)
     weighted = log_probability if weight is None else log_probability * _along(weight, dim, input.dim())
-    spread = rushlight.where(counted, -weighted.sum(dim), 0.0)
+    spread = (-weighted.sum(dim)).masked_fill(~counted, 0.0)
     if reduction == "mean":
         if weight is not None and target.dtype != rushlight.int64:
             raise RuntimeError("gather(): Expected dtype int32/int64 for index")
-        share = counted.to(input.dtype) if weight is None else rushlight.where(counted, weight[safe], 0.0)
+        share = counted if weight is None else rushlight.where(counted, weight[safe], 0.0)
         spread = spread.sum() / share.sum()
     else:
         spread = reduced(spread, reduction)

@@ -31,7 +31,13 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 def _unit(x, dim, eps):
     norm = rushlight.norm(x, 2, dim, keepdim=True)
     # The lower limit guards the value; the gradient goes through as if it were not there.
-    return x / (norm + (norm.clamp(min=eps) - norm).detach())
+    limited = norm.clone()
+    before = _C.set_grad_enabled(False)
+    try:
+        limited.clamp_(min=eps)
+    finally:
+        _C.set_grad_enabled(before)
+    return x / limited
 
 
 @functional
