@@ -488,9 +488,9 @@ def test_a_call_that_fails_leaves_nothing_behind(call):
         gc.collect()
         return sys.getallocatedblocks()
 
-    counts = [blocks() for _ in range(4)]
-    # Of each call less than half a block, in the round that grows least: caches grow in some.
-    assert min(later - earlier for earlier, later in itertools.pairwise(counts)) < 150
+    for _ in range(3):  # in which Python's own caches grow, of blocks up to 120
+        blocks()
+    assert blocks() - blocks() > -150  # of each call less than half a block
 
 
 def test_bytes_that_grow_in_depth_have_room():
