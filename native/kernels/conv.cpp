@@ -176,6 +176,17 @@ bool is_finite(DType dtype, const char* w, int64_t n) {
   return finite;
 }
 
+// Turned round, the zeros around gy make NaN of weights that are not finite. Whether there are any is asked
+// before, of the weights, or afterwards, of the result gx: whichever is less. False if there are.
+template <class Ask, class Turn>
+bool turned_if_finite(const ConvShape& s, DType dtype, const void* gx, Ask weights_are_finite, Turn turn) {
+  int64_t weights = s.out_channels * s.terms(), results = s.batch * s.in_channels * s.in_pixels();
+  bool first = weights <= results;
+  if (first && !weights_are_finite(weights)) return false;
+  turn();
+  return first || is_finite(dtype, static_cast<const char*>(gx), results);
+}
+
 void turned_gradient(const Operands& of, const ConvShape& s, char* gx, const char* gy, const char* w,
                      const char* bias) {
   ConvShape other = turned_round(s);
@@ -218,14 +229,8 @@ void input_gradient(const Operands& of, const ConvShape& s, char* gx, const char
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out(), item = of.item;
   int64_t in_pixels = s.in_pixels();
   if (turns_round(s) && (!has_wide_border(s) || depthwise_fits(of.dtype, s))) {
-    // Turned round, the zeros around gy make NaN of weights that are not finite. Whether there are any is
-    // asked before, of the weights, or afterwards, of the result: whichever is less.
-    int64_t weights = s.out_channels * terms, results = s.batch * s.in_channels * in_pixels;
-    bool first = weights <= results;
-    if (!first || is_finite(of.dtype, w, weights)) {
-      turned_gradient(of, s, gx, gy, w, bias);
-      if (first || is_finite(of.dtype, gx, results)) return;
-    }
+    auto ask = [&](int64_t weights) { return is_finite(of.dtype, w, weights); };
+    if (turned_if_finite(s, of.dtype, gx, ask, [&] { turned_gradient(of, s, gx, gy, w, bias); })) return;
   } else {
     if (of.dtype == DType::f32 && s.work() > TINY &&
         depthwise_input_gradient_avx512(s, floats(gx), floats(gy), floats(w), floats(bias)))
@@ -320,14 +325,12 @@ bool is_finite_bf16(const uint16_t* w, int64_t n) {
 void input_gradient_bf16(const ConvShape& s, float* gx, const uint16_t* gy, const uint16_t* w,
                          const float* bias) {
   int64_t pixels = s.pixels(), terms = s.terms(), gin = s.group_in(), gout = s.group_out();
-  int64_t in_pixels = s.in_pixels(), results = s.batch * s.in_channels * in_pixels;
+  int64_t in_pixels = s.in_pixels();
   if (s.pointwise() || (turns_round(s) && !has_wide_border(s))) {
     ConvShape other = turned_round(s);
-    bool first = s.out_channels * terms <= results;
-    if (conv_has_avx512(other) && (!first || is_finite_bf16(w, s.out_channels * terms))) {
-      conv_forward_bf16(other, gx, gy, w, bias, true);
-      if (first || is_finite(DType::f32, reinterpret_cast<char*>(gx), results)) return;
-    }
+    auto ask = [&](int64_t weights) { return is_finite_bf16(w, weights); };
+    auto turn = [&] { conv_forward_bf16(other, gx, gy, w, bias, true); };
+    if (conv_has_avx512(other) && turned_if_finite(s, DType::f32, gx, ask, turn)) return;
   }
   Operands of{DType::f32};
   int64_t width = of.pixels_at_a_time(s);
