@@ -251,7 +251,7 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool = False) -> Tensor:
             device = _C.device("cpu")
         if device != self.device:
             if device.type == "cuda":
-                raise RuntimeError("No CUDA GPUs are available")
+                raise AssertionError("Torch not compiled with CUDA enabled")
             if self.device.type == "meta":
                 raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             return _C.ops.to_device(self, dtype or self.dtype, device)

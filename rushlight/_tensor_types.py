@@ -132,7 +132,7 @@ def type_of(name: Any) -> _C.dtype:
     if short in _DTYPES:
         return _DTYPES[short]
     if isinstance(name, str) and short.startswith("cuda."):
-        raise RuntimeError("No CUDA GPUs are available")
+        raise RuntimeError("Cannot initialize CUDA without ATen_cuda library.")
     raise ValueError(f"invalid type: {name!r}")
 
 

@@ -196,10 +196,10 @@ TensorRef new_tensor(Sizes sizes, DType dtype, Device device) {
 }
 
 [[noreturn]] static void no_such_device(Device device) {
-  if (device.type == DeviceType::cuda) fail(PyExc_RuntimeError, "No CUDA GPUs are available");
   std::string name = device_type_name(device.type);
   for (char& c : name) c = char(std::toupper(c));
-  if (name == "XPU") fail(PyExc_AssertionError, "Torch not compiled with XPU enabled");
+  if (name == "CUDA" || name == "XPU")
+    fail(PyExc_AssertionError, "Torch not compiled with " + name + " enabled");
   fail(PyExc_NotImplementedError, "Could not run 'aten::empty.memory_format' with arguments from the '" +
                                       name + "' backend.\n\nThere are tensors on 'cpu' and on 'meta' only.");
 }

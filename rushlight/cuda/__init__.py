@@ -27,7 +27,7 @@ def is_initialized() -> bool:
 
 
 def _unavailable() -> NoReturn:
-    raise RuntimeError("No CUDA GPUs are available")
+    raise AssertionError("Torch not compiled with CUDA enabled")
 
 
 def init() -> None:
@@ -188,12 +188,12 @@ class device:
 
     def __init__(self, device: Any) -> None:
         index = device if isinstance(device, int) else getattr(device, "index", None)
-        if index is not None and index >= 0 and getattr(device, "type", "cuda") == "cuda":
-            _unavailable()
-        self.idx, self.prev_idx = -1, -1
+        of_gpu = index is not None and getattr(device, "type", "cuda") == "cuda"
+        self.idx, self.prev_idx = index if of_gpu and index is not None else -1, -1
 
     def __enter__(self) -> None:
-        pass
+        if self.idx >= 0:
+            raise RuntimeError("PyTorch was compiled without CUDA support")
 
     def __exit__(self, *exception: object) -> None:
         pass
@@ -207,20 +207,28 @@ class device_of(device):
 
 
 class _NeedsGpu:
+    refusal: str
+
     def __init__(self, *args: object, **kwargs: object) -> None:
-        _unavailable()
+        raise RuntimeError(self.refusal)
 
 
 class Stream(_NeedsGpu):
     """A queue of work on a GPU."""
 
+    refusal = "torch.cuda.Stream requires CUDA support"
+
 
 class Event(_NeedsGpu):
     """A mark in a GPU's queue."""
 
+    refusal = "Tried to instantiate dummy base class Event"
+
 
 class CUDAGraph(_NeedsGpu):
     """A recorded piece of work for a GPU."""
+
+    refusal = "Tried to instantiate dummy base class CUDAGraph"
 
 
 class StreamContext:

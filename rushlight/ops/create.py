@@ -63,6 +63,8 @@ def _checked(layout_, pin_memory):
 
 def refuse_sparse_on(device):
     """Sparse tensors are in memory."""
+    if device.type == "cuda":
+        raise RuntimeError("PyTorch is not linked with support for cuda devices")
     if device.type != "cpu":
         raise NotImplementedError(f"sparse tensors on {device} are not implemented")
 

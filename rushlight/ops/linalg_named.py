@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
+from rushlight._warn import warn_once
 from rushlight.ops import create, linalg
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops.linalg import (
@@ -23,10 +22,6 @@ from rushlight.ops.linalg_spectral import pseudoinverse
 
 ops = _C.ops
 _LAPACK = (_C.float32, _C.float64, _C.complex64, _C.complex128)
-
-
-def _warn(message):
-    warnings.warn(message, UserWarning, stacklevel=3)
 
 
 @public
@@ -105,7 +100,7 @@ def cholesky(input, upper=False, *, out=None):
     tensor([[2., 0.],
             [1., 1.]])
     """
-    _warn(
+    warn_once(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future "
         "PyTorch release.\nL = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\n"
         "and\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
@@ -189,7 +184,7 @@ def qr(input, some=True, *, out=None):
     >>> rushlight.qr(rushlight.eye(2))[1].shape
     torch.Size([2, 2])
     """
-    _warn(
+    warn_once(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch "
         "release.\n"
         "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
@@ -232,7 +227,7 @@ def lu(A, pivot=True, get_infos=False, *, out=None):
     """
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    _warn(
+    warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
         "removed in a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\n"
         "should be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
@@ -279,7 +274,7 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
     tensor([[1.],
             [1.]])
     """
-    _warn(
+    warn_once(
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
         "and will be removed in a future PyTorch release.\n"
         "Note that torch.linalg.lu_solve has its arguments reversed.\n"
@@ -335,7 +330,7 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
                 f"{x.ndim} dimensions instead"
             )
     _check_system(b, A, "triangular_solve")
-    _warn(
+    warn_once(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular"
         "and will be removed in a future PyTorch release.\n"
         "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the "

@@ -309,6 +309,14 @@ def pseudoinverse(input, rcond=None, hermitian=False, atol=None, rtol=None):
 # ---- least squares
 
 
+def _without_repeats(t, batch):
+    """What was computed of each matrix of a batch that had been repeated, once; of none zeros."""
+    for d, size in enumerate(batch):
+        if size == 1:
+            t = t.narrow(d, 0, 1) if t.shape[d] else t.new_zeros((*t.shape[:d], 1, *t.shape[d + 1 :]))
+    return t
+
+
 @_linalg
 def lstsq(input, b, rcond=None, *, driver=None, out=None):
     """X that minimises norm(input @ X - b), with residuals, rank and singular values where known.
@@ -357,6 +365,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     A, B = input.expand(*batch, m, n), right.expand(*batch, *right.shape[-2:])
     with no_grad():
         x, rank, values = ops.linalg_lstsq(A, B, float(rcond), driver)
+        rank, values = (_without_repeats(t, sizes[0]) for t in (rank, values))
         solution = x.narrow(-2, 0, n)
         residuals = values.new_empty(0)
         if driver != "gelsy" and m > n and (driver == "gels" or bool((rank == n).all())):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rushlight import _C, _signatures
 from rushlight._type_names import type_name as class_name
-from rushlight._warn import warn, warn_once
+from rushlight._warn import warn_once
 from rushlight.ops import fft
 from rushlight.ops._public import (
     FUNCTIONS,
@@ -299,7 +299,7 @@ def istft(
         raise RuntimeError(f"{describe()} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / envelope
     if end > total:
-        warn(
+        warn_once(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in "
             "the tail. Please check your center and hop_length settings."
         )
