@@ -101,10 +101,13 @@ COMPOSED = _names("""
     linalg_tensorinv linalg_tensorsolve nanquantile quantile special_ndtr tensordot
 """)
 _LATER = _names("float_power linalg_multi_dot linalg_vecdot")  # whose complaint comes from within
+# Factories, which complain of `out` alone, after its dtype, and of a leaf only (`fill_made`).
+_MADE = _names("arange empty eye full linspace logspace ones rand randint randn randperm range zeros")
 # Who complains, given the tensors of the call.
 _BY_ARGUMENTS = {
     "max": lambda tensors: "maximum" if len(tensors) > 1 else "max",
     "min": lambda tensors: "minimum" if len(tensors) > 1 else "min",
+    "normal": lambda tensors: "normal" if tensors else "",
     "matmul": lambda tensors: "matmul" if all(t.dim() for t in tensors) else "",
 }
 _WITHOUT_DERIVATIVE = _names("""
@@ -142,7 +145,7 @@ def _entry(function: Any) -> tuple[str, slice | None, str, int]:
     code = getattr(function.__wrapped__, "__code__", None)
     if code is not None and "out" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return "", None, "", 0
-    apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER or key.startswith("fft_")
+    apart = key in RECORDED or key in _WITHOUT_DERIVATIVE or key in _LATER | _MADE or key.startswith("fft_")
     unknown = not key or (key.startswith("nn.") and key not in _COMPLAINS)
     complains = "" if apart or unknown else _COMPLAINS.get(key, name)
     several = getattr(return_types, key, None)
@@ -227,6 +230,29 @@ def check(function: Any, args: tuple, kwargs: dict) -> None:
             raise RuntimeError(
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}"
             )
+
+
+def fill_made(name: str, out: Any, write: Any) -> Any:
+    """write(), which puts what the factory `name` makes into `out`. Torch knows no derivative of that: it
+    refuses a leaf, and anything else has no gradient any more."""
+    if out.requires_grad and name in ("empty", "randn"):
+        raise RuntimeError("cannot resize variables that require grad")
+    if not out.requires_grad or not _C.is_grad_enabled():
+        return write()
+    if out.is_leaf:
+        raise RuntimeError(
+            f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, but "
+            "one of the arguments requires grad."
+        )
+    from rushlight._versions import uncounted
+    from rushlight.autograd.function import without_derivative
+    from rushlight.autograd.grad_mode import no_grad
+
+    with no_grad():
+        write()
+    with uncounted(out):  # one write, not two
+        _C.become(out, without_derivative(name, _C.detach(out), out))
+    return out
 
 
 def _elements(value: Any) -> Any:

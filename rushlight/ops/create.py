@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from rushlight import _C
+from rushlight._outputs import fill_made
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn, warn_once
 from rushlight.ops._public import (
     Tensor,
     as_dtype,
+    check_cast,
     dims,
     fit,
     function,
@@ -88,13 +90,16 @@ def _refuse_filled(layout_):
         raise RuntimeError("full(...) is not implemented for sparse layout")
 
 
-def _finish(t, requires_grad, out=None):
-    if out is not None:
-        if isinstance(out, Tensor) and out.dtype == t.dtype and out.shape != t.shape:
-            fit(out, t)  # without the warning that other functions give
-        if isinstance(out, Tensor) and out.is_meta:
-            t = t.to(out.device)
-        t = write_out(out, t, exact="dtype {result} does not match dtype of out parameter ({out})")
+def _finish(t, requires_grad, out=None, name=""):
+    if isinstance(out, Tensor):
+        check_cast(out, t.dtype, "dtype {result} does not match dtype of out parameter ({out})")
+        if out.device != t.device and t.is_meta:
+            raise RuntimeError(
+                f"device type {t.device.type} does not match device type of out parameter ({out.device.type})"
+            )
+        t = fill_made(name, out, lambda: _fill_made(out, t, name))
+    elif out is not None:
+        write_out(out, t)  # says that it is no tensor
     if requires_grad and not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(
             f"Only Tensors of floating point and complex dtype can require gradients\n\n  The dtype here is "
@@ -103,10 +108,27 @@ def _finish(t, requires_grad, out=None):
     return _C.requires_grad_(t, True) if requires_grad else t
 
 
-def _finish_numbers(t, requires_grad, out):
+def _fill_made(out, t, name):
+    if out.shape != t.shape:
+        fit(out, t)  # without the warning that other functions give
+    if out.is_meta:
+        t = t.to(out.device)
+    if name == "empty":
+        return out
+    place = out
+    if name in ("zeros", "ones", "full", "eye"):  # of equal numbers, which an expanded tensor takes
+        for d, step in enumerate(out.stride()):
+            if step == 0 and out.shape[d] > 1:
+                place = place.narrow(d, 0, 1)
+                t = t.ne(0).any(d, True).to(t.dtype) if name == "eye" else t.narrow(d, 0, 1)
+    write_out(place, t)
+    return out
+
+
+def _finish_numbers(t, requires_grad, out, name):
     """_finish for numbers in a row: an `out` of as many elements keeps its shape."""
     fits = isinstance(out, Tensor) and out.numel() == t.numel()
-    return _finish(t.reshape(out.shape) if fits else t, requires_grad, out)
+    return _finish(t.reshape(out.shape) if fits else t, requires_grad, out, name)
 
 
 deterministic = False  # what use_deterministic_algorithms() was last told
@@ -158,13 +180,13 @@ def _size(args, name, keyword=None):
     return dims(args) if keyword is None else (given,)
 
 
-def _made(make, sizes, requires_grad, out=None):
+def _made(make, sizes, requires_grad, out=None, name=""):
     """make(sizes), which may be too many for the core."""
     if len(sizes) > MOST_DIMS and out is None:
         from rushlight._tall import tall
 
         return tall(sizes, lambda few: _finish(make(few), requires_grad))
-    return _finish(make(sizes), requires_grad, out)
+    return _finish(make(sizes), requires_grad, out, name)
 
 
 def _filled(args, value):
@@ -367,7 +389,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
         t = empty_arranged(sizes, memory_format, _kind(dtype, out), _device(device))
         return mark_unwritten(t) if deterministic else t
 
-    return _made(unwritten, sizes, requires_grad, out)
+    return _made(unwritten, sizes, requires_grad, out, "empty")
 
 
 @function
@@ -406,7 +428,7 @@ def zeros(
     if sizes and min(sizes) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     dtype = _kind(dtype, out) or _C.get_default_dtype()
-    return _made(lambda s: _C.full(s, 0, dtype, _device(device)), sizes, requires_grad, out)
+    return _made(lambda s: _C.full(s, 0, dtype, _device(device)), sizes, requires_grad, out, "zeros")
 
 
 @function
@@ -426,7 +448,7 @@ def ones(
     _checked(layout, pin_memory)
     sizes = _size(args, "ones", size)
     dtype = _kind(dtype, out) or _C.get_default_dtype()
-    return _made(lambda s: _C.full(s, 1, dtype, _device(device)), sizes, requires_grad, out)
+    return _made(lambda s: _C.full(s, 1, dtype, _device(device)), sizes, requires_grad, out, "ones")
 
 
 def _number(name, value):
@@ -453,7 +475,8 @@ def full(
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {class_name(size)}")
     sizes = _size((size,), "full")
     value = _number("full", fill_value)
-    return _made(lambda s: _C.full(s, value, _kind(dtype, out), _device(device)), sizes, requires_grad, out)
+    dtype = _kind(dtype, out)
+    return _made(lambda s: _C.full(s, value, dtype, _device(device)), sizes, requires_grad, out, "full")
 
 
 _NO_EYE = (_C.uint16, _C.uint32, _C.uint64, _C.complex32)
@@ -485,7 +508,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     t = _C.full((n, m), 0, dtype, _device(device))
     t.diagonal().fill_(1)
     _C.stamp(t)
-    return _finish(t, requires_grad, out)
+    return _finish(t, requires_grad, out, "eye")
 
 
 def _like(input, dtype, layout_, device, pin_memory):

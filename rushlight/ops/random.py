@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._dtype_info import finfo
-from rushlight._outputs import OVERLAP
+from rushlight._outputs import OVERLAP, fill_made
 from rushlight._type_names import type_name as class_name
-from rushlight.ops._public import Tensor, check_whole_or_apart, function, method, public, type_name
+from rushlight.ops._public import Tensor, check_whole_or_apart, fit, function, method, public, type_name
 from rushlight.ops._rules import derivative, no_derivative
 from rushlight.ops.create import _checked, _device, _finish, _made, _size
 from rushlight.ops.shape import preserve_format
@@ -105,12 +105,16 @@ def _fill_out(sampler, attributes, size, name, out, dtype):
         raise RuntimeError(
             f"dtype {type_name(dtype)} does not match dtype of out parameter ({type_name(out.dtype)})"
         )
-    if out.requires_grad and _C.is_grad_enabled():
-        raise _no_out_gradient(name)
-    if out.shape == size:
-        return _in_place(sampler, out, *attributes)
-    drawn = _into(sampler, _C.empty(size, out.dtype, out.device), *attributes)  # may be refused
-    return out.resize_(size).copy_(drawn)
+
+    def draw():
+        if out.shape == size:
+            return _in_place(sampler, out, *attributes)
+        drawn = _into(sampler, _C.empty(size, out.dtype, out.device), *attributes)  # may be refused
+        if name != "randn":  # whose change of size torch counts as a write of its own
+            fit(out, drawn)
+        return out.resize_(size).copy_(drawn)
+
+    return fill_made(name, out, draw)
 
 
 @function

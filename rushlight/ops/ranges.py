@@ -65,7 +65,9 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
             f"does not match the computed number of elements {count}. Note that this may occur as a result "
             f"of rounding error. The out tensor will be resized to a tensor of shape ({count},)."
         )
-    return _finish_numbers(_C.arange(start, step, count, dtype, _device(device)), requires_grad, out)
+    return _finish_numbers(
+        _C.arange(start, step, count, dtype, _device(device)), requires_grad, out, "arange"
+    )
 
 
 def real_number(x):
@@ -100,13 +102,15 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if steps == 1:
         one = _C.full((1,), 0, dtype, _device(device)).fill_(start)
-        return _finish_numbers(one, requires_grad, out)
+        return _finish_numbers(one, requires_grad, out, "linspace")
     if not dtype.is_floating_point and not dtype.is_complex:
         start, end = int(start), int(end)
     elif not dtype.is_complex and steps > 1:
         for number in (start, end):
             _C.full((2,), number, dtype, None)  # refuses one that is beyond the dtype
-    return _finish_numbers(_C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out)
+    return _finish_numbers(
+        _C.linspace(start, end, steps, dtype, _device(device)), requires_grad, out, "linspace"
+    )
 
 
 def _power(base, exponent):
@@ -175,7 +179,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     dtype = _between("logspace", start, end, _kind(dtype, out))
     if steps == 1:
         one = _C.full((1,), 0, dtype, _device(device)).fill_(_power(base, start))
-        return _finish_numbers(one, requires_grad, out)
+        return _finish_numbers(one, requires_grad, out, "logspace")
     if steps and dtype in (_C.bool, _C.uint16, _C.uint32, _C.uint64):
         raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{type_name(dtype)}'")
     wide = dtype
@@ -183,4 +187,4 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
         # The exponents run between whole numbers, as torch has it.
         wide, start, end = _C.float64, int(start), int(end)
     exponents = _C.linspace(start, end, steps, wide, _device(device))
-    return _finish_numbers((base**exponents).to(dtype), requires_grad, out)
+    return _finish_numbers((base**exponents).to(dtype), requires_grad, out, "logspace")

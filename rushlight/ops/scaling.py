@@ -20,6 +20,7 @@ from rushlight.ops._public import (
     write_out,
 )
 from rushlight.ops._rules import derivative
+from rushlight.ops.create import _finish_numbers
 from rushlight.ops.ranges import check_range, real_number
 
 ops = _C.ops
@@ -261,7 +262,4 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    result = _C.arange(start, step, count, kind, device)
-    if out is not None:
-        return write_out(out, result)
-    return result.requires_grad_(requires_grad)
+    return _finish_numbers(_C.arange(start, step, count, kind, device), requires_grad, out, "range")
