@@ -468,3 +468,13 @@ def test_products_of_wide_integers_wrap(low, high, m, k, n):
     expected = (a @ b).tolist()
     assert (rushlight.tensor(a) @ rushlight.tensor(b)).tolist() == expected
     assert (rushlight.tensor(a.T.copy()).t() @ rushlight.tensor(b.T.copy()).t()).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [rushlight.complex64, rushlight.complex128])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+def test_small_products_with_the_adjoint_are_hermitian(n, dtype):
+    a = rushlight.randn(3, n, n, dtype=dtype)
+    product = a @ a.mH
+    assert (product == product.mH).all()
+    assert (product.diagonal(dim1=1, dim2=2).imag == 0).all()
+    assert rushlight.vdot(a[0, 0], a[0, 0]).imag == 0

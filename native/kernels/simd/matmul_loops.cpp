@@ -5,7 +5,8 @@
 // not adjacent, its type has to be widened first, or many rows share it, b is first packed into panels padded
 // with zeros. Otherwise b is read where it lies, with masked loads for the last columns, so that a 4x4
 // product costs little more than its arithmetic. Complex numbers use the same tiles with the real and the
-// imaginary parts as the two vectors. Sums run in blocks of K_BLOCK whose totals are added, which keeps
+// imaginary parts as the two vectors, and add up the four products of parts by themselves: so a @ a.mH is
+// Hermitian to the last bit. Sums run in blocks of K_BLOCK whose totals are added, which keeps
 // rounding errors as small as a blocked BLAS does.
 #include <memory>
 #include <utility>
@@ -16,7 +17,8 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-constexpr int ROWS = 6;  // 6 x 2 accumulators, two vectors of b and one of a: 15 of 16 registers
+constexpr int ROWS = 6;          // 6 x 2 accumulators, two vectors of b and one of a: 15 of 16 registers
+constexpr int COMPLEX_ROWS = 3;  // of 4 accumulators
 
 // A buffer that lives on the stack while it is small.
 template <class A>
@@ -57,12 +59,16 @@ struct Product {
     return static_cast<const T*>(b.data) + p * b.row_stride + j * b.col_stride;
   }
 
+  // What a row of a tile of N vectors is summed in: of complex numbers re re, im im, re im and im re.
+  template <int N>
+  static constexpr int SUMS = COMPLEX ? 4 : N;
+
   // acc[i][v] = sum over p in [begin, end); `tail` lanes of the last vector are within b (L: no masking).
   template <int M, int N, bool MASKED>
   void accumulate_block(const T* row, const A* panel, int64_t stride, int tail, int64_t begin, int64_t end,
-                        V (&acc)[M][N]) const {
+                        V (&acc)[M][SUMS<N>]) const {
     for (int i = 0; i < M; i++)
-      for (int v = 0; v < N; v++) acc[i][v] = V{};
+      for (int v = 0; v < SUMS<N>; v++) acc[i][v] = V{};
     const A* pb = panel + begin * stride;
     const T* pa = row + begin * a.col_stride;
 #if defined(__AVX2__)
@@ -85,8 +91,10 @@ struct Product {
         if constexpr (COMPLEX) {
           T x = pa[i * a.row_stride];
           A re = x.real(), im = x.imag();
-          acc[i][0] += re * column[0] - im * column[1];
-          acc[i][1] += re * column[1] + im * column[0];
+          acc[i][0] += re * column[0];
+          acc[i][1] += im * column[1];
+          acc[i][2] += re * column[1];
+          acc[i][3] += im * column[0];
         } else {
           A x = widened(pa[i * a.row_stride]);
           for (int v = 0; v < N; v++) acc[i][v] += x * column[v];
@@ -110,19 +118,19 @@ struct Product {
     }
     int tail = COMPLEX ? cols : cols - (N - 1) * L;
     const T* row = a_at(i, 0);
-    V acc[M][N];
+    V acc[M][SUMS<N>];
     accumulate_block<M, N, MASKED>(row, panel, stride, tail, 0, std::min(k, K_BLOCK), acc);
     for (int64_t begin = K_BLOCK; begin < k; begin += K_BLOCK) {
-      V more[M][N];
+      V more[M][SUMS<N>];
       accumulate_block<M, N, MASKED>(row, panel, stride, tail, begin, std::min(k, begin + K_BLOCK), more);
       for (int r = 0; r < M; r++)
-        for (int v = 0; v < N; v++) acc[r][v] += more[r][v];
+        for (int v = 0; v < SUMS<N>; v++) acc[r][v] += more[r][v];
     }
     store<M, N>(i, j, cols, tail, acc);
   }
 
   template <int M, int N>
-  void store(int64_t i, int64_t j, int cols, int tail, V (&acc)[M][N]) const {
+  void store(int64_t i, int64_t j, int cols, int tail, V (&acc)[M][SUMS<N>]) const {
     if constexpr (SAME_LAYOUT) {
       if (c.col_stride == 1) {
         for (int r = 0; r < M; r++) {
@@ -141,7 +149,7 @@ struct Product {
       for (int col = 0; col < cols; col++) {
         T* to = c_at(i + r, j + col);
         if constexpr (COMPLEX) {
-          T value(acc[r][0][col], acc[r][1][col]);
+          T value(acc[r][0][col] - acc[r][1][col], acc[r][2][col] + acc[r][3][col]);
           if (alpha != T(1)) value *= alpha;
           *to = beta == T(0) ? value : value + beta * *to;
         } else {
@@ -155,10 +163,11 @@ struct Product {
 
   template <int N, bool MASKED>
   void rows(int64_t begin, int64_t end, int64_t j, int cols) const {
+    constexpr int AT_ONCE = COMPLEX ? COMPLEX_ROWS : ROWS;
     int64_t i = begin;
-    for (; i + ROWS <= end; i += ROWS) tile<ROWS, N, MASKED>(i, j, cols);
+    for (; i + AT_ONCE <= end; i += AT_ONCE) tile<AT_ONCE, N, MASKED>(i, j, cols);
     if constexpr (!SAME_LAYOUT) {  // rarer types, fewer tiles
-      if (i + 3 <= end) tile<3, N, MASKED>(i, j, cols), i += 3;
+      if (AT_ONCE > 3 && i + 3 <= end) tile<3, N, MASKED>(i, j, cols), i += 3;
       for (; i < end; i++) tile<1, N, MASKED>(i, j, cols);
     } else {
       switch (end - i) {

@@ -11,14 +11,18 @@ template <class T>
 auto dot_block(const T* x, int64_t incx, const T* y, int64_t incy, int64_t n, bool conjugate) {
   if constexpr (is_complex_v<T>) {
     using R = typename T::value_type;
-    R re[4] = {}, im[4] = {};
+    R sums[4][4] = {};  // re re, im im, re im, im re: that of x with itself is real to the last bit
     for (int64_t i = 0; i < n; i++) {
       R xr = x[i * incx].real(), xi = conjugate ? -x[i * incx].imag() : x[i * incx].imag();
       R yr = y[i * incy].real(), yi = y[i * incy].imag();
-      re[i & 3] += xr * yr - xi * yi;
-      im[i & 3] += xr * yi + xi * yr;
+      sums[0][i & 3] += xr * yr;
+      sums[1][i & 3] += xi * yi;
+      sums[2][i & 3] += xr * yi;
+      sums[3][i & 3] += xi * yr;
     }
-    return T((re[0] + re[1]) + (re[2] + re[3]), (im[0] + im[1]) + (im[2] + im[3]));
+    R totals[4];
+    for (int s = 0; s < 4; s++) totals[s] = (sums[s][0] + sums[s][1]) + (sums[s][2] + sums[s][3]);
+    return T(totals[0] - totals[1], totals[2] + totals[3]);
   } else {
     using A = acc_t<T>;
     constexpr int L = LANES<A>;
