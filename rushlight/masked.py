@@ -49,7 +49,9 @@ def _mask_of(input: Tensor, mask: Tensor | None) -> Tensor | None:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
         )
-    return mask.bool().expand(input.shape)
+    if mask.shape == input.shape:
+        return mask.bool()
+    return mask.clone().bool().expand(input.shape)  # graphs keep a copy, as torch's do
 
 
 def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -265,12 +267,14 @@ def _check_counted(dim: Any, mask: Tensor | None) -> None:
         _signatures.check("sum", "T input,I1? dim=", (mask,), {"dim": dim})
 
 
-def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Any:
-    """How many elements each result is made of: a number without a mask, else a tensor."""
+def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
+    """How many elements each result is made of."""
     mask = _mask_of(input, mask)
-    if mask is None:
-        return math.prod(input.shape[d] for d in dims) if input.dim() else 1
-    return mask.sum(dims, bool(keepdim))
+    if mask is not None:
+        return mask.sum(dims, bool(keepdim))
+    count = math.prod(input.shape[d] for d in dims) if input.dim() else 1
+    shape = [1 if d in dims else n for d, n in enumerate(input.shape) if keepdim or d not in dims]
+    return rushlight.full(shape, count, device=input.device)
 
 
 @_function
@@ -481,9 +485,9 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     off = input - centre
     total = _filled(off * off.conj(), mask, 0).sum(dims, bool(keepdim), dtype=wide)
     count = _count(input, dims, keepdim, mask)
-    if isinstance(count, Tensor):
-        return (total / (count - correction).clamp(min=0).to(total.abs().dtype)).to(kind)
-    return (total / max(count - correction, 0)).to(kind)
+    if correction:
+        count = (count.to(total.dtype.to_real()) - correction).clamp(min=0)
+    return (total / count).to(kind)
 
 
 @_function

@@ -79,6 +79,47 @@ def test_what_torch_divides_by_is_kept():
     assert loss.grad_fn._saved_ignore_index == 2**64 - 100 and loss.grad_fn._saved_reduction == 1
 
 
+WRITES = {
+    "cumprod_": lambda x, y: (x * y).cumprod_(0),
+    "float_power_": lambda x, y: (x * 1).float_power_(y),
+    "float_power_ of a constant": lambda x, y: (x * y).detach().fill_(3.0).float_power_(y),
+    "ldexp_": lambda x, y: (x * 1).ldexp_(y),
+    "clamp_max_": lambda x, y: (x * 1).clamp_max_(y),
+    "clamp_ of a constant": lambda x, y: (x * y).detach().fill_(0.5).clamp_(max=y),
+    "logit_": lambda x, y: (x * y).logit_(0.3),
+    "cumprod_ of a view": lambda x, y: (x * y)[:, 1:].cumprod_(0),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_is_written_in_place_is_shown_when_it_is_written(name):
+    shown = []
+
+    def function(x, y):
+        with saved_tensors_hooks(lambda t: shown.append(t) or t, lambda t: t):
+            return WRITES[name](x, y)
+
+    assert gradcheck(function, inputs())
+    x, y = inputs()
+    plain = torch.autograd.grad(WRITES[name](x, y).sum(), (x, y), allow_unused=True)
+    shown.clear()
+    result = function(x, y)
+    assert ("clamp" in name or "logit" in name) != any(t is result for t in shown)
+    hooked = torch.autograd.grad(result.sum(), (x, y), allow_unused=True)
+    assert all(a is b is None or torch.equal(a, b) for a, b in zip(plain, hooked))
+
+
+def test_a_hook_that_throws_leaves_a_graph_that_can_be_used():
+    def refuse(tensor):
+        raise ZeroDivisionError
+
+    x = torch.rand(3, requires_grad=True)
+    y = x.clone()
+    with pytest.raises(ZeroDivisionError), saved_tensors_hooks(refuse, lambda t: t):
+        y.cumprod_(0)
+    torch.autograd.grad(y.sum(), x)
+
+
 def test_a_write_into_what_a_composed_operation_keeps_is_refused():
     x, y = inputs()
     loss = F.smooth_l1_loss(x, y.detach())

@@ -11,6 +11,7 @@
 #include "collector.h"
 #include "explain.h"
 #include "forward_mode.h"
+#include "forwards.h"
 #include "functions.h"
 #include "graph_log.h"
 #include "lazy_views.h"
@@ -402,6 +403,65 @@ PyObject* py_become(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
+// Shows hooks what nodes keep of their results: the tensor that was written with one, or the result itself.
+void show_late(const std::vector<LateResult>& late, Tensor* written) {
+  for (const LateResult& one : late) {
+    auto kept = [&] { return one.at < one.node->saved_count ? one.node->saved[one.at].object : nullptr; };
+    if (one.node->released || !kept() || !is_tensor(kept())) continue;
+    bool own = as_tensor(kept())->storage == written->storage;
+    Saved shown = save_tensor(own ? written : one.out.get(), false, one.node.get());
+    if (!kept()) {  // a hook ran the backward that frees it
+      release(shown);
+      continue;
+    }
+    Saved& slot = one.node->saved[one.at];
+    if (is_tensor(shown.object)) as_tensor(shown.object)->output_nr = one.nr;
+    std::swap(slot, shown);
+    release(shown);
+  }
+}
+
+// overwrite(tensor, function, args, kwargs): the in-place form of any function, of which the tensor is the
+// first argument: what it returns, or the tensor where that is what it was given.
+PyObject* py_overwrite(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&]() -> PyObject* {
+    if (n != 4 || !PyTuple_Check(args[2]) || !PyDict_Check(args[3]))
+      fail(PyExc_TypeError, "overwrite(tensor, function, args, kwargs) expected");
+    checked(py_check_inplace(nullptr, args[0]));
+    Ref<PyObject> before = checked(py_before_write(nullptr, args[0]));
+    Py_ssize_t count = PyTuple_GET_SIZE(args[2]);
+    // A tensor without history is read by the derivatives of the other arguments.
+    bool read = false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+      PyObject* other = PyTuple_GET_ITEM(args[2], i);
+      read |= is_tensor(other) && as_tensor(other)->requires_grad();
+    }
+    if (read && recording() && before.get() == args[0] && is_plain_tensor(args[0])) {
+      TensorRef copy = clone(as_tensor(args[0]));
+      note_before_write(as_tensor(args[0]), copy.get());
+      before = Ref<PyObject>(copy.release_object());
+    }
+    Ref<PyObject> given = checked(PyTuple_New(count + 1));
+    PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(before.get()));
+    for (Py_ssize_t i = 0; i < count; i++)
+      PyTuple_SET_ITEM(given.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args[2], i)));
+    std::vector<LateResult> late;
+    Ref<PyObject> result;
+    {
+      struct Later {
+        std::vector<LateResult>* outer;
+        ~Later() { late_results = outer; }
+      } restore{std::exchange(late_results, &late)};
+      result = checked(PyObject_Call(args[1], given.get(), args[3]));
+    }
+    PyObject* pair[] = {args[0], result.get()};
+    Ref<PyObject> written =
+        result.get() == before.get() ? share(args[0]) : checked(py_become(nullptr, pair, 2));
+    if (!late.empty()) show_late(late, as_tensor(args[0]));
+    return written.release();
+  });
+}
+
 // set_version(tensor, number)
 PyObject* py_set_version(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -527,6 +587,7 @@ PyMethodDef functions[] = {
     {"check_inplace", py_check_inplace, METH_O, nullptr},
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
+    {"overwrite", FAST(py_overwrite), nullptr},
     {"is_grad_enabled", py_recording, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},

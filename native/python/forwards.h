@@ -30,6 +30,16 @@ PyObject* python_forward(const Primitive& op, PyObject* const* args, Tensor* out
 
 PyObject* batched_forward(const Primitive& op, PyObject* const* args, Tensor* out);  // batching.cpp
 
+// A result that a node keeps and hooks have not been shown yet: it may be written over an argument first
+// (`overwrite`, autograd_api.cpp). They are listed while somebody sets the list, in primitive.cpp.
+struct LateResult {
+  Ref<Node> node;
+  int at;  // among what the node has saved
+  uint32_t nr;
+  TensorRef out;
+};
+extern thread_local std::vector<LateResult>* late_results;
+
 // primitive.cpp: what was worked out from the rules there were; to be called when a primitive gets another.
 void forget_plans();
 

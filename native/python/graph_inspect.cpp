@@ -465,6 +465,7 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   bool inner_view = !given && t->base() && Py_REFCNT(t->base()->object()) == 1;
   // A view that was written in place has its history from its base.
   std::string_view step = node->op->name;
+  if (step.starts_with("again") && node->extra && node->extra->kept) return;  // has been named
   bool from_base =
       step == "as_strided" ? name && *name != 'A' : given && (step == "neg_view" || step == "conj_view");
   if (name && !inner_view && t->base() && from_base) return;

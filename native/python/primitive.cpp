@@ -18,6 +18,7 @@
 namespace rl {
 
 thread_local const Primitive* unhooked = nullptr;
+thread_local std::vector<LateResult>* late_results = nullptr;
 
 namespace {
 
@@ -304,6 +305,12 @@ void save_outputs(Node* node, PyObject* result, bool fresh) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
     if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
+    if (fresh && late_results && saved_hooks_active()) {
+      *slot = save_alias(out, false);
+      as_tensor(slot->object)->output_nr = uint32_t(i);
+      late_results->push_back({share(node), int(slot++ - node->saved), uint32_t(i), share(out)});
+      continue;
+    }
     if (dispatching_now && primitive_number(node->op->number)->undetached >> i & 1 && !dispatches(out)) {
       ModesUnasked unasked;
       *slot = save_tensor(out, false, node);

@@ -467,13 +467,10 @@ def in_place(name: str, primitive: _C.Primitive | None = None, numbers: bool = T
 def in_place_of(function: Callable, name: str | None = None) -> None:
     """Gives Tensor the in-place form of any function of a tensor: computed out of place, then taken over."""
     name = name or function.__name__
-    become = _C.become
+    overwrite = _C.overwrite
 
     def method(self, *args, **kwargs):
-        _C.check_inplace(self)
-        before = _C.before_write(self)
-        result = function(before, *args, **kwargs)
-        return self if result is before else become(self, result)
+        return overwrite(self, function, args, kwargs)
 
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In-place version of :meth:`{name}`."

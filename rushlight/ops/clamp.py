@@ -9,6 +9,7 @@ from rushlight import _C
 from rushlight.ops._public import (
     C_NAMES,
     FOUND_DTYPE,
+    FUNCTIONS,
     Tensor,
     invalid_combination,
     method,
@@ -115,8 +116,11 @@ def _clamp_onto(name, self, min, max):
     op, args = _clamp_call(self, min, max, name)
     try:
         if op in (_at_most, _at_least):
-            _C.check_inplace(self)
-            return _C.become(self, op(_C.before_write(self), args[1]))
+            if _C.top_saved_hooks() is None:
+                return _C.overwrite(self, op, args[1:], {})
+            # Who look on see one step.
+            bounds = (min, max) if name == "clamp_" else args[1:]
+            return _C.overwrite(self, FUNCTIONS[name[:-1]], bounds, {})
         return _C.in_place(op, *args)
     except RuntimeError as error:
         _refuse_complex_bounds(name, self, min, max, error)

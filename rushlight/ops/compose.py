@@ -220,7 +220,8 @@ def logit_(self, eps=None):
     _C.check_inplace(self)
     if eps is None and self.is_floating_point():
         return _C.in_place(ops.logit, self)
-    return _C.become(self, _logit(_C.before_write(self), eps))
+    function = _logit if _C.top_saved_hooks() is None else logit  # who look on see one step
+    return _C.overwrite(self, function, (eps,), {})
 
 
 # ---- diagonals
@@ -316,29 +317,28 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     if aweights is not None:
         weights = aweights if weights is None else weights * aweights
     if weights is None:
-        total = x.size(1)
-        whole = not (x.is_floating_point() or x.is_complex())
-        mean = x.sum(1, keepdim=True) / total if whole else x.mean(1, keepdim=True)
-        divisor = total - correction
+        total = x.new_tensor(x.size(1), dtype=_C.int64)
+        mean = x.sum(1) / total
     else:
         total = weights.sum()
-        mean = (x * weights).sum(1, keepdim=True) / total
-        if aweights is None or correction == 0:
-            divisor = total - correction
-        else:
-            divisor = total - correction * (weights * aweights).sum() / total
-        divisor = divisor.clamp(min=0)
-    centred = x - mean
-    weighted = centred if weights is None else centred * weights
-    if weights is None and divisor <= 0:
+        mean = (x * weights).sum(1) / total
+    if aweights is None or correction == 0:
+        divisor = total - correction
+    else:
+        divisor = total - _C.name_node((weights * aweights).sum() * correction, "MulBackward1") / total
+    if not x.is_meta and divisor.item() <= 0:
         import warnings
 
         warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
                       "number of "
                       "observations.", stacklevel=2)  # fmt: skip
-        divisor = 0
-    result = weighted @ centred.mT.conj() / divisor
-    return result.squeeze()
+        divisor = divisor.new_zeros(())
+    centred = x - mean.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights
+    product = centred @ weighted.t().conj()
+    if x.size(0) == 1 and x.is_complex():  # the variance of one variable is a real number
+        product = FUNCTIONS["complex"](product.real, product.real.new_zeros((1, 1)))
+    return (product / divisor).squeeze()
 
 
 def _check_weights(name, weights, count):

@@ -96,7 +96,7 @@ def masked_scatter_(self, mask, source):
         )
     if isinstance(mask, Tensor) and isinstance(self, Tensor) and mask.shape != self.shape:
         _C.check_inplace(self)
-        mask = ops.expand(mask, self.shape)
+        ops.expand(mask, self.shape)  # a mask that has more elements is refused
     return _in_place(ops.masked_scatter, self, mask, source)
 
 

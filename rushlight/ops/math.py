@@ -579,12 +579,17 @@ _POWER_DTYPE = "float_power has dtype {out} but the operation's result requires 
 @method
 def float_power_(self, exponent):
     """In-place version of :meth:`float_power`."""
-    _C.check_inplace(self)
-    result = float_power(_C.before_write(self), exponent)
-    if result.dtype != self.dtype:
-        needed = {"out": type_name(self.dtype), "result": type_name(result.dtype)}
-        raise RuntimeError("the base given to " + _POWER_DTYPE.replace("power", "power_", 1).format(**needed))
-    return _C.become(self, result)
+
+    def power(base, exponent):
+        result = float_power(base, exponent)
+        if result.dtype != base.dtype:
+            needed = {"out": type_name(base.dtype), "result": type_name(result.dtype)}
+            raise RuntimeError(
+                "the base given to " + _POWER_DTYPE.replace("power", "power_", 1).format(**needed)
+            )
+        return result
+
+    return _C.overwrite(self, power, (exponent,), {})
 
 
 @public

@@ -48,8 +48,7 @@ DIFFER = {
         nn.functional.conv_transpose2d nn.functional.conv_transpose3d
     """,
     ("hooks", "composed of other steps, in place or of several results"): """
-        clamp_max_ clamp_min_ corrcoef cov cumprod_ frexp float_power_ ldexp_ linalg.lu logit_ masked.mean
-        masked.std masked.var masked_scatter_ max_pool2d_with_indices_backward
+        frexp linalg.lu max_pool2d_with_indices_backward
         torch.ops.aten._safe_softmax.default triangular_solve _unsafe_masked_index
         _unsafe_masked_index_put_accumulate
     """,
