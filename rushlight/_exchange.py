@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._named_operators import python_method
 from rushlight._type_names import type_name as class_name
 from rushlight._versions import uncounted
 from rushlight._warn import warn_once
@@ -219,5 +220,5 @@ def frombuffer(buffer, *, dtype=None, count=-1, offset=0, requires_grad=False):
 
 
 for _function in (_array, _array_wrap, _dlpack, _dlpack_device):
-    _function.__name__ = _function.__qualname__ = f"_{_function.__name__}__"
-    setattr(Tensor, _function.__name__, _C.Function(_function))
+    _name = f"_{_function.__name__}__"
+    setattr(Tensor, _name, python_method(_function, _name))

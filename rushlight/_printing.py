@@ -136,9 +136,7 @@ def format_tensor(tensor: Any, format_spec: str) -> str:
     """`Tensor.__format__`: a zero-dimensional tensor formats as its number, any other only without a spec."""
     if tensor.dim() == 0 and type(tensor) is rushlight.Tensor and tensor.device.type != "meta":
         return format(tensor.item(), format_spec)
-    if format_spec:
-        raise TypeError(f"unsupported format string passed to {type(tensor).__name__}.__format__")
-    return str(tensor)
+    return object.__format__(tensor, format_spec)
 
 
 def _derivatives(tensor: Any) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight import _C
 from rushlight._errors import explain_operands
+from rushlight._named_operators import python_method
 from rushlight._size import Size
 from rushlight._tensor_copies import _deepcopy, _reduce_ex, _setstate
 from rushlight._to_arguments import to_arguments
@@ -196,7 +197,7 @@ def _reversed(self):
     return self if self.dim() == 0 else self.flip(0)
 
 
-def _contains(self, element):
+def _contains(self, element, /):
     from numbers import Number  # NumPy's are registered there
 
     if isinstance(element, Tensor):  # in this order: a refusal names the sizes so
@@ -216,10 +217,10 @@ def _complex(self):
     return complex(float(self))  # float warns of a lost history
 
 
-def _format(self, spec):
+def _format(self, format_spec):
     from rushlight._printing import format_tensor
 
-    return format_tensor(self, spec)
+    return format_tensor(self, format_spec)
 
 
 def _repr(self, *, tensor_contents=None):
@@ -446,10 +447,13 @@ attribute("__cuda_array_interface__", _cuda_array_interface)
 attribute("volatile", _volatile, lambda self, value: warn(NO_VOLATILE), unset=lambda self: warn(NO_VOLATILE))
 
 
+_iter.__name__, _iter.__qualname__ = "__iter__", "Tensor.__iter__"
 Tensor.__iter__ = _iter
-for _function in (_reversed, _contains, _complex, _format, _repr, _dir, _deepcopy, _reduce_ex, _setstate):
-    _function.__name__ = _function.__qualname__ = f"_{_function.__name__}__"
-    setattr(Tensor, _function.__name__, _C.Function(_function))
+for _function in (_reversed, _contains, _format, _repr, _dir, _deepcopy, _reduce_ex, _setstate):
+    _name = f"_{_function.__name__}__"
+    setattr(Tensor, _name, python_method(_function, _name))
+_complex.__name__ = _complex.__qualname__ = "__complex__"
+Tensor.__complex__ = _C.Function(_complex)
 Tensor.__module__ = "torch"
 Tensor.__name__ = "Tensor"  # without the module, which sentences of the interpreter would repeat
 Tensor.__array_priority__ = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import types
 from typing import Any
 
 from rushlight import _C
@@ -197,5 +198,12 @@ def _reduce_function(function: Any) -> Any:
 
 
 copyreg.pickle(_C.Function, _reduce_function)
-# Tensor.__rmod__ and its like say that they are of `object`, which has none (tensor_type.cpp says why).
-copyreg.pickle(type(_C.Tensor.__rmod__), _reduce_function)
+
+
+def _reduce_descriptor(method: Any) -> Any:
+    # Tensor.__add__ and its like are of a base that programs do not find by its name.
+    return _reduce_function(method) if issubclass(Tensor, method.__objclass__) else method.__reduce__()
+
+
+for _kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+    copyreg.pickle(_kind, _reduce_descriptor)

@@ -98,6 +98,7 @@ Tensor.__torch_dispatch__ = classmethod(_disabled_torch_dispatch)
 def _init_subclass(cls, **kwargs):
     """A class that has a `__torch_dispatch__` and says nothing of `__torch_function__` is not asked."""
     super(Tensor, cls).__init_subclass__(**kwargs)
+    _C.keep_native_operators(cls)
     if "__torch_dispatch__" in vars(cls):
         inherited = getattr(cls.__torch_function__, "__func__", None)
         if inherited is Tensor.__torch_function__.__func__:

@@ -124,10 +124,6 @@ PyObject* binary(PyObject* a, PyObject* b) {
     static Primitive& op = primitive(name);
     // The tensor comes first, as in torch's __radd__ and __rmul__: its history is the first of the node's.
     constexpr bool symmetric = std::string_view(name) == "mul" || std::string_view(name) == "add";
-    // Called by name with two numbers (see take_numbers_first).
-    constexpr bool by_name =
-        std::string_view(reflected) != method && std::string_view(name) != "floor_divide";
-    if (by_name && !is_tensor(a) && !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
     bool turned = symmetric && Py_TYPE(a) != TensorType && !is_tensor(a);
     PyObject *first = turned ? b : a, *second = turned ? a : b;
     if (!dispatching_classes) return call2(op, first, second);
@@ -240,7 +236,6 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
     if (modulus != Py_None) fail(PyExc_TypeError, "pow() 3rd argument not allowed for tensors");
     PyObject* other = nullptr;
     if (!ready("__pow__", "__rpow__", a, b, &other)) return other;
-    if (!is_tensor(a) && !is_tensor(b)) return Py_NewRef(Py_NotImplemented);
     return power_of(a, b);
   });
 }
@@ -300,7 +295,8 @@ PyObject* positive(PyObject* a) {
 }
 
 PyObject* equal(PyObject* a, PyObject* b) {
-  PyObject* result = binary<eq_, eq__>(a, b);
+  // Of a tensor that asks for itself torch tells __eq__, else eq.
+  PyObject* result = asks_protocol(a) ? binary<eq_, eq__>(a, b) : binary<eq_>(a, b);
   if (result != Py_NotImplemented) return result;
   return guarded([&]() -> PyObject* {
     Ref<PyObject> right = from_array(b);

@@ -554,25 +554,6 @@ void set_requires_grad(Tensor* t, bool on) {
   else t->flags &= uint16_t(~Tensor::REQUIRES_GRAD);
 }
 
-namespace {
-
-// torch has these operators in Python, where called by name they take a number first:
-// Tensor.__rmod__(2.0, t) is t % 2.0. A wrapper of `object` takes any first argument and leaves the slot as
-// it is, also that of subclasses.
-void take_numbers_first(PyTypeObject* type) {
-  for (const char* name :
-       {"__rfloordiv__", "__floordiv__", "__rmod__", "__rpow__", "__rlshift__", "__rrshift__"}) {
-    PyObject* found = PyDict_GetItemString(type->tp_dict, name);
-    if (!found || !Py_IS_TYPE(found, &PyWrapperDescr_Type)) fail(PyExc_SystemError, "an operator is missing");
-    auto* wrapper = reinterpret_cast<PyWrapperDescrObject*>(found);
-    Ref<PyObject> any = checked(PyDescr_NewWrapper(&PyBaseObject_Type, wrapper->d_base, wrapper->d_wrapped));
-    if (PyDict_SetItemString(type->tp_dict, name, any.get()) < 0) throw PythonError{};
-  }
-  PyType_Modified(type);
-}
-
-}  // namespace
-
 void init_tensor_type(PyObject* module) {
   guard_attributes(getset);
   std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
@@ -595,7 +576,7 @@ void init_tensor_type(PyObject* module) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   TensorType = reinterpret_cast<PyTypeObject*>(
       checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(TensorBaseType))).release());
-  take_numbers_first(TensorType);
+  name_operators();
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
 }
 

@@ -13,6 +13,7 @@ TensorRef as_subclass(Tensor* t, PyTypeObject* type);
 TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type);
 
 void add_operator_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
+void name_operators();                                     // named_operators.cpp, after the type is made
 
 void init_node_type(PyObject* module);
 void init_tensor_type(PyObject* module);

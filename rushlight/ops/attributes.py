@@ -7,7 +7,6 @@ import operator
 
 from rushlight import _C
 from rushlight.ops._public import (
-    Tensor,
     attribute,
     function,
     method,
@@ -394,17 +393,3 @@ for _each in ("eig", "lstsq", "solve", "symeig"):
 
 for _kind in ("xla", "mps", "xpu", "ipu", "maia", "mtia", "vulkan"):
     attribute(f"is_{_kind}", lambda self: False, doc=f"Whether this tensor is on {_kind}; no.")
-
-# ---- operators under the names of older Pythons
-
-Tensor.__div__ = Tensor.__truediv__
-
-
-def _rdiv(self, other):
-    return self.reciprocal().__mul__(other)
-
-
-Tensor.__rdiv__ = _rdiv
-Tensor.__idiv__ = Tensor.__itruediv__
-Tensor.__nonzero__ = Tensor.__bool__
-Tensor.__long__ = Tensor.__int__

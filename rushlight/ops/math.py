@@ -385,8 +385,8 @@ def sub(input, other, *, alpha=1, out=None):
     """
     input = _one_tensor(input, other)
     if alpha is not _ONE and _is_boolean(input, other):
-        input - other  # raises, saying why
-    result = input - other if alpha is _ONE else _scaled(ops.sub_alpha, input, other, alpha)
+        _C.subtract(input, other)  # raises, saying why
+    result = _C.subtract(input, other) if alpha is _ONE else _scaled(ops.sub_alpha, input, other, alpha)
     if out is None:
         return result
     return write_out(out, result)
@@ -445,7 +445,7 @@ def sub_(self, other, *, alpha=1):
     if _is_boolean(self, other):
         if self.requires_grad and _C.is_grad_enabled():
             _C.check_inplace(self)
-        self - other  # raises, saying why
+        _C.subtract(self, other)  # raises, saying why
     if alpha is _ONE:
         return _C.in_place(ops.sub, self, other)
     _check_alpha(self, other, alpha)
@@ -465,7 +465,7 @@ def rsub(input, other, *, alpha=1):
             "Tensor input, Number other, Number alpha = 1",
         )  # fmt: skip
     if alpha is _ONE or _is_boolean(input, other):
-        return other - input
+        return _C.subtract(other, input)
     _check_alpha(input, other, alpha)
     return ops.sub_alpha(other, input, alpha)
 
@@ -524,7 +524,7 @@ def pow(input, exponent, *, out=None):
     tensor([1., 4., 9.])
     """
     _check_power("pow", input, exponent)
-    result = input**exponent
+    result = _C.power(input, exponent)
     if out is None:
         return result
     return write_out(out, result)

@@ -130,17 +130,6 @@ def overlaps_itself(call):
     return False
 
 
-@rule("reflected operators called by name")
-def _(call, theirs, ours):
-    if not both_refuse(theirs, ours) or not re.match(r"Tensor\.__r\w+__$", name_of(call)):
-        return False
-    # The same sentence, with both operands in the other order.
-    words = [
-        re.findall(r"\(\d+\)|\d+D|\w*(?:Float|Int|Long|Complex|Byte|Half)\w*", t.text) for t in (theirs, ours)
-    ]
-    return sorted(words[0]) == sorted(words[1])
-
-
 @rule("arguments of masked operations")
 def _(call, theirs, ours):
     # Torch hands a dim that is none to sum() where it counts the elements of a mask, and takes an empty

@@ -36,6 +36,12 @@ LEFT_OUT = re.compile(
     r"|pin_memory|record_stream|backward|reinforce|autocast|read_|use_|boolean_d|handle_|has_torch|assert_"
     r"|as_subclass|grad_fn|q_|hash_tensor|is_.*_enabled|choose_|normal|const_data_ptr|prepare_|Optional|Callable)"
 )
+# Operators and what else Python asks of a tensor; not what makes, copies or describes an object, and not
+# __array_wrap__, which takes what NumPy 2 gives it.
+NOT_OPERATORS = re.compile(
+    r"^__(class|new|init|init_subclass|subclasshook|torch_function|torch_dispatch|dir|dlpack|deepcopy|reduce|reduce_ex"
+    r"|setstate|getstate|sizeof|repr|str|hash|array|array_wrap|delattr|setattr|getattribute)__$"
+)
 # Sentences about torch's own insides, and what has no memory to be compared.
 INSIDE = re.compile(r"INTERNAL ASSERT|SymInt|enforce fail|Could not run 'aten|at /")
 UNWRITTEN = re.compile(r"^(new_)?empty|^resize|^new$|^svd$|^range$")
@@ -81,7 +87,11 @@ def names() -> Iterator[str]:
         for name in sorted(dir(library)):
             value = getattr(library, name)
             of_torch = space or isinstance(value, types.BuiltinFunctionType) or name in dir(torch.functional)
-            if callable(value) and not isinstance(value, type) and of_torch and not LEFT_OUT.search(name):
+            if space == "Tensor" and name.startswith("__"):
+                left_out = NOT_OPERATORS.search(name)
+            else:
+                left_out = LEFT_OUT.search(name)
+            if callable(value) and not isinstance(value, type) and of_torch and not left_out:
                 yield f"{space}.{name}".lstrip(".")
 
 
