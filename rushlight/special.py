@@ -60,8 +60,8 @@ def log_softmax(input, dim, *, dtype=None):
     return FUNCTIONS["log_softmax"](input, dim, dtype=dtype)
 
 
-def _unary(name: str, doc: str, x: float, shown: str):
-    op = getattr(_C.ops, name)
+def _unary(name: str, doc: str, x: float, shown: str, op=None):
+    op = op or getattr(_C.ops, name)
 
     def function(input, *, out=None):
         return op(input) if out is None else write_out(out, op(input), writer=f"special_{name}")
@@ -110,7 +110,7 @@ xlog1py = _binary("xlog1py", "input * log1p(other), and 0 where input is 0.", 2.
 zeta = _binary("zeta", "Hurwitz's zeta function, the sum of (other + k) ** -input.", 2.0, 1.0, "1.6449")
 entr = _unary("entr", "-x log(x): 0 at 0, -inf below.", 0.5, "0.3466")
 erfcx = _unary("erfcx", "exp(x ** 2) * erfc(x).", 1.0, "0.4276")
-ndtr = _unary("ndtr", "The area below x of the standard normal density.", 0.0, "0.5000")
+ndtr = _unary("ndtr", "The area below x of the standard normal density.", 0.0, "0.5000", _special.ndtr)
 log_ndtr = _unary("log_ndtr", "The logarithm of ndtr, exact also far below 0.", -10.0, "-53.2313")
 ndtri = _unary("ndtri", "The inverse of ndtr.", 0.975, "1.9600")
 i0e = _unary("i0e", "exp(-|x|) i0(x).", 1.0, "0.4658")

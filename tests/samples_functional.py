@@ -90,7 +90,13 @@ functional(
 )
 functional(
     "bilinear",
-    [call(x(2, 3), x(2, 4), x(2, 3, 4)), call(x(3), x(2), x(2, 3, 2), x(2))],
+    [
+        call(x(2, 3), x(2, 4), x(2, 3, 4)),
+        call(x(3), x(2), x(2, 3, 2), x(2)),
+        call(x(2, 0, 3), x(2, 0, 2), x(2, 3, 2), x(2)),
+        call(x(2, 2, 3), x(2, 2, 2), x(0, 3, 2), x(0)),
+    ],
+    covers=("trilinear",),
     **(LINEAR | {"grad": "f"}),
 )
 functional(

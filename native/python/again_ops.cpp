@@ -27,6 +27,7 @@ ModuleInit init([](PyObject*) {
   define("again(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
   define("again_from_result(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
   define("ldexp(a, b; call)", run_again, Primitive::SEES_TO_DEVICES);
+  define("trilinear(i1, i2, i3; call)", run_again, Primitive::SEES_TO_DEVICES);
 });
 
 }  // namespace

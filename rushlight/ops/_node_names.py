@@ -404,6 +404,7 @@ COMPOSED: dict[str, Any] = {
     "native_dropout_backward": saving(
         "NativeDropoutBackwardBackward0", "grad_output mask scale", "grad_output mask scale"
     ),
+    "ndtr": lambda *args, **kwargs: ("MulBackward1", {"other": 0.5}),
     "pairwise_distance": "=NormBackward1",
     "pdist": lambda input, p=2.0: ("PdistBackward0", _kept(self=input, p=float(p), result=...)),
     "permute_copy": _keeping("PermuteBackward0_copy", "dims", dims=()),

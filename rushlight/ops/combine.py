@@ -6,6 +6,7 @@ Derivatives first: what was put together is taken apart again.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -394,7 +395,8 @@ def combinations(input, r=2, with_replacement=False):
         return input.new_empty((0,))
     if r >= 2**60:
         raise RuntimeError("cannot create std::vector larger than max_size()")
-    if input.numel() < 2 and r > 1:  # one row, or none
+    recorded = input.requires_grad and _C.is_grad_enabled()
+    if input.numel() < 2 and r > (64 if recorded else 1):  # one row, or none
         rows = input if with_replacement else input[:0]
         since, repeated = _C.next_sequence(), rows.unsqueeze(1).repeat(1, r)
         return _C.name_node(repeated, "StackBackward0", since, {"dim": 1})
@@ -402,12 +404,24 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError("numel: integer multiplication overflow")
     if r >= 2**32:
         raise RuntimeError("cannot create std::vector larger than max_size()")
+    if recorded:
+        return _selected_combinations(input, r, with_replacement)
     columns = [_C.arange(0, 1, input.numel(), _C.int64, None)]
     for _ in range(r - 1):  # behind the last of each row every element that may follow it
         begins = columns[-1] + (not with_replacement)
         which, following = ranges(begins, input.numel() - begins)
         columns = [*(ops.index_select(column, which, 0) for column in columns), following]
     return stack([ops.index(input, (column.to(input.device),)) for column in columns], 1)
+
+
+def _selected_combinations(input, r, with_replacement):
+    """The same from the grid of all choices: what torch's graph keeps of it is kept."""
+    numbers = meshgrid(*[_C.arange(0, 1, input.numel(), _C.int64, None)] * r, indexing="ij")
+    rising = numbers[0] >= 0
+    for one, following in itertools.pairwise(numbers):
+        rising &= one <= following if with_replacement else one < following
+    rising = rising.to(input.device)
+    return stack([ops.masked_select(grid, rising) for grid in meshgrid(*[input] * r, indexing="ij")], 1)
 
 
 # ---- apart

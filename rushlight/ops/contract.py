@@ -1,6 +1,7 @@
 """Products over chosen dimensions: inner, outer, tensordot, einsum, chains of matrices, kron and cross.
 
-All are composed of mm, bmm, mul and views, except the cross product, whose derivative stands in matmul.py.
+All are composed of mm, bmm, mul and views, except the cross product, whose derivative stands in matmul.py, and
+the form of three operands behind bilinear layers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from rushlight import _C
 from rushlight._signatures import check_call
 from rushlight._warn import warn_once
 
+from ._facts import told
 from ._public import (
     C_NAMES,
     FUNCTIONS,
@@ -22,6 +24,7 @@ from ._public import (
     write_apart,
     write_out,
 )
+from ._rules import derivative
 from .einsum import einsum as _einsum
 from .matmul import finish
 
@@ -326,3 +329,40 @@ def cross(input, other, dim=None, *, out=None):
             raise RuntimeError("no dimension of size 3 in input")
     result = ops.linalg_cross(input, other, dim)
     return result if out is None else write_apart(out, result, input, other)
+
+
+def _rows(i1, i2):
+    """(N, I) by (K, I, J) as (N, K, J): one large product, as those of the gradients are."""
+    k, i, j = i2.shape
+    return ops.mm(i1, i2.permute(1, 0, 2).reshape(i, k * j)).reshape(i1.size(0), k, j)
+
+
+def _pairs(g, i3):
+    return (g.unsqueeze(-1) * i3.unsqueeze(-2)).reshape(g.size(0), g.size(1) * i3.size(1))
+
+
+def _to_i1(g, i2, i3):
+    k, i, j = i2.shape
+    return ops.mm(_pairs(g, i3), i2.transpose(1, 2).reshape(k * j, i))
+
+
+def _to_i2(g, i1, i3):
+    return ops.mm(i1.t(), _pairs(g, i3)).reshape(i1.size(1), g.size(1), i3.size(1)).permute(1, 0, 2)
+
+
+def _to_i3(g, i1, i2):
+    return ops.bmm(g.unsqueeze(1), _rows(i1, i2)).squeeze(1)
+
+
+derivative("trilinear", i1=_to_i1, i2=_to_i2, i3=_to_i3)
+
+
+@told(
+    no_complex_gradient="_trilinear",
+    node_name=lambda *_: (None, {"expand1": (1, 3), "expand2": (0,), "expand3": (1, 2), "sumdim": (2, 3)}),
+)
+def trilinear(i1, i2, i3):
+    """``i1[n] @ i2[k] @ i3[n]`` for every row n of i1 and i3 and every matrix k of i2."""
+    if i2.dtype == _C.bool and i1.size(0) and i2.size(0):
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
+    return ops.trilinear(i1, i2, i3, lambda i1, i2, i3: ops.bmm(_rows(i1, i2), i3.unsqueeze(-1)).squeeze(-1))

@@ -83,6 +83,12 @@ no_derivative(
 )  # fmt: skip
 
 
+def ndtr(x):
+    """Of a copy where a gradient is to come: torch's graph keeps x scaled, and lets x be written to."""
+    recorded = isinstance(x, Tensor) and x.requires_grad and _C.is_grad_enabled()
+    return ops.ndtr(ops.clone(x) if recorded else x)
+
+
 def _two_tensors(name, input, other):
     for place, (argument, value) in enumerate({"input": input, "other": other}.items(), start=1):
         if not isinstance(value, Tensor):

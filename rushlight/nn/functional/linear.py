@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 import rushlight
 from rushlight.nn.functional._checks import functional
-from rushlight.ops._facts import told
 from rushlight.ops._public import C_NAMES
+from rushlight.ops.contract import trilinear
 from rushlight.ops.matmul import linear
 
 __all__ = ["bilinear", "linear"]
@@ -51,16 +51,7 @@ def bilinear(input1, input2, weight, bias=None):
     if weight.dim() != 3:
         raise RuntimeError("number of dimensions must match")
     with rushlight.autocast("cpu", enabled=False) if rushlight.is_autocast_enabled("cpu") else nullcontext():
-        result = _product(input1, weight, input2)
+        n = math.prod(input1.shape[:-1])
+        flat = (x.reshape(n, x.size(-1)) for x in (input1, input2))
+        result = trilinear(next(flat), weight, next(flat)).view(*input1.shape[:-1], weight.size(0))
     return result if bias is None else result + bias
-
-
-@told(no_complex_gradient="_trilinear")
-def _product(input1, weight, input2):
-    """(N, I) @ (I, K J) as (N, K, J) @ (N, J, 1): one large product, which its gradients are too."""
-    batch = input1.shape[:-1]
-    n, (k, i, j) = math.prod(batch), weight.shape
-    if weight.dtype == rushlight.bool and n and k:
-        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
-    rows = rushlight.matmul(input1.reshape(n, i), weight.permute(1, 0, 2).reshape(i, k * j))
-    return rushlight.matmul(rows.reshape(n, k, j), input2.reshape(n, j, 1)).reshape(*batch, k)

@@ -290,14 +290,21 @@ def poisson_nll_loss(
     require_tensor("poisson_nll_loss", input)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        # Stirling's approximation of log(target!), which is 0 for 0 and 1.
         if target.dtype == rushlight.bool:
             loss = loss - target  # which is refused
-        few = target <= 1
-        safe = rushlight.where(few, 1.0, target)
-        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
-        loss = loss + rushlight.where(few, 0.0, stirling)
+        loss = loss + _log_factorial(target)
     return reduced(loss, reduction)
+
+
+def _log_factorial(count):
+    """Stirling's approximation, and 0 up to 1. There, no gradient comes from what was not used: 0 times the
+    infinite slope of log(0) would be NaN."""
+    few = count <= 1
+    if count.requires_grad and rushlight.is_grad_enabled():
+        count = count.view_as(count)
+        count.register_hook(lambda grad: grad if grad is None else grad.masked_fill(few, 0))
+    stirling = count * count.log() - count + 0.5 * (2 * math.pi * count).log()
+    return stirling.masked_fill(few, 0)
 
 
 @functional
