@@ -559,6 +559,17 @@ PyObject* py_put_back_when_done(PyObject*, PyObject* callback) {
   });
 }
 
+// recorded(up to seven values): which of them a node recorded now would lead to, as bits, and 1 << 7 with them
+// while hooks on saved tensors are active. What is composed otherwise for a gradient asks it on every call.
+PyObject* py_recorded(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    long bits = 0;
+    for (Py_ssize_t i = 0; recording() && i < std::min<Py_ssize_t>(count, 7); i++)
+      if (is_tensor(args[i]) && shows_requires_grad(as_tensor(args[i]))) bits |= 1 << i;
+    return PyLong_FromLong(bits && saved_hooks_active() ? bits | 1 << 7 : bits);
+  });
+}
+
 #define FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_FASTCALL
 PyMethodDef functions[] = {
     {"run_backward", FAST(py_run_backward), nullptr},
@@ -588,6 +599,7 @@ PyMethodDef functions[] = {
     {"before_write", py_before_write, METH_O, nullptr},
     {"become", FAST(py_become), nullptr},
     {"overwrite", FAST(py_overwrite), nullptr},
+    {"recorded", FAST(py_recorded), nullptr},
     {"is_grad_enabled", py_recording, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, nullptr},
     {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},

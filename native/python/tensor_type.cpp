@@ -161,12 +161,7 @@ PyObject* get_is_leaf(PyObject* self, void*) {
   });
 }
 PyObject* get_requires_grad(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    Tensor* t = self_tensor(self);
-    bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad() &&
-                !(t->flags & Tensor::INFERENCE);
-    return PyBool_FromLong(t->requires_grad() || (base && is_differentiable(t->dtype)));
-  });
+  return guarded([&] { return PyBool_FromLong(shows_requires_grad(self_tensor(self))); });
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
@@ -528,6 +523,12 @@ TensorRef moved_to_class(Tensor* fresh, PyTypeObject* type) {
   std::swap(result->extra, fresh->extra);
   result->flags = fresh->flags;
   return result;
+}
+
+bool shows_requires_grad(const Tensor* t) {
+  bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad() &&
+              !(t->flags & Tensor::INFERENCE);
+  return t->requires_grad() || (base && is_differentiable(t->dtype));
 }
 
 void set_requires_grad(Tensor* t, bool on) {

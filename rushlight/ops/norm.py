@@ -270,16 +270,30 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     >>> rushlight.rms_norm(rushlight.tensor([[3.0, 3.0]]), (2,), eps=0.0)
     tensor([[1., 1.]])
     """
-    if isinstance(input, Tensor) and (
-        input.is_complex()
-        or (weight is not None and weight.dtype != input.dtype and input.dtype == _C.float64)
-    ):
+    recorded = _recorded(input, weight)
+    if recorded not in (0, 1, 3) or (isinstance(input, Tensor) and input.dtype is not _FLOAT):
+        return _rms_norm(input, normalized_shape, weight, eps, recorded)
+    return ops.rms_norm(input, weight, normalized_shape, 2.0**-23 if eps is None else eps)[0]
+
+
+def _rms_norm(input, normalized_shape, weight, eps, recorded):
+    """The same of other types, and where torch's graph keeps something else than the input."""
+    dtype = input.dtype
+    mixed = weight is not None and weight.dtype != dtype and dtype == _C.float64
+    if input.is_complex() or mixed or recorded > 3:
         return _composed_rms_norm(input, normalized_shape, weight, eps)
     if eps is None:
-        eps = _EPSILON.get(input.dtype, 0.0) if isinstance(input, Tensor) else 0.0
+        eps = _EPSILON.get(dtype, 0.0)
+    if recorded == 2:  # for its own gradient the weight needs what it is multiplied with
+        wide = input.float() if dtype in _HALF else input
+        return (ops.rms_norm(wide, None, normalized_shape, eps)[0] * weight).to(dtype)
+    if recorded and dtype in _HALF:  # torch keeps a wider copy: the input may be written to
+        input = ops.clone(input)
     return ops.rms_norm(input, weight, normalized_shape, eps)[0]
 
 
+_recorded = _C.recorded
+_FLOAT, _HALF = _C.float32, (_C.float16, _C.bfloat16)
 _EPSILON = {_C.float64: 2.0**-52, _C.float32: 2.0**-23, _C.float16: 2.0**-23, _C.bfloat16: 2.0**-23}
 
 
@@ -305,7 +319,8 @@ def _composed_rms_norm(x, normalized_shape, weight, eps):
             f"size{list(x.shape)}"
         )
     dims = tuple(range(-len(shape), 0))
-    result = x * (x * x).mean(dims, keepdim=True).add(eps).rsqrt()
+    wide = x.float() if x.dtype in _HALF else x
+    result = wide * wide.pow(2).mean(dims, keepdim=True).add(eps).rsqrt()
     return (result if weight is None else result * weight).to(x.dtype)
 
 
