@@ -113,7 +113,12 @@ def scaled_dot_product_attention(
         query, key, value = query.float(), key.float(), value.float()
     if attn_mask is not None and attn_mask.dtype != rushlight.bool:
         attn_mask = attn_mask.to(query.dtype)
-    if dropout_p <= 0 and _is_plain(query, key, value, attn_mask, is_causal, watched):
+    asked = 0 if flash else _C.recorded(query, key, value)
+    if asked & 3:  # torch's graph keeps scaled copies: both may be written to
+        factor = math.sqrt(abs(scale))
+        query, key, scale = _scaled(query, math.copysign(factor, scale)), _scaled(key, factor), 1.0
+    apart = asked == 4 or asked > 7  # of the values alone, and as hooks are shown it, in torch's steps
+    if dropout_p <= 0 and not apart and _is_plain(query, key, value, attn_mask, is_causal, watched):
         result = _C.ops.attention(query, key, value, attn_mask, scale, is_causal)
     else:
         result = _attend(query, key, value, attn_mask, is_causal, scale, dropout_p)
@@ -138,7 +143,7 @@ def _node_name(query, key, value, attn_mask=None, dropout_p=0.0, *args, enable_g
     if not _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa):
         return None
     if not asked_plainly():
-        return "ScaledDotProductFlashAttentionForCpuBackward0"
+        return "ScaledDotProductFlashAttentionForCpuBackward0", {"output": ...}
     kept = {"query": query, "key": key, "value": value, "attn_mask": attn_mask, "output": ...}
     return "ScaledDotProductFlashAttentionForCpuBackward0", kept, (query, key, value)
 
@@ -275,7 +280,7 @@ def _attend(query, key, value, attn_mask, is_causal, scale, dropout_p):
 
 def _weights(query, key, attn_mask, is_causal, scale):
     """How much each query takes from each value."""
-    scores = rushlight.matmul(_scaled(query, scale), key.mT)
+    scores = rushlight.matmul(query if scale == 1 else _scaled(query, scale), key.mT)
     added = _added_mask(query, key, attn_mask, is_causal)
     if added is not None:
         scores = scores + added
