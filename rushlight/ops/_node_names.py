@@ -166,6 +166,22 @@ def _logit_(input, eps=None):
 
 
 _RRELU: dict[str, Any] = {"lower": 1 / 8, "upper": 1 / 3, "training": False}
+_rrelu_apart = _keeping("RreluWithNoiseBackward0", *_RRELU, itself=True, **_RRELU)
+_rrelu_written = _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU)
+
+
+def _rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False, **kwargs):
+    written = inplace is True  # or a generator
+    name, kept, *inputs = (_rrelu_written if written else _rrelu_apart)(input, lower, upper, training)
+    if _C.recorded(input) >> 7 and (written or not training):
+        # Hooks are shown the result, which nothing needs, and factors where none were drawn.
+        plain = input.detach()
+        kept["shown"] = _C.make_saved(plain if training else plain.new_zeros(plain.shape))
+    return name, {**kept, "result": ...} if written else kept, *inputs
+
+
+def _rrelu_(input, *args, **kwargs):
+    return _rrelu(input, *args[:3], **{**kwargs, "inplace": True})
 
 
 def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -232,8 +248,12 @@ def _embedding_bag(
     input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
+    factors = per_sample_weights
+    if factors is not None and factors.dim() > 1:
+        factors = factors.reshape(-1)
     kept = _kept(
-        indices=input.reshape(-1), offsets=offsets, per_sample_weights=per_sample_weights,
+        indices=input.reshape(-1).contiguous(), offsets=None if offsets is None else offsets.contiguous(),
+        per_sample_weights=factors,
         mode={"sum": 0, "mean": 1, "max": 2}[mode],
         padding_idx=-1 if padding_idx is None else padding_idx, sparse=bool(sparse),
         scale_grad_by_freq=bool(scale_grad_by_freq), weight_sym_argsize_0=weight.size(0),
@@ -422,8 +442,8 @@ COMPOSED: dict[str, Any] = {
     "rot90": _keeping("Rot90Backward0", "k", "dims", k=1, dims=(0, 1)),
     "round": _round,
     "round_": _round,
-    "rrelu": _in_one_of("RreluWithNoise", *_RRELU, **_RRELU),
-    "rrelu_": _keeping("RreluWithNoiseBackward1", *_RRELU, **_RRELU, result=...),
+    "rrelu": _rrelu,
+    "rrelu_": _rrelu_,
     "rsub": _rsub,
     "smooth_l1_loss": _smooth_l1_loss,
     "soft_margin_loss": saving(

@@ -1,7 +1,7 @@
 """Products over chosen dimensions: inner, outer, tensordot, einsum, chains of matrices, kron and cross.
 
-All are composed of mm, bmm, mul and views, except the cross product, whose derivative stands in matmul.py, and
-the form of three operands behind bilinear layers.
+All are composed of mm, bmm, mul and views, except the cross product, whose derivative stands in matmul.py,
+and the form of three operands behind bilinear layers.
 """
 
 from __future__ import annotations

@@ -26,18 +26,14 @@ COUNT = 2  # samples of each dtype
 # writes: another write is refused. hooks: hooks on saved tensors are shown others. A "_" at the end of a name
 # says that it is about the in-place form.
 DIFFER = {
-    ("writes", "one kernel, or other steps, where torch composes"): """
-        nn.functional.rms_norm nn.functional.scaled_dot_product_attention
-    """,
     ("writes", "torch's derivative is that of the modulus, for which the result is enough"): """
         polar
     """,
     ("writes", "torch does not see that its gradient would be wrong"): """
         kron
     """,
-    ("writes", "results that torch's node keeps and no derivative here needs"): """
-        _batch_norm_with_update nn.functional.embedding_bag
-        nn.functional.rrelu_
+    ("hooks", "results that torch's node keeps and no derivative here needs"): """
+        nn.functional.embedding_bag
     """,
     ("hooks", "kept for the layout that its gradient is to have"): """
         to_sparse

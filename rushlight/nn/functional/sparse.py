@@ -77,7 +77,7 @@ def embedding_bag(
     if weight.is_meta:
         bags = input.size(0) if offsets is None else offsets.size(0) - bool(include_last_offset)
         return weight.new_empty((bags, weight.size(1)))
-    flat = input.reshape(-1).long()
+    flat = input.reshape(-1).long().contiguous()  # a copy of strided ones, which torch's graph keeps
     if not isinstance(include_last_offset, bool):
         kind = type(include_last_offset).__name__
         raise TypeError(
