@@ -559,8 +559,9 @@ PyObject* py_put_back_when_done(PyObject*, PyObject* callback) {
   });
 }
 
-// recorded(up to seven values): which of them a node recorded now would lead to, as bits, and 1 << 7 with them
-// while hooks on saved tensors are active. What is composed otherwise for a gradient asks it on every call.
+// recorded(up to seven values): which of them a node recorded now would lead to, as bits, and 1 << 7 with
+// them while hooks on saved tensors are active. What is composed otherwise for a gradient asks it on every
+// call.
 PyObject* py_recorded(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     long bits = 0;
