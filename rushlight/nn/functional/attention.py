@@ -465,7 +465,7 @@ def multi_head_attention_forward(
     """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        query, key, value = _unsqueeze_alike(query, key, value)
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)  # three, also of one
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, embed_dim = query.shape
@@ -549,12 +549,6 @@ def multi_head_attention_forward(
         result = result.squeeze(1)
         weights = None if weights is None else weights.squeeze(0)
     return result, weights
-
-
-def _unsqueeze_alike(query, key, value):
-    """With a batch dimension each; what was one tensor stays one, so that it is projected once."""
-    with_batch = {id(x): x.unsqueeze(1) for x in (query, key, value)}
-    return tuple(with_batch[id(x)] for x in (query, key, value))
 
 
 def _check_embedding(embed_dim, embed_dim_to_check, num_heads, key, value, separate):
