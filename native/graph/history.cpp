@@ -33,16 +33,17 @@ PyObject* int_tuple(Sizes values) {
 }
 
 // torch forbids in-place writes around views whose own derivative the rewriting would lose. `indirect`: the
-// base was written, not this view.
-[[noreturn]] void fail_view(Tensor* t, bool indirect) {
-  ViewOrigin origin = t->extra->origin;
+// base was written, not this view. `step`: the view of it that is meant instead; empty for the view itself.
+[[noreturn]] void fail_view(Tensor* t, ViewOrigin origin, bool indirect, const std::string& step = {}) {
   bool inference = origin == ViewOrigin::inference;
   std::string written = indirect ? "its base or another view of its base has been" : "is being";
   std::string text =
-      t->grad_fn ? "Output " + std::to_string(t->output_nr) + " of " + operation_name(node_name(t->grad_fn))
-                 : "";
-  if (inference || origin == ViewOrigin::no_grad || !t->grad_fn) {
-    text = t->grad_fn ? text + " is a view of a view which was created in" : "A view was created in";
+      !step.empty() ? "Output 0 of " + step
+      : t->grad_fn ? "Output " + std::to_string(t->output_nr) + " of " + operation_name(node_name(t->grad_fn))
+                   : "";
+  bool recorded = !text.empty();
+  if (inference || origin == ViewOrigin::no_grad || !recorded) {
+    text = recorded ? text + " is a view of a view which was created in" : "A view was created in";
     text += inference ? " inference mode and " + written + " modified inplace in normal mode."
                       : " no_grad mode and " + written + " modified inplace with grad mode enabled.";
   } else {
@@ -128,13 +129,26 @@ void move_retained(Tensor* t, Node* from) {
   }
 }
 
+void refuse_stale_view(Tensor* t, const std::string& step) {
+  if (is_view(t)) {
+    if (t->extra->origin == ViewOrigin::ordinary || t->storage != t->extra->base->storage) return;
+    if (!t->grad_fn && !t->extra->base->requires_grad()) return;
+    fail_view(t, t->extra->origin, true, step);
+  }
+  // An alias that was saved of a view knows its history only.
+  for (const Node* node = t->grad_fn; node && node->kind == Node::operation; node = node->edges[0].node) {
+    if (!(node->op->options & Primitive::VIEW)) return;
+    if (node->op->list_output) fail_view(t, ViewOrigin::multi_output, true, step);
+  }
+}
+
 void refresh_view(Tensor* t) {
   if (!is_view(t)) return;
   Extra* extra = t->extra;
   Tensor* base = extra->base;
   if (extra->view_version == counter_of(t)->version || t->storage != base->storage) return;
   if (!t->grad_fn && !base->requires_grad()) return;
-  if (extra->origin != ViewOrigin::ordinary && recording()) fail_view(t, true);
+  if (extra->origin != ViewOrigin::ordinary && recording()) fail_view(t, extra->origin, true);
   if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = counter_of(t)->version;
   // The base was cut off by detach_(): so is the view, by a node that leads nowhere.
@@ -216,7 +230,7 @@ void check_inplace(Tensor* t) {
   if (t->flags & Tensor::REQUIRES_GRAD && !t->grad_fn && !is_view(t)) fail_leaf();
   check_not_inference(t);
   if (!is_view(t)) return;
-  if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, false);
+  if (t->extra->origin != ViewOrigin::ordinary) fail_view(t, t->extra->origin, false);
   Tensor* base = t->extra->base;
   if (!base->grad_fn && (base->requires_grad() || t->requires_grad())) {
     fail_at(PyExc_RuntimeError,

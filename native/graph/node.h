@@ -116,6 +116,8 @@ bool was_detached(const Edge& edge);  // the tensor that was this output
 
 // history.cpp
 void refresh_view(Tensor* t);
+// Throws if the base of t was written and t, or the view `step` of it, is a view that cannot be cut out anew.
+void refuse_stale_view(Tensor* t, const std::string& step);
 void check_inplace(Tensor* t);                    // throws torch's errors for leaves and their views
 void rewrite_history(Tensor* t, Ref<Node> node);  // t was written by `node`
 

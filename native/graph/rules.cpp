@@ -61,34 +61,39 @@ Edge behind(const Node* node, int at) {
   return arg >= 0 && uint32_t(arg) < node->edge_count ? node->edges[arg] : Edge{};
 }
 
-// `operand` is its place among the saved arguments; -1 if it is none of them.
-[[noreturn]] void fail_modified(Node* node, Tensor* t, uint32_t expected, int out, int operand = -1) {
-  std::string which;
-  // The tensor itself knows its history, if it was saved itself.
-  bool itself = out < 0 && t->flags & Tensor::SAVED;
-  if (itself) refresh_view(t);
+// ", which is output 0 of Mul,": the history of a tensor that was saved and written since; empty for a leaf.
+std::string history_text(Node* node, Tensor* t, int out, bool itself) {
   // A tensor that was written by a recorded operation is that operation's output by now.
   const std::string* writer = out >= 0 || itself ? nullptr : stamped_by(t->storage->written.operation);
   const Node* producer = out >= 0 ? node : t->grad_fn;
   bool through_view = out < 0 && !itself && t->storage->written.operation == THROUGH_VIEW;
-  if (producer || writer || through_view) {
-    // A view whose base was written is cut out of it anew, see Note [views and in-place].
-    bool view = out < 0 && producer && producer->kind == Node::operation &&
-                producer->op->options & Primitive::VIEW && (writer || through_view);
-    bool lazy = view && (producer->op->name == "conj_view" || producer->op->name == "neg_view");
-    std::string name = view && !lazy  ? "AsStrided"
-                       : lazy         ? operation_name(node_name(producer))
-                       : through_view ? "torch::autograd::CopySlices"
-                       : writer       ? operation_name(*writer)
-                                      : operation_name(node_name(producer));
-    which = ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
-  }
-  std::string sizes = sizes_text(t->sizes());
-  // torch multiplies with a view of it, and keeps that: it is cut out anew like any other.
-  if (std::string within = sizes_within(node, argument_saved(node, operand), t); !within.empty()) {
-    sizes = within;
-    which = behind(node, operand).node ? ", which is output 0 of AsStrided," : "";
-  }
+  if (!producer && !writer && !through_view) return {};
+  // A view whose base was written is cut out of it anew, see Note [views and in-place].
+  bool view = out < 0 && producer && producer->kind == Node::operation &&
+              producer->op->options & Primitive::VIEW && !itself;
+  bool lazy = view && (producer->op->name == "conj_view" || producer->op->name == "neg_view");
+  std::string name = view && !lazy  ? "AsStrided"
+                     : lazy         ? operation_name(node_name(producer))
+                     : through_view ? "torch::autograd::CopySlices"
+                     : writer       ? operation_name(*writer)
+                                    : operation_name(node_name(producer));
+  return ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
+}
+
+// Throws, unless the derivative does not read what was written. `operand` is its place among the saved
+// arguments; -1 if it is none of them.
+void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int operand = -1) {
+  // torch multiplies with a view of some operands, and keeps that.
+  SeenOperand within = operand_within(node, argument_saved(node, operand), t);
+  if (within.unread) return;
+  if (out < 0) refuse_stale_view(t, within.view);
+  // The tensor itself knows its history, if it was saved itself.
+  bool itself = out < 0 && t->flags & Tensor::SAVED;
+  if (itself) refresh_view(t);
+  std::string sizes = within.sizes.empty() ? sizes_text(t->sizes()) : within.sizes;
+  std::string which = within.sizes.empty()         ? history_text(node, t, out, itself)
+                      : behind(node, operand).node ? ", which is output 0 of AsStrided,"
+                                                   : "";
   fail_at(
       PyExc_RuntimeError,
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
@@ -119,7 +124,7 @@ void warn_silent(Node* node, Tensor* t) {
 
 void check_version(Node* node, Tensor* t, const Saved& saved, int out) {
   if (counter_of(t)->version != saved.version)
-    fail_modified(node, t, saved.version, out, int(&saved - node->saved));
+    refuse_modified(node, t, saved.version, out, int(&saved - node->saved));
   if (t->storage->silent_version == saved.silent_version) return;
   if (counter_of(t) == t->storage) warn_silent(node, t);
 }
@@ -559,7 +564,7 @@ void apply_copy_slices(Node* node, Tensor* const* grads, std::vector<TensorRef>&
 }  // namespace
 
 void check_kept(Node* node, Tensor* alias, uint32_t version, int out) {
-  if (counter_of(alias)->version != version) fail_modified(node, alias, version, out);
+  if (counter_of(alias)->version != version) refuse_modified(node, alias, version, out);
 }
 
 namespace {
@@ -625,7 +630,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     if (is_tensor(one)) versions += counter_of(as_tensor(one))->version;
     packed |= is_packed(one) || (is_tensor(one) && has_moved(as_tensor(one)));
   }
-  if (versions != saved.version) fail_modified(node, as_tensor(first), saved.version, -1);
+  if (versions != saved.version) refuse_modified(node, as_tensor(first), saved.version, -1);
   if (!packed) return share(values.get());
   Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(values.get())));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(values.get()); k++) {

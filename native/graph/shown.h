@@ -18,8 +18,13 @@ std::vector<uint32_t> shown_outputs(const Node* node);
 Ref<PyObject> facades_behind(Node* node);
 bool is_facade(const Node* node);
 void refuse_facade(const Node* node, const char* what);
-// The sizes of an argument as torch's operation within sees it, through a view: "[2, 3]"; empty where that is
-// the argument itself.
-std::string sizes_within(Node* node, int arg, const Tensor* value);
+// An argument as torch's operation within sees it, through a view: its sizes, "[2, 3]", and what the view is
+// called, "T"; empty where that is the argument itself. unread: the derivative was given it, and does not
+// read it as it is asked now.
+struct SeenOperand {
+  std::string sizes, view;
+  bool unread = false;
+};
+SeenOperand operand_within(Node* node, int arg, Tensor* value);
 
 }  // namespace rl

@@ -185,21 +185,37 @@ PyObject* py_kept(PyObject*, PyObject* args) {
   });
 }
 
-std::unordered_set<uint32_t> with_facades;  // Primitive::number
+std::unordered_set<uint32_t> with_facades, with_views_within;  // Primitive::number
 PyObject *facade_maker = nullptr, *operand_shower = nullptr;
 
-// show_facades(maker, operand, primitives): maker(node) gives the tuple that next_functions shows, or None;
-// operand(node, name, size) the list of sizes that an operand has within, or None.
+bool add_primitives(std::unordered_set<uint32_t>& to, PyObject* names) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+    if (!name) return false;
+    to.insert(primitive(name).number);
+  }
+  return true;
+}
+
+// show_facades(maker, primitives): maker(node) gives the tuple that next_functions shows, or None.
 PyObject* py_show_facades(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *maker, *operand, *names;
-    if (!PyArg_ParseTuple(args, "OOO!", &maker, &operand, &PyTuple_Type, &names)) return nullptr;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-      if (!name) return nullptr;
-      with_facades.insert(primitive(name).number);
-    }
+    PyObject *maker, *names;
+    if (!PyArg_ParseTuple(args, "OO!", &maker, &PyTuple_Type, &names)) return nullptr;
+    if (!add_primitives(with_facades, names)) return nullptr;
     Py_XSETREF(facade_maker, Py_NewRef(maker));
+    Py_RETURN_NONE;
+  });
+}
+
+// show_operands(operand, primitives): operand(node, name, value) gives the list of sizes that an operand has
+// within torch's operation and what the view of it is called, None where it is no view, or False where the
+// derivative does not read it.
+PyObject* py_show_operands(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *operand, *names;
+    if (!PyArg_ParseTuple(args, "OO!", &operand, &PyTuple_Type, &names)) return nullptr;
+    if (!add_primitives(with_views_within, names)) return nullptr;
     Py_XSETREF(operand_shower, Py_NewRef(operand));
     Py_RETURN_NONE;
   });
@@ -254,6 +270,7 @@ PyObject* py_set_enforces_layout(PyObject*, PyObject* on) {
 PyMethodDef functions[] = {{"_is_grad_layout_enforcement_enabled", py_enforces_layout, METH_NOARGS, nullptr},
                            {"_set_grad_layout_enforcement_enabled", py_set_enforces_layout, METH_O, nullptr},
                            {"show_facades", py_show_facades, METH_VARARGS, nullptr},
+                           {"show_operands", py_show_operands, METH_VARARGS, nullptr},
                            {"facade", py_facade, METH_VARARGS, nullptr},
                            {"keep", py_keep, METH_O, nullptr},
                            {"kept", py_kept, METH_VARARGS, nullptr},
@@ -315,17 +332,21 @@ Ref<PyObject> facades_behind(Node* node) {
   return next;
 }
 
-std::string sizes_within(Node* node, int arg, const Tensor* value) {
-  if (arg < 0 || node->kind != Node::operation || !with_facades.contains(node->op->number)) return {};
+SeenOperand operand_within(Node* node, int arg, Tensor* value) {
+  if (arg < 0 || node->kind != Node::operation || !with_views_within.contains(node->op->number)) return {};
   expose(node);
-  Ref<PyObject> size = checked(size_object(value->sizes()));
+  Ref<PyObject> alias(new_alias(value).release_object());
   Ref<PyObject> seen = checked(PyObject_CallFunction(operand_shower, "OsO", node->object(),
-                                                     node->op->args[size_t(arg)].c_str(), size.get()));
+                                                     node->op->args[size_t(arg)].c_str(), alias.get()));
   if (seen.get() == Py_None) return {};
-  Ref<PyObject> text = checked(PyObject_Str(seen.get()));
+  if (seen.get() == Py_False) return {{}, {}, true};
+  PyObject* sizes;
+  const char* view;
+  if (!PyArg_ParseTuple(seen.get(), "Os", &sizes, &view)) throw PythonError{};
+  Ref<PyObject> text = checked(PyObject_Str(sizes));
   const char* chars = PyUnicode_AsUTF8(text.get());
   if (!chars) throw PythonError{};
-  return chars;
+  return {chars, view};
 }
 
 namespace {

@@ -8,6 +8,8 @@
 #include "matmul_ops.h"
 
 #include "../graph/custom.h"
+#include "../graph/dispatching.h"
+#include "../graph/modes.h"
 #include "../tensor/iterate.h"
 #include "devices.h"
 
@@ -458,6 +460,26 @@ PyObject* linear_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   return result.release_object();
 }
 
+// Whether all dimensions but the last are one without a copy.
+bool lies_in_rows(const Tensor* t) {
+  int64_t step = -1;
+  for (int d = t->ndim - 2; d >= 0; d--) {
+    if (t->size(d) == 1) continue;
+    if (step >= 0 && t->stride(d) != step) return false;
+    step = t->stride(d) * t->size(d);
+  }
+  return true;
+}
+
+// torch multiplies the rows of x in one product by a matrix that requires grad, and keeps them for its
+// gradient: a copy where they are not one matrix in memory, so that x may be written. The gradient would copy
+// them else. Who looks on is shown torch's steps.
+TensorRef in_rows(Tensor* x, const Tensor* matrix) {
+  if (!matrix->requires_grad() || !recording() || dispatching_now || lies_in_rows(x)) return share(x);
+  static Primitive& copy = primitive("contiguous_copy");
+  return call_on(copy, x);
+}
+
 struct Products {
   Primitive *mm, *mm_t, *mv, *vecmat, *dot, *matmul_nd, *matmul_nd_t;
   Primitive *linear, *linear_nd, *linear_unbiased, *linear_nd_unbiased;
@@ -513,10 +535,14 @@ PyObject* py_linear(PyObject*, PyObject* const* args, Py_ssize_t n) {
       if (is_tensor(result.get())) as_tensor(result.get())->storage->version = 1;
       return result.release();
     }
-    if (!bias) return call(x->ndim == 2 ? *products.linear_unbiased : *products.linear_nd_unbiased, args);
-    if (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1)) Py_RETURN_NONE;
-    PyObject* reordered[] = {args[2], args[0], args[1]};
-    return call(x->ndim == 2 ? *products.linear : *products.linear_nd, reordered);
+    if (bias && (bias->ndim != 1 || (bias->size(0) == 1 && weight->size(0) != 1))) Py_RETURN_NONE;
+    if (x->ndim == 2) {
+      PyObject* reordered[] = {args[2], args[0], args[1]};
+      return bias ? call(*products.linear, reordered) : call(*products.linear_unbiased, args);
+    }
+    TensorRef rows = in_rows(x, weight);
+    PyObject* reordered[] = {args[2], rows->object(), args[1]};
+    return bias ? call(*products.linear_nd, reordered) : call(*products.linear_nd_unbiased, reordered + 1);
   });
 }
 
@@ -567,6 +593,8 @@ PyObject* matmul(Tensor* a, Tensor* b) {
   PyObject* args[] = {a->object(), b->object()};
   if (a->ndim == 2 && b->ndim == 2) return call(by_columns(b) ? *products.mm_t : *products.mm, args);
   if (a->ndim > 2 || b->ndim > 2 || !a->ndim || !b->ndim) {
+    TensorRef rows = a->ndim > 2 && b->ndim && b->ndim <= 2 ? in_rows(a, b) : share(a);
+    args[0] = rows->object();
     return call(a->ndim > 1 && b->ndim > 1 && by_columns(b) ? *products.matmul_nd_t : *products.matmul_nd,
                 args);
   }

@@ -109,6 +109,11 @@ Saved save_tensor(Tensor* t, bool keep_history, Node* by) {
     return save_itself(t);
   }
   bool itself = dispatches(t) || asks_dispatch(t) || (!t->base() && is_plain_tensor(t->object()));
+  // Made where nothing was recorded: it has its base's history once that is written.
+  if (!itself && t->base() && t->base()->requires_grad()) {
+    t->base()->flags |= Tensor::HELD;
+    itself = true;
+  }
   return itself ? save_itself(t) : save_alias(t, true);
 }
 
@@ -268,7 +273,7 @@ Ref<Node> record_inputs(Primitive& op, PyObject* const* args, uint16_t needs, bo
     if (!list && !in_place && is_plain_tensor(args[i])) {
       Tensor* t = as_tensor(args[i]);
       bool alias = op.options & Primitive::KEEPS_WEIGHT && i == op.input_count - 1 && !saved_hooks_active() &&
-                   !(t->flags & Tensor::INFERENCE);
+                   !(t->flags & Tensor::INFERENCE) && (t->grad_fn || !t->base());
       *slot++ = alias ? save_alias(t, true) : save_tensor(t, true);
     } else *slot++ = list ? save_list(args[i]) : save_value(args[i], in_place && i == 0);
   }

@@ -129,8 +129,6 @@ def show(node: Node) -> tuple | None:
         return _linear(node, name)
     if name.endswith("_pool1d"):
         return _pool(node, name)
-    if name == "rnn_sequence":
-        return None
     a, b = _size(node, 0, "a"), _size(node, 1, "b")
     out = _leads(node)
     if a is None or b is None:
@@ -159,31 +157,6 @@ def show(node: Node) -> tuple | None:
         for size, view in ((a, "ViewBackward0"), (b, turned))
     ]
     return _around(node, product, views)
-
-
-def within(node: Node, name: str, size: tuple) -> list[int] | None:
-    """How large an operand is to torch's product, which sees a view of it; None if it sees the operand."""
-    primitive = node._primitive.__name__
-    rows = [math.prod(size[:-1]), *size[-1:]]
-    if primitive.startswith("linear"):
-        return list(size[::-1]) if name == "weight" else rows if "nd" in primitive else None
-    if primitive == "rnn_sequence":
-        return list(size[::-1]) if name == "w_hh" else None
-    if primitive.endswith("_pool1d"):
-        return [*size[:-1], 1, size[-1]] if name == "x" else None
-    if name not in ("a", "b"):
-        return None
-    if primitive == "vecmat":
-        return rows if name == "a" else None
-    source, nr = node._edges()[name == "a"]
-    if source is None:
-        return None
-    other = source._outputs()[nr][0]
-    if len(size) < 3:
-        return list(size[::-1]) if name == "a" else None
-    if len(other) < 3:
-        return rows if name == "a" else None
-    return [math.prod(size[:-2]), *size[-2:]] if tuple(other[:-2]) == tuple(size[:-2]) else None
 
 
 def _linear(node: Node, name: str) -> tuple | None:

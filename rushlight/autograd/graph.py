@@ -414,30 +414,17 @@ def _show_facades(node: Any) -> tuple | None:
     return _facades.show(node)
 
 
-def _within(node: Any, name: str, size: tuple) -> list[int] | None:
-    from rushlight.autograd import _facades
+def _within(node: Any, name: str, value: Any) -> tuple[list[int], str] | bool | None:
+    from rushlight.autograd import _operands
 
-    return _facades.within(node, name, size)
+    return _operands.within(node, name, value)
 
 
-_C.show_facades(
-    _show_facades,
-    _within,
-    (
-        "linear",
-        "linear_nd",
-        "linear_unbiased",
-        "linear_nd_unbiased",
-        "matmul_nd",
-        "matmul_nd_t",
-        "vecmat",
-        "avg_pool1d",
-        "max_pool1d",
-        "adaptive_avg_pool1d",
-        "adaptive_max_pool1d",
-        "rnn_sequence",
-    ),
-)
+_LINEAR = ("linear", "linear_nd", "linear_unbiased", "linear_nd_unbiased")
+_PRODUCTS = ("matmul_nd", "matmul_nd_t", "vecmat")
+_LINES = ("avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
+_C.show_facades(_show_facades, (*_LINEAR, *_PRODUCTS, *_LINES))
+_C.show_operands(_within, (*_LINEAR, *_PRODUCTS, *_LINES, "rnn_sequence", "nll_loss2d"))
 
 
 def _node_dir(self) -> list[str]:

@@ -143,8 +143,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         starts = tuple(n * targets.shape[1] for n in range(len(lengths)))
     else:
         starts = tuple(sum(lengths[:n]) for n in range(len(lengths)))
-    flat = targets.detach().reshape(-1).to(_C.int64)
-    loss = ops.ctc_loss(x, flat, inputs, lengths, starts, blank, bool(zero_infinity))[0]
+    labels = targets.detach().to(_C.int64)
+    loss = ops.ctc_loss(x, labels, inputs, lengths, starts, blank, bool(zero_infinity))[0]
     if zero_infinity:
         loss = loss.masked_fill(loss.detach() == float("inf"), 0.0)
     if reduction == 1:

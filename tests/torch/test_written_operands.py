@@ -21,6 +21,10 @@ PRODUCTS = {
     "a batch and a vector": ("matmul", [(5, 4, 3), (3,)]),
     "two batches": ("matmul", [(5, 4, 3), (5, 3, 2)]),
     "two batches of batches": ("matmul", [(5, 6, 4, 3), (5, 6, 3, 2)]),
+    "a batch and a batch of one": ("matmul", [(5, 4, 3), (1, 3, 2)]),
+    "batches of batches and a matrix": ("matmul", [(2, 5, 4, 3), (3, 2)]),
+    "batches of batches of one": ("matmul", [(2, 5, 4, 3), (1, 1, 3, 2)]),
+    "two batches of one": ("matmul", [(1, 4, 3), (1, 3, 2)]),
     "a pool of lines": ("nn.functional.avg_pool1d", [(1, 2, 6)]),
 }
 CASES = [(name, written, how) for name, (_, sizes) in PRODUCTS.items() for written in range(len(sizes))
@@ -50,6 +54,130 @@ def ending(library, name, written, how):
 @pytest.mark.parametrize(("name", "written", "how"), CASES)
 def test_error_names_what_was_multiplied(name, written, how):
     assert ending(rushlight, name, written, how) == ending(torch, name, written, how)
+
+
+# The second operand of these torch copies, so that it may be written there: here it is refused.
+COPIED = {
+    "a matrix and a batch": [(4, 3), (5, 3, 2)],
+    "a batch of one and a batch": [(1, 4, 3), (5, 3, 2)],
+    "a vector and a batch": [(3,), (5, 3, 2)],
+    "batches of batches and a batch": [(2, 5, 4, 3), (5, 3, 2)],
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+@pytest.mark.parametrize("how", ["leaf", "computed", "constant"])
+def test_error_names_what_was_multiplied_with_a_copy(name, how, monkeypatch):
+    monkeypatch.setitem(PRODUCTS, name, ("matmul", COPIED[name]))
+    assert ending(rushlight, name, 0, how) == ending(torch, name, 0, how)
+    assert ending(torch, name, 1, how) == "no error"
+    assert ending(rushlight, name, 1, how).startswith("one of the variables needed")
+
+
+TURNED = {
+    "linear": lambda library, x, w: library.nn.functional.linear(x.transpose(0, 1), w),
+    "linear with bias": lambda library, x, w: library.nn.functional.linear(
+        x.transpose(0, 1), w, library.ones(2)
+    ),
+    "matmul": lambda library, x, w: x.transpose(0, 1) @ w.t(),
+    "matmul of a permuted": lambda library, x, w: x.permute(1, 0, 2) @ w.detach().t().requires_grad_(),
+}
+
+
+def gradient_after_a_write(library, function, into_x, frozen):
+    x = (library.arange(30.0).reshape(5, 2, 3) / 10).requires_grad_()
+    w = (library.arange(6.0).reshape(2, 3) / 10).requires_grad_(not frozen)
+    given = x * 1
+    loss = function(library, given, w).square().sum()
+    with library.no_grad():
+        (given if into_x else w).mul_(2)
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return str(error).split("\n")[0]
+    return [number for each in (x.grad, w.grad) if each is not None for number in each.flatten().tolist()]
+
+
+@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("into_x", [False, True])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rows_that_do_not_follow_one_another_are_copied(name, into_x, frozen):
+    found, expected = (
+        gradient_after_a_write(library, TURNED[name], into_x, frozen) for library in (rushlight, torch)
+    )
+    assert found == (expected if isinstance(expected, str) else pytest.approx(expected))
+
+
+VIEWS = {
+    "chunk": lambda library, x: x.chunk(2)[0],
+    "split": lambda library, x: x.split(2)[1],
+    "unbind": lambda library, x: x.view(2, 2, 2).unbind()[1],
+    "a view of a chunk": lambda library, x: x.chunk(2)[0].view(2, 2),
+    "plain": lambda library, x: x[:2],
+    "without grad": lambda library, x: without_grad(library, x),
+}
+USES = {
+    "product": lambda library, view, y: view * y,
+    "linear": lambda library, view, y: library.nn.functional.linear(y, view),
+    "linear of it": lambda library, view, y: library.nn.functional.linear(view[None], y),
+    "rows": lambda library, view, y: view.view(1, 2, 2) @ y,
+}
+
+
+def without_grad(library, x):
+    with library.no_grad():
+        return x[:2]
+
+
+def ending_of_a_written_base(library, view, use, computed, recorded):
+    x, y = library.ones(4, 2, requires_grad=True), library.ones(2, 2, requires_grad=True)
+    base = x * 1 if computed else x
+    loss = USES[use](library, VIEWS[view](library, base), y).sum()
+    if recorded and computed:
+        base.mul_(2)
+    else:
+        with library.no_grad():
+            base.mul_(2)
+    with pytest.raises(RuntimeError) as refused:
+        loss.backward()
+    return str(refused.value).split("\n")[0]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_view_that_cannot_be_cut_out_anew_is_told_so(view, use, computed, recorded):
+    assert ending_of_a_written_base(rushlight, view, use, computed, recorded) == ending_of_a_written_base(
+        torch, view, use, computed, recorded
+    )
+
+
+CELLS = {
+    "RNNCell": ("weight_hh",),
+    "GRUCell": ("weight_hh", "bias_hh"),
+    "LSTMCell": ("weight_hh",),
+    "GRU": ("bias_hh_l0",),
+}
+
+
+@pytest.mark.parametrize(("layer", "name"), [(layer, name) for layer in CELLS for name in CELLS[layer]])
+def test_what_a_step_does_not_read_again_may_be_written(layer, name):
+    def gradients(write, create_graph=False):
+        rushlight.manual_seed(0)
+        module = getattr(rushlight.nn, layer)(3, 4)
+        x = rushlight.ones(5, 2, 3)[: 5 if layer == "GRU" else 1].squeeze(0).requires_grad_()
+        out = module(x)
+        loss = (out[0] if isinstance(out, tuple) else out).square().sum()
+        if write:
+            with rushlight.no_grad():
+                getattr(module, name).zero_()
+        return rushlight.autograd.grad(loss, [x, *module.parameters()], create_graph=create_graph)
+
+    for found, expected in zip(gradients(True), gradients(False), strict=True):
+        assert rushlight.equal(found, expected)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        gradients(True, create_graph=True)
 
 
 LAYERS = {
