@@ -23,8 +23,6 @@ COUNT = 4  # samples of each module and mode
 FEWER = {"nn.Transformer": 1, "nn.TransformerEncoderLayer": 2, "nn.TransformerDecoderLayer": 2}
 
 DIFFER = {
-    "the products of a bilinear form are others, and keep others": "Bilinear",
-    "one kernel, which keeps what it normalised": "RMSNorm",
     "torch keeps the weights as large as the input": "BCELoss",
     "the state before a step is kept, in torch its difference from the new one": "GRUCell",
 }
