@@ -8,6 +8,7 @@ import rushlight
 from rushlight import _C, _dispatching
 from rushlight._taken_apart import _unsafe_view
 from rushlight.autograd import Function
+from rushlight.ops._again import looked_on
 from rushlight.ops._facts import told
 from rushlight.ops._node_names import saving
 from rushlight.ops._public import type_name
@@ -18,6 +19,9 @@ from rushlight.ops.forms import _slice
 def safe_softmax(self, dim, dtype=None):
     """softmax, and zeros along lines that are all minus infinity."""
     dim = int(dim)
+    if looked_on(self):  # the result is all that is kept
+        x = self if dtype is None else self.to(dtype)
+        return _C.ops.safe_softmax(x, lambda x: safe_softmax(x, dim), dim)
     hidden = (self == -float("inf")).all(dim, keepdim=True)
     # Not where() alone: the derivatives of what it leaves out would be NaN times zero.
     return self.masked_fill(hidden, 0.0).softmax(dim, dtype=dtype).masked_fill(hidden, 0.0)
@@ -30,6 +34,13 @@ def max_pool2d_with_indices_backward(
     """The gradient of max_pool2d: every element of grad_output goes to where its maximum was found."""
     if not self.is_floating_point():
         raise NotImplementedError(f"\"max_pool2d_backward\" not implemented for '{type_name(self.dtype)}'")
+    if grad_input is None and looked_on(grad_output, self):
+        return _C.ops.max_pool_at(grad_output, self, indices, _spread)
+    spread = _spread(grad_output, self, indices)
+    return spread if grad_input is None else grad_input.copy_(spread)
+
+
+def _spread(grad_output, self, indices):
     rows, columns = self.shape[-2:]
     flat = self.new_zeros((*self.shape[:-2], rows * columns))
     spread = flat.scatter_add(-1, indices.flatten(-2), grad_output.flatten(-2)).view(self.shape)
@@ -37,7 +48,7 @@ def max_pool2d_with_indices_backward(
         spread = spread + rushlight.where(rushlight.zeros((), dtype=rushlight.bool), self, 0.0)
     if not self.is_contiguous() and self.is_contiguous(memory_format=rushlight.channels_last):
         spread = spread.contiguous(memory_format=rushlight.channels_last)
-    return spread if grad_input is None else grad_input.copy_(spread)
+    return spread
 
 
 def max_pool2d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):

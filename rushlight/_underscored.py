@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+import functools
 from typing import Any
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight.ops._again import looked_on
 from rushlight.ops._facts import told
 from rushlight.ops._node_names import saving
 from rushlight.ops._public import FUNCTIONS, public, type_name, undifferentiable, wrap_dim
+from rushlight.ops.mask import masked_index, masked_put
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
 _BYTES = (rushlight.int8, rushlight.uint8)
@@ -34,9 +36,12 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -
     >>> rushlight._unsafe_masked_index(x, rushlight.tensor([True, False]), [at], 0.0)
     tensor([2., 0.])
     """
+    _check_kinds("_unsafe_masked_index", indices)
+    if input.numel() and looked_on(input):
+        run = functools.partial(masked_index, fill=fill)
+        return _C.ops.masked_index(input, mask, tuple(indices), run)
     held = input.new_full([size or 1 for size in input.shape], fill) if input.numel() == 0 else input
-    found = _C.ops.index(held, _within(held, indices))
-    return found.masked_fill(mask.logical_not(), fill)
+    return masked_index(held, mask, indices, fill)
 
 
 def _put_node(input, mask, indices, values):
@@ -55,17 +60,10 @@ def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: An
     """
     if input.numel() == 0:
         return input.clone()
-    kept = values.masked_fill(mask.logical_not(), 0)
-    return _C.ops.index_put(input, _within(input, indices), kept, True)
-
-
-def _within(input: Tensor, indices: Any) -> tuple:
-    """The indices, those out of range moved to the nearest end of their dimension."""
-    found = []
     _check_kinds("_unsafe_masked_index", indices)
-    for index, size in zip_longest(indices, input.shape[: len(indices)]):
-        found.append(index if index is None or size is None else index.clamp(-size, size - 1))
-    return tuple(found)
+    if looked_on(input, values):
+        return _C.ops.masked_index_put(input, values, mask, tuple(indices), masked_put)
+    return masked_put(input, values, mask, indices)
 
 
 def _check_kinds(name: str, indices: Any) -> None:

@@ -24,6 +24,28 @@ CALLS = {
     "cross_entropy": lambda x, y: F.cross_entropy(x * y, torch.tensor([0, 2, 3]), label_smoothing=0.1),
     "batch_norm": lambda x, y: F.batch_norm(x, torch.zeros(4).double(), torch.ones(4).double(), y[0], y[1]),
     "cosine_similarity": lambda x, y: F.cosine_similarity(x, y),
+    "frexp": lambda x, y: torch.frexp(x * y)[0],
+    "lu": lambda x, y: sum((part * part).sum() for part in torch.linalg.lu(x + y)),
+    "lu of a tall matrix": lambda x, y: sum((part * part).sum() for part in torch.linalg.lu((x + y).mT)),
+    "lu of a square matrix": lambda x, y: torch.linalg.lu((x @ y.mT) + x[:, :3])[2],
+    "triangular_solve": lambda x, y: torch.cat(
+        torch.triangular_solve(x, y[:, :3] + torch.eye(3).double()), 1
+    ),
+    "triangular_solve transposed": lambda x, y: torch.triangular_solve(
+        x, y[:, :3], upper=False, transpose=True, unitriangular=True
+    )[0],
+    "triangular_solve of complex numbers": lambda x, y: torch.view_as_real(
+        torch.triangular_solve(torch.complex(x, y), torch.complex(y, x)[:, :3], transpose=True)[0]
+    ),
+    "_unsafe_masked_index": lambda x, y: torch._unsafe_masked_index(
+        x * y, torch.tensor([True, False, True]), [torch.tensor([0, 7, 0]), torch.tensor([1, 0, 1])], 2.0
+    ),
+    "_unsafe_masked_index_put_accumulate": lambda x, y: torch._unsafe_masked_index_put_accumulate(
+        x, torch.tensor([True, False, True]), [torch.tensor([0, 7, 0]), torch.tensor([1, 0, 1])], y[:, 0]
+    ),
+    "max_pool2d_with_indices_backward": lambda x, y: torch.ops.aten.max_pool2d_with_indices_backward(
+        x[None, :1, :2], y[None, :2], [1, 1], [1, 2], [0, 0], [1, 1], False, torch.tensor([[[1, 3]]])
+    ),
     "complex": lambda x, y: torch.view_as_real(torch.complex(x, y)),
 }
 
@@ -33,6 +55,7 @@ def inputs():
     return [(0.2 + 0.6 * torch.rand(3, 4, dtype=torch.float64)).requires_grad_() for _ in range(2)]
 
 
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.parametrize("name", CALLS)
 def test_gradients_under_hooks(name):
     def function(x, y):
@@ -67,6 +90,16 @@ def test_what_is_packed_and_unpacked():
     loss.backward()
     assert sorted(unpacked) == [0, 1]
     assert torch.allclose(x.grad, 2 * (x - y).detach() / x.numel())  # of what the hooks gave back
+
+
+def test_a_line_of_nothing_under_hooks():
+    def function(x, y):
+        with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+            hidden = torch.full((1, 4), -torch.inf, dtype=x.dtype)
+            return torch.ops.aten._safe_softmax(torch.cat((x * y, hidden)), 1)
+
+    assert gradcheck(function, inputs()) and gradgradcheck(function, inputs(), atol=1e-4)
+    assert function(*inputs())[-1].tolist() == [0] * 4
 
 
 def test_what_torch_divides_by_is_kept():

@@ -8,6 +8,15 @@
 namespace rl {
 namespace {
 
+// A result that is to have a history of its own: an argument, or a view of one, has another.
+Ref<PyObject> own_result(const Primitive& op, PyObject* o) {
+  if (!is_tensor(o)) failf(PyExc_TypeError, "%s: a function of tensors expected", op.name.c_str());
+  Tensor* t = as_tensor(o);
+  if (Py_REFCNT(t->object()) == 1 && !t->base() && !t->grad_fn && !(t->flags & Tensor::REQUIRES_GRAD))
+    return share(o);
+  return Ref<PyObject>(clone(t).release_object());
+}
+
 // again(tensors[]; call): call(tensors); ldexp(a, b; call): call(a, b). Nothing of it is recorded.
 PyObject* run_again(const Primitive& op, PyObject* const* args, Tensor*) {
   GradMode off(false);
@@ -15,19 +24,26 @@ PyObject* run_again(const Primitive& op, PyObject* const* args, Tensor*) {
   PyObject* made = PyObject_Vectorcall(args[op.input_count], args, size_t(op.input_count), nullptr);
   modes.forward = forward;
   Ref<PyObject> result = checked(made);
-  if (!is_tensor(result.get())) fail(PyExc_TypeError, "again: a function of one result expected");
-  // The history of the result is to be its own: an argument, or a view of one, has another.
-  Tensor* t = as_tensor(result.get());
-  if (Py_REFCNT(t->object()) == 1 && !t->base() && !t->grad_fn && !(t->flags & Tensor::REQUIRES_GRAD))
-    return result.release();
-  return clone(t).release_object();
+  Py_ssize_t count = Py_ssize_t(op.outputs.size());
+  if (count == 1) return own_result(op, result.get()).release();
+  if (!PyTuple_Check(result.get()) || PyTuple_GET_SIZE(result.get()) != count)
+    failf(PyExc_TypeError, "%s: a function of %zd results expected", op.name.c_str(), count);
+  Ref<PyObject> several = checked(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; i++)
+    PyTuple_SET_ITEM(several.get(), i, own_result(op, PyTuple_GET_ITEM(result.get(), i)).release());
+  return several.release();
 }
 
 ModuleInit init([](PyObject*) {
   define("again(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
   define("again_from_result(tensors[]; call)", run_again, Primitive::SEES_TO_DEVICES);
-  define("ldexp(a, b; call)", run_again, Primitive::SEES_TO_DEVICES);
-  define("trilinear(i1, i2, i3; call)", run_again, Primitive::SEES_TO_DEVICES);
+  for (const char* signature :
+       {"ldexp(a, b; call)", "trilinear(i1, i2, i3; call)", "frexp(x; call) -> mantissa, exponent",
+        "linalg_lu(A; call) -> P, L, U",
+        "triangular_solve(b, A; call, upper, transpose, unitriangular) -> solution, copy",
+        "masked_index(x, mask, indices[]; call)", "masked_index_put(x, values, mask, indices[]; call)",
+        "max_pool_at(g, x, indices; call)", "safe_softmax(x; call, dim)"})
+    define(signature, run_again, Primitive::SEES_TO_DEVICES);
 });
 
 }  // namespace

@@ -308,6 +308,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "LerpBackward0": {"weight": "s"},
     "LerpBackward1": {"end": "b", "weight": "c"},
     "LinalgLstsqBackward0": {"self": "A", "b": "B"},
+    "LinalgLuBackward0": {"pivot": lambda node: True},
     "LinalgLuFactorExBackward0": {"pivot": lambda node: True},
     "LinalgSvdBackward0": {"S_sym_argsize_minus_1": lambda node: _value(node, "S").shape[-1]},
     "MaxPool2DWithIndicesBackward0": {"result1": _maxima},
@@ -346,6 +347,7 @@ NAMES: dict[str, dict[str, Any]] = {
         "query": "q", "key": "k", "value": "v", "attn_mask": "mask", "is_causal": "causal",
         "dropout_p": lambda node: 0.0,
     },
+    "TriangularSolveBackward0": {"self": "b"},
     "SqueezeBackward1": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else -2},
     "SqueezeBackward4": {"dim": lambda node: _value(node, "dim") if node._primitive.is_view else 0},
     "SoftplusBackward0": {"beta": "s", "threshold": "t"},
@@ -392,7 +394,6 @@ OUTPUTS: dict[str, dict[str, int]] = {
          "DistBackward0", "EluBackward1", "CeluBackward1", "LeakyReluBackward1",
          "RreluWithNoiseBackward1", "PowBackward1")
     },
-    "TriangularSolveBackward0": {"solution": 0},
 }  # fmt: skip
 
 

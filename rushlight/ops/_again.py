@@ -18,8 +18,7 @@ from rushlight.ops._rules import derivative
 
 Tensor = _C.Tensor
 ops = _C.ops
-# Several results, or random numbers that would be drawn again.
-_NOT = {"frexp", "lu", "rrelu", "triangular_solve"}
+_NOT = {"rrelu"}  # random numbers would be drawn again
 
 
 class At(int):
@@ -113,6 +112,16 @@ def one_node(
         if value is not ...
     }
     return _C.name_node(result, name, since, about, tuple(kept) if inputs is None else inputs)
+
+
+def looked_on(*tensors: Any) -> bool:
+    """Whether hooks on saved tensors will see what an operation on these tensors keeps, and nobody else
+    is asked about it."""
+    given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
+    if _C.top_saved_hooks() is None or not _C.is_grad_enabled():
+        return False
+    others = any(_C.tangent(tensor) is not None or _C.asks_dispatch(tensor) for tensor in given)
+    return any(tensor.requires_grad for tensor in given) and not others
 
 
 def while_hooked(name: str) -> Callable[[Callable], Callable]:

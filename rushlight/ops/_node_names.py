@@ -458,10 +458,6 @@ COMPOSED: dict[str, Any] = {
     "t_copy": "TBackward0_copy",
     "trace": lambda input: ("TraceBackward0", {"self_sym_sizes": input.shape}),
     "transpose_copy": _keeping("TransposeBackward0_copy", "dim0", "dim1", dim0=0, dim1=1),
-    "triangular_solve": saving(
-        "TriangularSolveBackward0", "self A upper transpose unitriangular",
-        "self A upper transpose unitriangular", "self A", upper=True, transpose=False, unitriangular=False,
-    ),
     "unbind_copy": _keeping("UnbindBackward0_copy", "dim", dim=0),
     "unfold_copy": _keeping(
         "UnfoldBackward0_copy", "dimension", "size", "step", dimension=0, size=0, step=1

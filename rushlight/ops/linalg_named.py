@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 from rushlight.ops import create, linalg
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
+from rushlight.ops._rules import derivative
 from rushlight.ops.linalg import (
     check_castable,
     check_square,
@@ -343,10 +346,35 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
         whole = A.to_dense()
         return several("triangular_solve", (_triangular(whole, b, upper, transpose, unitriangular),
                                             b.new_empty(0)), out)  # fmt: skip
+    if out is None and _C.is_grad_enabled() and (b.requires_grad or A.requires_grad):
+        solve = partial(_solved, upper=upper, transpose=transpose, unitriangular=unitriangular)
+        result = ops.triangular_solve(b, A, solve, upper, transpose, unitriangular)
+    else:
+        result = _solved(b, A, upper, transpose, unitriangular)
+    return several("triangular_solve", result, out)
+
+
+def _solved(b, A, upper, transpose, unitriangular):
     X = _triangular(A, b, upper, transpose, unitriangular)
     batch = X.shape[:-2]
     copy = A.expand(*batch, *A.shape[-2:]).mT.contiguous().mT
-    return several("triangular_solve", (X, copy.clone() if copy is A else copy), out)
+    return X, copy.clone() if copy is A else copy
+
+
+def _to_system(g_solution, g_copy, A, solution, upper, transpose, unitriangular, needs):
+    g_b = g_A = None
+    if g_solution is not None:
+        g_b = _triangular(A.conj(), g_solution, upper, not transpose, unitriangular)
+    if needs[1]:
+        g_A = g_copy
+        if g_b is not None:
+            adjoint = (solution @ g_b.mH).conj() if transpose else g_b @ solution.mH
+            part = -(adjoint.triu(int(unitriangular)) if upper else adjoint.tril(-int(unitriangular)))
+            g_A = part if g_A is None else g_A + part
+    return g_b, g_A
+
+
+derivative("triangular_solve", _to_system, undefined=True, shows="b", node="TriangularSolveBackward0")
 
 
 @public

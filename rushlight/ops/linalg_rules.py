@@ -86,6 +86,11 @@ def _unit_lower(LU):
 
 
 def _lu_factor(g_LU, LU, pivots):
+    return _permuted(_to_rows(g_LU, LU), pivots, LU.shape[-2])
+
+
+def _to_rows(g_LU, LU):
+    """The gradient of the rows of A in the order of the pivots."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     square, g = LU.narrow(-2, 0, k).narrow(-1, 0, k), g_LU.narrow(-2, 0, k).narrow(-1, 0, k)
@@ -104,10 +109,24 @@ def _lu_factor(g_LU, LU, pivots):
     result = _triangular(_mh(L), _triangular(_mh(U), inner, False, left=False), True, unit=True)
     if rest is not None:
         result = FUNCTIONS["cat"]((result, rest), -2 if m > n else -1)
-    return _permuted(result, pivots, m)
+    return result
+
+
+def _lu(g_L, g_U, P, L, U):
+    k = L.shape[-1]
+    LU, g = (_joined(ops.tril(lower, -1), ops.triu(upper, 0)) for lower, upper in ((L, U), (g_L, g_U)))
+    return _matmul(P, _to_rows(g, LU)) if k else LU
+
+
+def _joined(lower, upper):
+    """One matrix of the size of both of a strictly lower and an upper one."""
+    rows, columns = lower.shape[-2], upper.shape[-1]
+    pad = FUNCTIONS["constant_pad_nd"]
+    return pad(lower, (0, columns - lower.shape[-1])) + pad(upper, (0, 0, 0, rows - upper.shape[-2]))
 
 
 derivative("linalg_lu_factor", A=_lu_factor, node="LinalgLuFactorExBackward0")
+derivative("linalg_lu", A=_lu, node="LinalgLuBackward0")
 
 
 def _matrix_gradient(g_B, X, left):

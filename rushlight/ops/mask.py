@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 
 from rushlight import _C
 from rushlight._warn import warn_once
@@ -28,6 +29,40 @@ derivative(
     ).reshape(source_shape),
 )
 no_derivative("nonzero")
+
+
+# ---- where an index may be out of range if its mask is not set
+
+
+def _within(x, indices):
+    """The indices, those out of range moved to the nearest end of their dimension."""
+    found = []
+    for index, size in zip_longest(indices, x.shape[: len(indices)]):
+        found.append(index if index is None or size is None else index.clamp(-size, size - 1))
+    return tuple(found)
+
+
+def masked_index(x, mask, indices, fill):
+    return ops.index(x, _within(x, indices)).masked_fill(mask.logical_not(), fill)
+
+
+def masked_put(x, values, mask, indices):
+    kept = values.masked_fill(mask.logical_not(), 0)
+    return ops.index_put(x, _within(x, indices), kept, True)
+
+
+derivative(
+    "masked_index",
+    x=lambda g, x_shape, mask, indices: masked_put(g.new_zeros(x_shape), g, mask, indices),
+    node="UnsafeMaskedIndexBackward0",
+)
+derivative(
+    "masked_index_put",
+    x=lambda g: g,
+    values=lambda g, mask, indices: masked_index(g, mask, indices, 0),
+    shows="indices",
+    node="UnsafeMaskedIndexPutAccumulateBackward0",
+)
 
 
 @public

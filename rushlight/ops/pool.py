@@ -128,6 +128,14 @@ derivative(
     x=lambda g, indices, x_shape, dims: ops.max_pool_scatter(g, indices, x_shape[-dims:]),
 )
 
+derivative(
+    "max_pool_at",
+    node="MaxPool2DWithIndicesBackwardBackward0",
+    g=lambda g_out, indices: ops.max_pool_gather(g_out, indices, 2),
+    x=lambda g_out: g_out.new_zeros(g_out.shape),
+    shows="indices",
+)
+
 LINEAR.update(("max_pool_scatter", "max_unpool", "max_pool_gather"))
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rushlight import _C, return_types
+from rushlight.ops._again import looked_on
 from rushlight.ops._public import (
     FUNCTIONS,
     Tensor,
@@ -27,6 +28,9 @@ ops = _C.ops
 _conj = _C.conj
 
 
+derivative("frexp", x=lambda g_mantissa, exponent: _scaled(g_mantissa, -exponent))
+
+
 def _power_of_two(exponent):
     """2 ** exponent for whole exponents, exactly, in float64."""
     bits = (exponent.long() + 1023) << 52
@@ -43,6 +47,8 @@ def frexp(input, *, out=None):
     """
     if not input.is_floating_point():
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    if out is None and looked_on(input):
+        return return_types.frexp(ops.frexp(input, lambda x: tuple(frexp(x))))
     since, wide = _C.next_sequence(), _C.detach(input).double()
     # Numbers below the smallest normal one are lifted first; that takes float64 itself only.
     tiny = ops.lt(ops.abs(wide), 2.0**-1022)

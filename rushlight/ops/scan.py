@@ -89,6 +89,7 @@ derivative(
 )
 derivative("cummax", x=_to_indices, shows="x")
 derivative("cummin", x=_to_indices, shows="x")
+derivative("safe_softmax", x=lambda g, out, dim: ops.softmax_backward(g, out, dim))
 derivative("softmax", x=lambda g, out, dim: ops.softmax_backward(g, out, dim))
 derivative("log_softmax", x=lambda g, out, dim: ops.log_softmax_backward(g, out, dim))
 

@@ -42,11 +42,6 @@ DIFFER = {
         nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
         nn.functional.conv_transpose2d nn.functional.conv_transpose3d
     """,
-    ("hooks", "composed of other steps, in place or of several results"): """
-        frexp linalg.lu max_pool2d_with_indices_backward
-        torch.ops.aten._safe_softmax.default triangular_solve _unsafe_masked_index
-        _unsafe_masked_index_put_accumulate
-    """,
 }
 
 
