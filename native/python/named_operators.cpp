@@ -233,9 +233,8 @@ PyObject* put_operator(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* keep_native_operators(PyObject*, PyObject* cls) {
   return guarded([&]() -> PyObject* {
     if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), TensorType))
-      fail(PyExc_TypeError, "expected a subclass of Tensor");
+      fail(PyExc_TypeError, "expected Tensor or a subclass");
     auto* type = reinterpret_cast<PyTypeObject*>(cls);
-    if (type == TensorType) fail(PyExc_TypeError, "expected a subclass of Tensor");
     long changed = 0;
     for (size_t i = 0; i < SLOT_COUNT; i++) {
       bool inherited = true;

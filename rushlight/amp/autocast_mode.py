@@ -107,6 +107,14 @@ def _remove() -> None:
             delattr(_C.Tensor, name)
         else:
             setattr(_C.Tensor, name, native)
+    _keep_native_operators(_C.Tensor)
+
+
+def _keep_native_operators(cls: Any) -> None:
+    """Python gave the class and those derived from it slots that look methods up."""
+    _C.keep_native_operators(cls)
+    for derived in cls.__subclasses__():
+        _keep_native_operators(derived)
 
 
 def _rewrite(function: Any, arguments: list) -> list:
