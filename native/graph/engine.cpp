@@ -574,6 +574,8 @@ Node* running_node() { return Run::current ? Run::current->running : nullptr; }
 bool will_run(Node* node) {
   Run* run = Run::current;
   if (!run) fail(PyExc_RuntimeError, "no backward pass is running on this thread");
+  // As torch has it: the only root of a run is not among the nodes it counts.
+  if (run->roots->size() == 1 && run->roots->front().edge.node == node) return false;
   bool known = run->in_nodes ? node->run == run->number : run->table.count(node) > 0;
   return known && run->info(node).needed;
 }

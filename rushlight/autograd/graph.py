@@ -321,11 +321,13 @@ def register_multi_grad_hook(
 
         return _MultiHandle(tuple(tensor.register_hook(once) for tensor in tensors if tensor.requires_grad))
 
-    if not all(tensor.requires_grad for tensor in tensors):
-        raise AssertionError("Expected gradient function to be set")
     from rushlight.autograd._native_names import _will_engine_execute_node
 
-    edges = [get_gradient_edge(tensor) for tensor in tensors]
+    edges = []
+    for tensor in tensors:
+        if not tensor.requires_grad:
+            raise AssertionError("Expected gradient function to be set")
+        edges.append(get_gradient_edge(tensor))
     waiting: dict = {}
 
     def collect(index):
