@@ -8,6 +8,7 @@ from rushlight._warn import warn_once
 from rushlight.ops._facts import told
 from rushlight.ops._public import public, whole
 from rushlight.ops.compose import _without_derivative
+from rushlight.ops.linalg import require_tensor
 
 
 def _is_all_true(input):
@@ -108,6 +109,7 @@ def is_vulkan_available(*ignored, **options):
 has_lapack, has_spectral, has_openmp, has_mkl = True, True, False, False
 
 
+@_C.Function
 def _neg_view(input):
     """The negative, as a view that negates when it is read.
 
@@ -115,6 +117,7 @@ def _neg_view(input):
     >>> rushlight._neg_view(x), rushlight._neg_view(x)._base is x
     (tensor([-1., -1.]), True)
     """
+    require_tensor("_neg_view", input=input)
     return _C.ops.neg_view(input)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._type_names import type_name as class_name
 
 Tensor = _C.Tensor
 
@@ -10,6 +11,11 @@ Tensor = _C.Tensor
 def as_subclass(self, cls):
     """A view of this tensor that is an instance of a Tensor subclass. It does not ask `__torch_function__`,
     whose answer would again be of the class that the caller wants to leave."""
+    if not isinstance(self, Tensor):
+        raise TypeError(
+            "descriptor 'as_subclass' for 'torch._C.TensorBase' objects doesn't apply to a "
+            f"'{class_name(self)}' object"
+        )
     return _C.view_as_subclass(self, cls)
 
 

@@ -170,6 +170,14 @@ void reword_error(PyObject* function, PyObject* const* args, Py_ssize_t position
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
+// Whether a mode or a class of the arguments is asked what the call does.
+bool asks_others(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (modes.function_mode) return true;
+  if (!modes.torch_function) return false;
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  return std::any_of(args, args + n, any_override);
+}
+
 PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = call_function(self, args, nargsf, kwnames);
   if (!result && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_AttributeError)))
@@ -179,13 +187,8 @@ PyObject* function_vectorcall(PyObject* self, PyObject* const* args, size_t narg
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Function* f = self_function(self);
-  if (modes.torch_function || modes.function_mode) {
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    bool asks = modes.function_mode;
-    for (Py_ssize_t i = 0; i < n && !asks; i++) asks = any_override(args[i]);
-    if (asks) {
-      return guarded([&] { return dispatch_call(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
-    }
+  if (asks_others(args, nargsf, kwnames)) {
+    return guarded([&] { return dispatch_call(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
   }
   if (kwnames && dispatching_forwards()) {
     Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
@@ -284,6 +287,8 @@ PyObject* recorded_again(PyObject* self, PyObject* const* args, Py_ssize_t posit
 }
 
 PyObject* named_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  // The answer of a class may have a history of its own; the call it makes in turn comes back here.
+  if (asks_others(args, nargsf, kwnames)) return function_vectorcall(self, args, nargsf, kwnames);
   if (modes.grad && !refresh_views(args, PyVectorcall_NARGS(nargsf))) return nullptr;
   uint64_t since = next_node_number();
   Tensor* first = PyVectorcall_NARGS(nargsf) && is_tensor(args[0]) ? as_tensor(args[0]) : nullptr;
