@@ -8,7 +8,6 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
-from rushlight._versions import uncounted
 from rushlight.ops._public import C_NAMES
 from rushlight.storage import TypedStorage
 
@@ -22,6 +21,7 @@ def set_storage(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented "
             "yet."
         )
+    operands = (tensor,) if source is None else (tensor, source)
     if source is None:
         source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
     if isinstance(source, _C.Tensor):
@@ -66,10 +66,9 @@ def set_storage(
         if moved and reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
             _C.resize_storage(memory, reach * tensor.dtype.itemsize)
     _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
-    if tensor.grad_fn is not None and _C.is_grad_enabled():
+    if _C.is_grad_enabled() and any(isinstance(t, _C.Tensor) and t.requires_grad for t in operands):
         # What the graph says about the old memory is not true of the new one.
         from rushlight.autograd.function import without_derivative
 
-        with uncounted(tensor):  # one write, not two
-            _C.become(tensor, without_derivative("set_", _C.detach(tensor), tensor, source, space=""))
+        _C.take_history(tensor, without_derivative("set_", _C.detach(tensor), *operands, space=""))
     return tensor

@@ -7,12 +7,15 @@
 // back in its place. The written view and all its siblings then have a stale grad_fn. They notice when it is
 // next asked for: a view remembers the storage version its grad_fn is right for (Extra::view_version), and if
 // the base has been written since, its grad_fn becomes AsStrided of the base. Views are made on the base's
-// storage, so offset and strides of the view within the storage say all that is needed.
+// storage, so offset and strides of the view within the storage say all that is needed. Where they do not
+// (conj, neg, complex as real), or inside _force_original_view_tracking(True), the view operations are kept
+// (Extra::steps: primitives by number, with their arguments) and repeated.
 #include <algorithm>
 
 #include "../python/collector.h"
 #include "../python/lazy_views.h"
 #include "../python/tensor_type.h"
+#include "../tensor/reach.h"
 #include "../tensor/twins.h"
 #include "custom.h"
 #include "dispatching.h"
@@ -76,39 +79,72 @@ PyObject* int_tuple(Sizes values) {
 
 thread_local bool replays_views = false;  // inside _force_original_view_tracking(True)
 
-// The history of a view with `base`'s present history at its end: the nodes of the view operations in
-// between are repeated. They saved sizes only, which have not changed. Null if something else is in between.
-Ref<Node> repeated(Node* view, Tensor* base) {
-  Ref<Node> first;
-  Edge* link = nullptr;  // where the next node hangs
-  for (Node* node = view; node && node->kind == Node::operation && node->op->options & Primitive::VIEW;
-       node = node->edges[0].node) {
-    if (node->released || node->edge_count != 1 || node->output_count != 1 || node->want_outs) return {};
-    Ref<Node> copy = new_node(Node::operation, node->op, 1, node->saved_count);
-    copy->needs = node->needs;
-    copy->want_args = node->want_args;
-    copy->want_shapes = node->want_shapes;
-    copy->want_outs = node->want_outs;
-    for (int i = 0; i < node->saved_count; i++) {
-      copy->saved[i] = node->saved[i];
-      Py_XINCREF(copy->saved[i].object);
-    }
-    set_outputs(copy.get(), 1);
-    OutputInfo& info = copy->outputs[0];
-    info = node->outputs[0];
-    if (info.ndim > 4) {
-      info.sizes = new int64_t[info.ndim];
-      std::copy_n(node->outputs[0].sizes, info.ndim, info.sizes);
-    } else {
-      info.sizes = nullptr;
-    }
-    Edge* next = &copy->edges[0];
-    if (link) *link = {copy.release(), 0};
-    else first = std::move(copy);
-    link = next;
+Primitive& as_strided() {
+  static Primitive& op = primitive("as_strided");
+  return op;
+}
+
+// The step that as_strided() is: layout and start are those of whatever it is applied to.
+PyObject* strided_step(const Tensor* t) {
+  return checked(Py_BuildValue("(INNL)", as_strided().number, int_tuple(t->sizes()), int_tuple(t->strides()),
+                               (long long)t->offset))
+      .release();
+}
+
+// x.as_strided(), also where x has been given memory since that does not reach so far: as a node it may.
+TensorRef strided(Tensor* x, PyObject* sizes, PyObject* strides, PyObject* offset) {
+  Shape size, stride;
+  read_sizes(sizes, size, "as_strided", "size");
+  read_sizes(strides, stride, "as_strided", "stride");
+  auto bytes = uint64_t(bytes_reached(size, stride, PyLong_AsLongLong(offset), x->itemsize()));
+  Ref<PyObject> layout(int_tuple(x->strides())), start = checked(PyLong_FromLongLong(x->offset));
+  bool reaches = bytes <= x->storage->nbytes;
+  TensorRef from = reaches ? share(x) : raw_alias(x);
+  if (!reaches) {
+    Storage* larger = new_storage(std::max<uint64_t>(bytes, x->storage->nbytes), x->device());
+    decref(std::exchange(from->storage, larger));
+    from->flags |= Tensor::REQUIRES_GRAD;
   }
-  if (link) *link = gradient_edge(base);
-  return first;
+  PyObject* args[] = {from->object(), sizes, strides, offset, layout.get(), start.get()};
+  TensorRef made(as_tensor(call(as_strided(), args)));
+  if (!reaches && made->grad_fn) {
+    Py_CLEAR(made->grad_fn->edges[0].node);
+    made->grad_fn->edges[0] = gradient_edge(x);
+  }
+  return made;
+}
+
+// What the steps make of the base as it is now; null if that is not the view any more.
+TensorRef repeated(Tensor* view, Tensor* base) {
+  TensorRef made = share(base);
+  PyObject* steps = view->extra->steps;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
+    PyObject* step = PyTuple_GET_ITEM(steps, i);
+    Primitive& op = *primitive_number(uint32_t(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(step, 0))));
+    PyObject** given = &PyTuple_GET_ITEM(step, 1);
+    if (&op == &as_strided()) {
+      made = strided(made.get(), given[0], given[1], given[2]);
+      continue;
+    }
+    std::vector<PyObject*> args = {made->object()};
+    args.insert(args.end(), given, given + PyTuple_GET_SIZE(step) - 1);
+    made = TensorRef(as_tensor(call(op, args.data())));
+  }
+  bool same = same_sizes(made.get(), view) && made->offset == view->offset && made->dtype == view->dtype &&
+              std::ranges::equal(made->strides(), view->strides()) &&
+              (made->flags & Tensor::LAZY) == (view->flags & Tensor::LAZY);
+  return same && made->grad_fn ? std::move(made) : TensorRef();
+}
+
+// The view gets the history of `made`, which is as that one is.
+void adopt(Tensor* view, Tensor* made) {
+  Ref<Node> before = share(view->grad_fn);
+  leave_node(view);
+  leave_node(made);
+  std::swap(view->grad_fn, made->grad_fn);
+  view->output_nr = made->output_nr;
+  join_node(view);
+  move_retained(view, before.get());
 }
 
 }  // namespace
@@ -142,31 +178,56 @@ void refuse_stale_view(Tensor* t, const std::string& step) {
   }
 }
 
-void refresh_view(Tensor* t) {
+void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view) {
+  static const Primitive* conversions[] = {&primitive("conj_view"), &primitive("neg_view"),
+                                           &primitive("view_as_real"), &primitive("view_as_complex")};
+  Tensor* from = as_tensor(args[0]);
+  PyObject* before = is_view(from) ? from->extra->steps : nullptr;
+  bool keeps = replays_views || std::ranges::find(conversions, &op) != std::end(conversions);
+  if ((!keeps && !before) || !is_view(view)) return;
+  if (op.number == as_strided().number) keeps = false;
+  Py_ssize_t first = before ? PyTuple_GET_SIZE(before) : is_view(from);
+  Ref<PyObject> steps = checked(PyTuple_New(first + 1));
+  for (Py_ssize_t i = 0; i < first; i++) {
+    PyObject* step = before ? Py_NewRef(PyTuple_GET_ITEM(before, i)) : strided_step(from);
+    PyTuple_SET_ITEM(steps.get(), i, step);
+  }
+  Ref<PyObject> last;
+  if (keeps) {
+    last = checked(PyTuple_New(Py_ssize_t(op.args.size())));
+    PyTuple_SET_ITEM(last.get(), 0, checked(PyLong_FromUnsignedLong(op.number)).release());
+    for (size_t i = 1; i < op.args.size(); i++)
+      PyTuple_SET_ITEM(last.get(), Py_ssize_t(i), Py_NewRef(args[i]));
+  } else {
+    last = Ref<PyObject>(strided_step(view));
+  }
+  PyTuple_SET_ITEM(steps.get(), first, last.release());
+  Py_XSETREF(view->extra->steps, steps.release());
+}
+
+void refresh_view(Tensor* t, bool asked) {
   if (!is_view(t)) return;
   Extra* extra = t->extra;
   Tensor* base = extra->base;
-  if (extra->view_version == counter_of(t)->version || t->storage != base->storage) return;
+  if (extra->view_version == counter_of(t)->version) return;
   if (!t->grad_fn && !base->requires_grad()) return;
-  if (extra->origin != ViewOrigin::ordinary && recording()) fail_view(t, extra->origin, true);
+  if (extra->origin != ViewOrigin::ordinary && (asked || recording())) fail_view(t, extra->origin, true);
   if (extra->origin != ViewOrigin::ordinary) return;
   extra->view_version = counter_of(t)->version;
   // The base was cut off by detach_(): so is the view, by a node that leads nowhere.
   bool cut = !base->requires_grad();
   bool converts = (base->flags | t->flags) & Tensor::LAZY || base->dtype != t->dtype;
   if (cut && (converts || !is_differentiable(base->dtype))) return;
-  if (!cut && replays_views && t->grad_fn) {
-    Ref<Node> again = repeated(t->grad_fn, base);
-    if (again) {
-      leave_node(t);
-      Ref<Node> before(std::exchange(t->grad_fn, again.release()));
-      join_node(t);
-      return move_retained(t, before.get());
-    }
-  }
   GradMode on(true);
   ModesUnasked unasked;
-  static Primitive& as_strided = primitive("as_strided");
+  if (TensorRef made = cut || !extra->steps ? TensorRef() : repeated(t, base)) {
+    bool same = t->grad_fn && t->grad_fn->kind == Node::operation &&
+                t->grad_fn->op->number == made->grad_fn->op->number;
+    if (same) made->grad_fn->op = t->grad_fn->op;  // under the name it had
+    return adopt(t, made.get());
+  }
+  // Other memory cannot be read as parts or pairs.
+  if (t->storage != base->storage && converts) return;
   static Primitive& as_real = primitive("view_as_real");
   static Primitive& as_complex = primitive("view_as_complex");
   // The base as its memory holds it, its parts or pairs, and last what this view makes of them when read.
@@ -175,31 +236,11 @@ void refresh_view(Tensor* t) {
   if (is_complex(base->dtype) && !is_complex(t->dtype)) whole = call_on(as_real, whole.get());
   if (!is_complex(base->dtype) && is_complex(t->dtype)) whole = call_on(as_complex, whole.get());
   whole = flip_lazy(whole.get(), t->flags & Tensor::LAZY);
-  bool converted = !cut && whole.get() != base;
-  Ref<Node> before = share(t->grad_fn);
-  if (converted && same_sizes(whole.get(), t) && whole->offset == t->offset &&
-      std::ranges::equal(whole->strides(), t->strides())) {
-    // Nothing but the conversion: that is the view's history, as torch has it.
-    leave_node(t);
-    leave_node(whole.get());
-    std::swap(t->grad_fn, whole->grad_fn);
-    t->output_nr = whole->output_nr;
-    join_node(t);
-    move_retained(t, before.get());
-    return;
-  }
   Ref<PyObject> sizes(int_tuple(t->sizes())), strides(int_tuple(t->strides()));
   Ref<PyObject> offset = checked(PyLong_FromLongLong(t->offset));
-  Ref<PyObject> layout(int_tuple(whole->strides())), start = checked(PyLong_FromLongLong(whole->offset));
-  PyObject* args[] = {whole->object(), sizes.get(), strides.get(), offset.get(), layout.get(), start.get()};
-  TensorRef fresh(as_tensor(call(as_strided, args)));
+  TensorRef fresh = strided(whole.get(), sizes.get(), strides.get(), offset.get());
   if (cut) Py_CLEAR(fresh->grad_fn->edges[0].node);
-  leave_node(t);
-  leave_node(fresh.get());
-  std::swap(t->grad_fn, fresh->grad_fn);
-  t->output_nr = fresh->output_nr;
-  join_node(t);
-  move_retained(t, before.get());
+  adopt(t, fresh.get());
 }
 
 namespace {

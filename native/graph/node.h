@@ -115,7 +115,8 @@ void note_detached(Tensor* t);
 bool was_detached(const Edge& edge);  // the tensor that was this output
 
 // history.cpp
-void refresh_view(Tensor* t);
+void refresh_view(Tensor* t, bool asked = false);  // asked: by the user, who is told that there is none
+void keep_steps(const Primitive& op, PyObject* const* args, Tensor* view);  // what made a view
 // Throws if the base of t was written and t, or the view `step` of it, is a view that cannot be cut out anew.
 void refuse_stale_view(Tensor* t, const std::string& step);
 void check_inplace(Tensor* t);                    // throws torch's errors for leaves and their views

@@ -487,8 +487,9 @@ void name_nodes(PyObject* result, const char* name, uint64_t since, PyObject* ke
   // A view that was written in place has its history from its base.
   std::string_view step = node->op->name;
   if (step.starts_with("again") && node->extra && node->extra->kept) return;  // has been named
-  bool from_base =
-      step == "as_strided" ? name && *name != 'A' : given && (step == "neg_view" || step == "conj_view");
+  bool repeated = given && t->extra && t->extra->steps && t->base() && t->base()->grad_fn &&
+                  t->base()->grad_fn->kind == Node::copy_slices;
+  bool from_base = step == "as_strided" ? name && *name != 'A' : repeated;
   if (name && !inner_view && t->base() && from_base) return;
   // A reshape is an unsafe view if it had to copy. Otherwise it is the view that it is, called so by torch if
   // the elements lie one after the other.

@@ -7,6 +7,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../tensor/twins.h"
 #include "devices.h"
 #include "elementwise_ops.h"
 #include "explain.h"
@@ -629,7 +630,10 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   }
   Ref<PyObject> result = plain ? compute(op, args, nullptr) : compute_any(op, args, needs);
   Ref<Node> recorded;
-  if (op.options & Primitive::VIEW) set_view_origin(args[0], result.get());
+  if (op.options & Primitive::VIEW) {
+    set_view_origin(args[0], result.get());
+    if (is_tensor(result.get())) keep_steps(op, args, as_tensor(result.get()));
+  }
   bool records = needs && recording() && !op.no_derivative;
   if (records && !node &&
       !((!plain || as_tensor(args[0])->flags & Tensor::INFERENCE) && is_outside(op, args)))
@@ -654,11 +658,20 @@ PyObject* call_closed(Primitive& op, PyObject* const* args) {
   return result.release();
 }
 
+// Throws what writing into `self` would throw, writing into a copy.
+void try_write(Primitive& op, PyObject* const* args, Tensor* self) {
+  TensorRef scratch = clone(self);
+  Py_XDECREF(op.forward(op, args, scratch.get()));
+  if (PyErr_Occurred()) throw PythonError{};
+}
+
 PyObject* write_closed(Primitive& op, PyObject* const* args) {
   if (!is_tensor(args[0])) failf(PyExc_TypeError, "%s_(): argument 'self' must be Tensor", op.name.c_str());
   Tensor* self = as_tensor(args[0]);
   uint16_t flags = 0, needs = inputs_needing_grad(op, args, flags);
   bool base_needs = self->base() && self->base()->requires_grad() && self->extra->differentiable_view;
+  // Torch writes before it refuses to count the write: what else is wrong with the call is said first.
+  if (!modes.inference && !counts_writes(self)) try_write(op, args, self);
   if (needs || base_needs || (self->flags & Tensor::INFERENCE)) check_inplace(self);
   if (recording() && !op.no_derivative) refresh_inputs(op, args);
   bool records = (needs || base_needs) && recording() && is_differentiable(self->dtype);
@@ -668,10 +681,7 @@ PyObject* write_closed(Primitive& op, PyObject* const* args) {
   if (logical) records = false;
   bool refused = records && op.no_derivative && !constant;
   if (refused || (records && lacks_rule(op, needs))) {
-    // What else is wrong with the call is said first.
-    TensorRef scratch = clone(self);
-    Py_XDECREF(op.forward(op, args, scratch.get()));
-    if (PyErr_Occurred()) throw PythonError{};
+    try_write(op, args, self);  // what else is wrong with the call is said first
   }
   if (refused) {
     failf(PyExc_RuntimeError, "the derivative for '%s_' is not implemented", op.name.c_str());

@@ -110,7 +110,9 @@ PyObject* py_set_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Layout layout(args + 2);
     wait_for_kernels();
     layout.check(source->storage);
-    if (t->requires_grad() && recording()) check_inplace(t);
+    bool records = t->requires_grad() || source->requires_grad() ||
+                   (t->base() && t->extra->differentiable_view && t->base()->requires_grad());
+    if (records && recording()) check_inplace(t);
     if (t->device() != source->device()) {
       fail(PyExc_RuntimeError, "Attempted to set the storage of a tensor on device \"" +
                                    device_name(t->device()) + "\" to a storage on different device \"" +

@@ -46,6 +46,7 @@ void clear_extra(Tensor* t) {
   }
   Py_XDECREF(extra->hooks);
   Py_XDECREF(extra->post_hooks);
+  Py_XDECREF(extra->steps);
   drop(extra->cut);
   drop_counter(extra);
   free_extra(extra);
@@ -156,7 +157,7 @@ bool stands_for_leaf(const Tensor* t) { return t->grad_fn && t->grad_fn->kind ==
 PyObject* get_is_leaf(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->base()) refresh_view(t);
+    if (t->base()) refresh_view(t, true);
     return PyBool_FromLong(!t->grad_fn || stands_for_leaf(t));
   });
 }
@@ -166,7 +167,7 @@ PyObject* get_requires_grad(PyObject* self, void*) {
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->base()) refresh_view(t);
+    if (t->base()) refresh_view(t, true);
     if (!t->grad_fn || stands_for_leaf(t)) Py_RETURN_NONE;
     expose(t->grad_fn);
     return Py_NewRef(t->grad_fn->object());

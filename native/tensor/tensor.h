@@ -37,6 +37,7 @@ struct Extra {
   Tensor* tangent;           // owned; forward mode's other half (python/forward_mode.cpp)
   uint64_t tangent_level;    // the dual level it belongs to
   Storage* counter;          // owned; counts its writes instead of its storage, Note [own counters]
+  PyObject* steps;  // owned; from the base to a view that strides do not tell, Note [views and in-place]
 };
 
 [[noreturn]] void fail_unresolved();  // a lazy view was read as if it were none
