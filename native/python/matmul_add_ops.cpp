@@ -154,6 +154,11 @@ void check_expands(Tensor* input, Sizes sizes) {
   Ref<PyObject> expanded = checked(expand.forward(expand, args, nullptr));
 }
 
+[[noreturn]] void fail_input_dtypes(const Tensor* input, const Tensor* batch1, const Tensor* batch2) {
+  failf(PyExc_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+        dtype_cpp_name(input->dtype), dtype_cpp_name(batch1->dtype), dtype_cpp_name(batch2->dtype));
+}
+
 void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bool summed) {
   if (batch1->ndim == 3 && batch2->ndim == 3) return;
   int needed[] = {summed ? 1 : 0, 1, 2};
@@ -167,6 +172,7 @@ void check_batches(Tensor* input, const Tensor* batch1, const Tensor* batch2, bo
   }
   int64_t sizes[] = {batch1->size(0), batch1->size(1), batch2->size(2)};
   check_expands(input, Sizes(sizes, 3).subspan(summed ? 1 : 0));
+  if (!summed && input->dtype != batch1->dtype) fail_input_dtypes(input, batch1, batch2);
   fail(PyExc_RuntimeError, batch1->ndim != 3 ? "batch1 must be a 3D tensor" : "batch2 must be a 3D tensor");
 }
 
@@ -185,10 +191,7 @@ PyObject* baddbmm_forward(const Primitive& op, PyObject* const* args, Tensor* ou
         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
         (long long)sizes[0], (long long)k, (long long)batch2->size(0), (long long)batch2->size(1));
   }
-  if (input->dtype != batch1->dtype) {
-    failf(PyExc_RuntimeError, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-          dtype_cpp_name(input->dtype), dtype_cpp_name(batch1->dtype), dtype_cpp_name(batch2->dtype));
-  }
+  if (input->dtype != batch1->dtype) fail_input_dtypes(input, batch1, batch2);
   if (out && out->dtype != batch2->dtype) {
     failf(PyExc_RuntimeError,
           "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",

@@ -156,6 +156,8 @@ PyObject* py_view_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
     bool loose = dtype == DType::b1 && (t->dtype != dtype || t->is_lazy());
     if (loose || view->is_lazy()) set_lazy(view.get(), loose ? Tensor::LOOSE : 0);
     view->extra->differentiable_view = false;
+    // Unlike other views it is from where it was made.
+    view->flags = uint16_t((view->flags & ~Tensor::INFERENCE) | (modes.inference ? Tensor::INFERENCE : 0));
     return view.release_object();
   });
 }

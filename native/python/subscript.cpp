@@ -326,6 +326,21 @@ void refuse_bytes(const Tensor* view, PyObject* list) {
   fail(PyExc_RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char");
 }
 
+// Writing by index into memory that several elements share is deprecated in torch, a mask twice over.
+void warn_of_expanded(const Tensor* view, bool fills) {
+  bool shares = false;
+  for (int d = 0; d < view->ndim; d++) shares |= view->stride(d) == 0 && view->size(d) > 1;
+  if (!shares || !view->numel) return;
+  auto tell = [](const char* name, const char* form) {
+    warn(std::string("Use of ") + name +
+         " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+         "This also applies to advanced indexing e.g. tensor[" +
+         form);
+  };
+  tell("index_put_", "indices] = tensor");
+  if (fills) tell("masked_fill_", "mask] = scalar");
+}
+
 // refuse_bytes(x, indices): the same for index_put.
 PyObject* py_refuse_bytes(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
@@ -389,6 +404,8 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     if (!from || from->numel == 1) refuse_bytes(walker.view.get(), walker.list.get());
     if (recording() && (walker.view->requires_grad() || (from && from->requires_grad())))
       check_inplace(walker.view.get());
+    bool single = !from || from->numel == 1;
+    warn_of_expanded(walker.view.get(), single && only_index(walker.list.get(), DType::b1));
     if (from && !fills) check_apart(from.get(), walker.view.get());
     PyObject* args[] = {walker.view->object(), walker.list.get(), from ? from->object() : value, Py_False};
     Py_DECREF(call_in_place(index_put, args));

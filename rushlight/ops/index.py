@@ -482,6 +482,7 @@ def each_place_once(tensor, name, form):
     shared = [d for d, n in enumerate(tensor.stride()) if n == 0 and tensor.size(d) > 1]
     if not shared or not tensor.numel():
         return None
+    _C.check_inplace(tensor)
     warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
         f"operation. This also applies to advanced indexing e.g. tensor[{form}"
