@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._versions import uncounted
-from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, public, write_out
+from rushlight.ops._public import FUNCTIONS, SAME_DTYPE, public, type_name, write_out
 
 ops = _C.ops
 _in_place = _C.in_place
 
 
-def _same_strides(input):
+def _same_strides(values, input):
     """A copy with the strides of `input`, gaps included; in row-major order if elements share memory."""
     shares = any(stride == 0 and size > 1 for stride, size in zip(input.stride(), input.shape))
     if shares or _C.dispatches(input):  # a wrapper's class knows how it lies
-        return ops.clone(input)
+        return ops.clone(values)
     whole = _C.empty_strided(tuple(input.shape), input.stride(), input.dtype, input.device)
     with uncounted(whole):
-        return _in_place(ops.copy, whole, input)
+        return _in_place(ops.copy, whole, values)
 
 
 def _replaced(input, src, view):
-    whole = _same_strides(input)
+    whole = _same_strides(input, input)
     part = view(whole)
     if part.shape != src.shape:
         raise RuntimeError(
@@ -33,20 +33,30 @@ def _replaced(input, src, view):
     return whole
 
 
-def _scattered(input, src, view):
-    """_replaced, as one node if it is recorded."""
+def _scattered(input, src, view, view_of_memory=False):
+    """_replaced, as one node if it is recorded. view_of_memory: the view is one of `input` as it lies."""
     recorded = _C.is_grad_enabled() and (input.requires_grad or src.requires_grad)
-    if recorded and input.dtype != src.dtype and not src.requires_grad:
-        src = src.to(input.dtype)
-    if not recorded or _C.dispatches(input) or input.dtype != src.dtype or input.device.type == "meta":
+    if not recorded or _C.dispatches(input) or input.device.type == "meta":
         return _replaced(input, src, view)
-    layout = input.stride()
-    dense = ops.clone(input) if any(stride == 0 for stride in layout) else input
+    if not (input.is_floating_point() or input.is_complex()):
+        _replaced(input, src.detach(), view)
+        raise RuntimeError(f"Autograd not support dtype: {type_name(input.dtype)}")
+    if input.dtype != src.dtype:
+        src = src.to(input.dtype)
+    shares = any(stride == 0 for stride in input.stride())
+    gaps = not shares and FUNCTIONS["empty_like"](input).stride() != input.stride()
+    dense = ops.clone(input) if shares or gaps else input
     part = view(dense.detach())
-    if part.shape != src.shape or FUNCTIONS["empty_like"](dense).stride() != dense.stride():
+    if part.shape != src.shape or (gaps and view_of_memory):
         return _replaced(input, src, view)
     offset = part.storage_offset() - dense.storage_offset()
-    return ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+    result = ops.replace(input, src, dense.stride(), tuple(part.shape), part.stride(), offset)
+    if not gaps:
+        return result
+    result = _same_strides(result, input)
+    with uncounted(result):  # elements that share memory hold what was written last
+        _in_place(ops.copy, result.detach(), _replaced(input.detach(), src.detach(), view))
+    return result
 
 
 @public
@@ -89,4 +99,4 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     >>> rushlight.as_strided_scatter(rushlight.zeros(4), rushlight.ones(2), (2,), (2,), 1)
     tensor([0., 1., 0., 1.])
     """
-    return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset))
+    return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset), True)
