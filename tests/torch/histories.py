@@ -150,6 +150,10 @@ def _told_number(value):
 
 def _numbers(tensor):
     try:
+        if tensor.dtype.itemsize == 4 and not tensor.is_floating_point():
+            tensor = tensor.view(
+                tensor.real.new_zeros(0).float().dtype
+            )  # bits of floats, told as what they are
         return _told_number(tensor.tolist())
     except RuntimeError as error:  # the negative of booleans cannot be read, nor what a batch left in torch
         return _first(error)

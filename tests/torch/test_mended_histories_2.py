@@ -1,0 +1,221 @@
+"""More programs about histories, found by test_histories.py, that once differed from torch."""
+
+import warnings
+
+import pytest
+from corners import same_in_torch, short_names
+from outcomes import collector, err
+
+pytestmark = pytest.mark.torch
+
+
+def chain(tensor, steps=3):
+    """The names of the nodes behind a tensor, along the first edges."""
+    names, node = [], tensor.grad_fn
+    while node is not None and len(names) < steps:
+        names.append(node.name())
+        node = node.next_functions[0][0] if node.next_functions else None
+    return names
+
+
+def after(tensor):
+    return [node and node.name() for node, _ in tensor.grad_fn.next_functions]
+
+
+def warned_of(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        told = err(function)
+    return [str(warning.message)[:40] for warning in caught], told
+
+
+def cases(torch):
+    found, case = collector()
+    names = short_names(torch)
+    R = names.R
+    functional, graph = torch.nn.functional, torch.autograd.graph
+    index, mask = torch.tensor([1, 0]), torch.tensor([[True, False], [False, True]])
+
+    class Sub(torch.Tensor):
+        pass
+
+    @case("hooks on several tensors, of which one is the only root")
+    def _():
+        x, w = R(2), R(2)
+        y = x * w
+        told = []
+        graph.register_multi_grad_hook((x, y), lambda grads: told.append(len(grads)))
+        y.sum().backward(retain_graph=True)
+        before = len(told)
+        y.backward(torch.ones(2), retain_graph=True)  # the root is not counted, so never are all there
+        torch.autograd.backward([y, x], [torch.ones(2), torch.ones(2)])
+        return before, len(told)
+
+    @case("hooks on several tensors in inference mode")
+    def _():
+        with torch.inference_mode():
+            return [
+                err(lambda t=t: graph.register_multi_grad_hook(t, print))
+                for t in ((R(2), torch.ones(2)), (torch.ones(2), R(2)))
+            ]
+
+    @case("what a class of tensors computes by a composed function")
+    def _():
+        x = R(2, 2)
+        sub = torch.Tensor.as_subclass(x, Sub)
+        results = [
+            sub.diag(), sub.logsumexp(0), torch.slice_scatter(sub, sub[:1], 0, 1, 2), torch._neg_view(sub),
+            functional.smooth_l1_loss(sub, x), torch.diag_embed(sub), sub.t().reshape(-1),
+        ]  # fmt: skip
+        return [(type(t).__name__, chain(t, 2)) for t in results]
+
+    @case("None for a tensor")
+    def _():
+        return err(lambda: torch._neg_view(None)), err(lambda: torch.Tensor.as_subclass(None, Sub))
+
+    @case("a batched product of two dtypes and too few dimensions")
+    def _():
+        x = torch.ones(1, 2, 2)
+        return [err(lambda y=y: torch.baddbmm(x, y, x)) for y in (x[0].int(), x.int(), x[0])]
+
+    @case("writes by index into expanded tensors")
+    def _():
+        told = []
+        for start in (lambda: torch.ones(2, 2), lambda: R(2, 2) * 1, lambda: R(2, 2)):
+            for write in (
+                lambda t: t.__setitem__(mask, 0.5),
+                lambda t: t.__setitem__(mask, torch.ones(1)),
+                lambda t: t.__setitem__(mask, torch.ones(2, 2)),
+                lambda t: t.__setitem__(index, 0.5),
+                lambda t: t.masked_fill_(mask, 0.5),
+                lambda t: t.index_fill_(0, index, 0.5),
+                lambda t: t.index_put_((index,), torch.ones(2, 2)),
+            ):
+                t = start().expand(2, 2, 2)
+                told.append(warned_of(lambda write=write, t=t: write(t) and None))
+        return told
+
+    @case("a copy with a part replaced is one node, however it lies and whatever dtype the part has")
+    def _():
+        x, w = R(3, 3), R(3)
+        made = [
+            torch.select_scatter(x.diagonal(), w[0], 0, 0),
+            torch.slice_scatter(x, w.double()[None], 0, 1, 2),
+            torch.slice_scatter(x.as_strided((2, 2), (1, 1)), x[:1, 1:], 0, 1, 2),
+            torch.select_scatter(x.expand(2, 3, 3), x.exp(), 0, 1),
+        ]
+        grads = [torch.autograd.grad(t.sin().sum(), [x, w], allow_unused=True) for t in made]
+        return [(t.grad_fn.name(), after(t), t.stride(), t.detach()) for t in made], grads
+
+    @case("a part that requires grad in a copy of integers")
+    def _():
+        x = torch.ones(2, 2, dtype=torch.int64)
+        return err(lambda: torch.select_scatter(x, R(2), 0, 0)), err(
+            lambda: torch.select_scatter(x, R(3), 0, 0)
+        )
+
+    @case("the bytes of a tensor in inference mode")
+    def _():
+        with torch.inference_mode():
+            views = [torch.ones(2).view(torch.int32), R(2).view(torch.int32), R(2)[:1], torch.ones(2)]
+        views.append(views[-1].view(torch.int32))
+        return [v.is_inference() for v in views], err(lambda: views[1].add_(1))
+
+    @case("what is wrong with a write is said before that the tensor is from inference mode")
+    def _():
+        with torch.inference_mode():
+            x, flags = torch.ones(2), torch.ones(2, 2) > 0
+        return [
+            err(f)
+            for f in (
+                lambda: x.tril_(),
+                lambda: flags.addmm_(R(2, 2), R(2, 2)),
+                lambda: x.add_(torch.ones(3)),
+                lambda: x.add_(1),
+            )
+        ]
+
+    def move(tensor, to):
+        tensor.data = to.data
+        return tensor
+
+    def moved(how):
+        x, w = R(2, 2), R(2, 2)
+        e = x * w
+        view, other = e[0], e.t()
+        how(e, view, w)
+        told = [(chain(t), t._version, t.detach()) for t in (e, view, other)]
+        return told, [err(lambda t=t: torch.autograd.grad(t.sum(), x, retain_graph=True)) for t in (e, view)]
+
+    for name, how in {
+        "set_ of a base": lambda e, view, w: e.set_(w.detach()),
+        "set_ of a view": lambda e, view, w: view.set_(w.detach()),
+        "set_ of a view to a part": lambda e, view, w: view.set_(w.detach()[1]),
+        "set_ and a write": lambda e, view, w: e.set_(w.detach()).add_(1),
+        "set_ to nothing": lambda e, view, w: e.set_(),
+        "a write and other memory": lambda e, view, w: e.add_(1) is move(view, w),
+        "other memory of a view and a write": lambda e, view, w: move(view, w) is e.mul_(3),
+        "other memory of a base and a write": lambda e, view, w: move(e, w).mul_(3),
+        "a write into a view with other memory": lambda e, view, w: move(view, w).mul_(3),
+        "other memory, smaller": lambda e, view, w: move(e, w[0, :1]).mul_(3),
+    }.items():
+        case(name)(lambda how=how: moved(how))
+
+    @case("set_ to what requires grad")
+    def _():
+        c, w = torch.zeros(2), R(2)
+        c.set_(w)
+        part = torch.zeros(2, 2)
+        part[0].set_(w * 1)
+        return chain(c), after(c), chain(part), after(part)
+
+    @case("views that strides do not tell, when their base is written")
+    def _():
+        told = []
+        for make in (
+            lambda e: torch._neg_view(e),
+            lambda e: torch._neg_view(e[None]),
+            lambda e: torch._neg_view(e.t())[0],
+            lambda e: torch.view_as_complex(e),
+            lambda e: torch.view_as_complex(e[1:]),
+            lambda e: torch.view_as_complex(e).conj(),
+            lambda e: torch.view_as_complex(e).conj().imag,
+        ):
+            x = R(2, 2)
+            e = x * 2
+            view = make(e)
+            e.mul_(x)
+            (grad,) = torch.autograd.grad(view.abs().sum(), x, retain_graph=True)
+            told.append((chain(view), grad + 0.0))
+            view.zero_()
+            told.append((chain(view), chain(e)))
+        return told
+
+    @case("views of original operations")
+    def _():
+        force = torch.autograd._force_original_view_tracking
+        x, c = R(2, 2), torch.ones(2, 2)
+        e = x * 1
+        before = e[..., -1]
+        with force(True):
+            inside, further, plain = e[:, 1:], before.narrow(0, 0, 1), c.narrow(0, 0, 1)
+        outside = inside.squeeze(1)
+        with force(True):
+            e.mul_(2)
+            c.mul_(x)
+        told = [chain(t) for t in (before, inside, further, plain, outside)]
+        (grad,) = torch.autograd.grad(sum(t.sum() for t in (before, inside, further, plain, outside)), x)
+        return told, grad
+
+    @case("a view from no_grad, asked there for its history")
+    def _():
+        x = R(2, 2)
+        with torch.no_grad():
+            view = x[0]
+            x.add_(1)
+            return err(lambda: view.grad_fn), err(lambda: view.is_leaf), (view * 2).tolist()
+
+    return found
+
+
+test_as_in_torch = same_in_torch(cases)
