@@ -92,14 +92,29 @@ def test_what_is_packed_and_unpacked():
     assert torch.allclose(x.grad, 2 * (x - y).detach() / x.numel())  # of what the hooks gave back
 
 
-def test_a_line_of_nothing_under_hooks():
+# Other steps than without hooks, and other roundings.
+OTHERWISE = {
+    "conv1d of complex numbers": lambda x, y: torch.view_as_real(
+        F.conv1d(torch.complex(x, y), torch.complex(y, x)[:, None, :2], y[0, :3] * 1j, groups=3)
+    ),
+    "conv_transpose1d of complex numbers": lambda x, y: torch.view_as_real(
+        F.conv_transpose1d(torch.complex(x, y)[None], torch.complex(y, x)[:, None, :2], stride=2)
+    ),
+    "_safe_softmax": lambda x, y: torch.ops.aten._safe_softmax(
+        torch.cat((x * y, torch.full((1, 4), -torch.inf, dtype=x.dtype))), 1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_other_steps_under_hooks(name):
     def function(x, y):
         with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
-            hidden = torch.full((1, 4), -torch.inf, dtype=x.dtype)
-            return torch.ops.aten._safe_softmax(torch.cat((x * y, hidden)), 1)
+            return OTHERWISE[name](x, y)
 
     assert gradcheck(function, inputs()) and gradgradcheck(function, inputs(), atol=1e-4)
-    assert function(*inputs())[-1].tolist() == [0] * 4
+    plain, hooked = OTHERWISE[name](*inputs()), function(*inputs())
+    assert plain.dtype == hooked.dtype and torch.allclose(plain, hooked, rtol=1e-13, atol=1e-15)
 
 
 def test_what_torch_divides_by_is_kept():

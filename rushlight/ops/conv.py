@@ -13,6 +13,7 @@ from rushlight import _C
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
 
+from ._again import while_hooked
 from ._public import Tensor, function, legacy_name, type_name
 from ._rules import derivative
 from ._tangents import LINEAR, MULTILINEAR
@@ -111,6 +112,27 @@ derivative(
 )
 MULTILINEAR.update(("conv_input_gradient", "conv_weight_gradient"))
 LINEAR.update(("im2col", "col2im"))
+
+
+def _of_parts(convolve):
+    """Where hooks look on, a complex convolution is three real ones, as in torch."""
+
+    def record(x, weight, bias, *numbers):
+        given = [each for each in (x, weight, bias) if each is not None]
+        if any(each.dtype not in (_C.complex64, _C.complex128) for each in given):
+            return NotImplemented
+        pairs = [(None, None) if each is None else (each.real, each.imag) for each in (x, weight, bias)]
+        real, imaginary = zip(*pairs, strict=True)
+        both = (None if first is None else first + second for first, second in pairs)
+        a, b = convolve(*real, *numbers), convolve(*imaginary[:2], None, *numbers)
+        c = convolve(*both, *numbers)
+        return a - b + _C.name_node((c - a - b) * 1j, "MulBackward1")
+
+    return record
+
+
+for _name in ("convolution", "conv_transpose"):
+    while_hooked(_name)(_of_parts(getattr(ops, _name)))
 
 _convolution = ops.convolution
 _transpose = ops.conv_transpose

@@ -38,10 +38,6 @@ DIFFER = {
     ("hooks", "kept for the layout that its gradient is to have"): """
         to_sparse
     """,
-    ("hooks", "torch composes complex convolutions of real ones"): """
-        nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
-        nn.functional.conv_transpose2d nn.functional.conv_transpose3d
-    """,
 }
 
 
