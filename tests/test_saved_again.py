@@ -211,3 +211,14 @@ def test_attention_packs_its_inputs_and_its_result():
     assert len(packed) == 4 and torch.equal(packed[3], result)
     hooked = torch.autograd.grad(result.pow(2).sum(), given)
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(plain, hooked))
+
+
+def test_a_sparse_tensor_does_not_keep_the_dense_one():
+    x, shown = torch.eye(3, requires_grad=True), []
+    with saved_tensors_hooks(lambda t: shown.append(t) or t, lambda t: t):
+        sparse, rows = x.to_sparse(), x.to_sparse_csr()
+    assert not shown
+    with torch.no_grad():
+        x.zero_()  # taken, since no gradient reads it
+    (sparse.to_dense() + rows.to_dense()).sum().backward()
+    assert x.grad.layout is torch.strided

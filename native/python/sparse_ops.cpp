@@ -50,7 +50,7 @@ ModuleInit init([](PyObject* module) {
            "sparse_at(x, indices)",
            "to_dense(x; dtype, masked_grad)",
            "to_mkldnn(x; dtype)",
-           "to_sparse(x; sparse_dim)",
+           "to_sparse(x; sparse_dim, source)",
            "coalesce(x)",
            "values(x)",
            "sparse_mask(x, mask)",
@@ -63,7 +63,7 @@ ModuleInit init([](PyObject* module) {
            "sparse_log_softmax_backward(g, result; dim)",
            "sparse_compressed(compressed, plain, values; size, layout)",
            "compressed_at(x, like)",
-           "to_compressed(x; layout, blocksize, dense_dim)",
+           "to_compressed(x; layout, blocksize, dense_dim, source)",
            "sampled_addmm(x, a, b; beta, alpha)",
            "sparse_mm_reduce(x, dense; reduce)",
        }) {

@@ -236,14 +236,14 @@ def to_dense(x: CompressedTensor, dtype: Any, masked_grad: Any) -> Tensor:
 
 
 @kernel("to_sparse")
-def to_sparse(x: CompressedTensor, sparse_dim: int) -> SparseTensor:
+def to_sparse(x: CompressedTensor, sparse_dim: int, source: Any) -> SparseTensor:
     """In coordinates."""
     return to_coo(x)
 
 
 @maker("to_compressed")
 @kernel("to_compressed")
-def to_compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> CompressedTensor:
+def to_compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any, source: Any) -> CompressedTensor:
     """A tensor of any kind in a compressed layout."""
     form, block = FORMS[layout], blocksize or (1, 1)
     if type(x) is CompressedTensor:

@@ -13,6 +13,7 @@ from rushlight import _C
 from rushlight._indexed import Indexed
 from rushlight._unstored import refusing
 from rushlight.ops import create
+from rushlight.ops.sparse import kind_of, of_kind
 
 Tensor = _C.Tensor
 
@@ -127,11 +128,7 @@ class CompressedTensor(Indexed):
 
     def convert(self, other: Tensor) -> Tensor:
         """Another tensor of this size in the layout of this one."""
-        block = self.blocksize if self.form.blocked else None
-        dense = self.dense_dim() if other.layout is create.strided else None
-        if other.layout is self.layout:
-            return other
-        return _C.ops.to_compressed(other, self.layout, block, dense)
+        return of_kind(kind_of(self), other)
 
     stride = dim_order = diagonal = narrow = split = chunk = squeeze = unsqueeze = squeeze_ = _NO_STRIDES
     unsqueeze_ = sort = kron = _NO_STRIDES

@@ -148,7 +148,7 @@ def to_dense(x: SparseTensor, dtype: Any, masked_grad: Any) -> Tensor:
 
 @maker("to_sparse")
 @kernel("to_sparse")
-def to_sparse(x: Tensor, sparse_dim: int) -> SparseTensor:
+def to_sparse(x: Tensor, sparse_dim: int, source: Any) -> SparseTensor:
     """The elements of a dense tensor that are not zero, or rows of which one is not."""
     if type(x) is SparseTensor:
         raise RuntimeError(

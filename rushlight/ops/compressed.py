@@ -9,7 +9,7 @@ from rushlight import _C
 from rushlight.ops import create
 from rushlight.ops._public import function, method
 from rushlight.ops._rules import derivative
-from rushlight.ops.sparse import _times_conjugate, invariants, layout_name
+from rushlight.ops.sparse import _times_conjugate, invariants, kind_of, layout_name, of_kind
 
 ops = _C.ops
 Tensor = _C.Tensor
@@ -27,12 +27,7 @@ def _of_at(g, x, like):
 
 def in_layout_of(x, g):
     """A gradient in the layout of x."""
-    if _C.is_compressed(x):
-        return x.convert(g)
-    if _C.is_sparse(x):
-        return g if _C.is_sparse(g) else g.to_sparse(x.sparse_dim())
-    # Where an entry happens to be zero there is a second derivative all the same.
-    return g.to_dense(masked_grad=False)
+    return of_kind(kind_of(x), g)
 
 
 def _of_values(g, compressed, plain, size, layout, values_shape):
@@ -67,7 +62,7 @@ def _of_reduced(g, x, dense, reduce, needs):
 
 derivative("sparse_compressed", node="SparseCompressedTensorBackward0", values=_of_values)
 derivative("compressed_at", node="ValuesBackward0", x=_of_at)
-derivative("to_compressed", node="ToSparseBackward1", x=lambda g, x: in_layout_of(x, g))
+derivative("to_compressed", node="ToSparseBackward1", x=lambda g, source: of_kind(source, g))
 derivative("sampled_addmm", _of_sampled, node="SparseSampledAddmmBackward0")
 derivative("sparse_mm_reduce", _of_reduced, node="SparseMmReduceImplBackward0",
            final="_sparse_mm_reduce_impl_backward")  # fmt: skip
@@ -160,7 +155,8 @@ def to_layout(self, layout, blocksize, dense_dim, node):
     _check_dims(self, layout, blocksize, dense_dim, into, True)
     if self.layout is layout:
         return self
-    made = ops.to_compressed(self, layout, None if blocksize is None else tuple(blocksize), dense_dim)
+    block = None if blocksize is None else tuple(blocksize)
+    made = ops.to_compressed(self, layout, block, dense_dim, kind_of(self))
     return _C.name_node(made, node) if made.requires_grad else made
 
 

@@ -100,11 +100,24 @@ def _of_sparse_factor(g, sparse, dense, alpha):
     return _times_conjugate(product, alpha)
 
 
-def _of_to_sparse(g, x):
+def kind_of(x):
+    """How a tensor of the layout of x is made of another one; None if x is dense."""
     if _C.is_compressed(x):
-        return x.convert(g)
-    # Where an entry happens to be zero there is a second derivative all the same.
-    return g.to_dense(masked_grad=False) if is_sparse(g) else g
+        return x.layout, x.blocksize if x.form.blocked else None, x.dense_dim()
+    return x.sparse_dim() if is_sparse(x) else None
+
+
+def of_kind(kind, g):
+    """A gradient in the layout that kind_of() told."""
+    if kind is None:
+        # Where an entry happens to be zero there is a second derivative all the same.
+        return g.to_dense(masked_grad=False) if is_sparse(g) or _C.is_compressed(g) else g
+    if isinstance(kind, int):
+        return g if is_sparse(g) else g.to_sparse(kind)
+    layout, block, dense = kind
+    if g.layout is layout:
+        return g
+    return ops.to_compressed(g, layout, block, dense if g.layout is create.strided else None, kind_of(g))
 
 
 def entries_at_once(rows):
@@ -125,7 +138,7 @@ derivative("sparse_coo", node="SparseCooTensorWithDimsAndTensorsBackward0",
 derivative("sparse_at", node="SparseMaskProjectionBackward0", x=_of_at)
 derivative("to_dense", node="ToDenseBackward0", x=_of_dense)
 derivative("to_mkldnn", node="ToMkldnnBackward0", x=lambda g: g.to_dense())
-derivative("to_sparse", node="ToSparseBackward1", x=_of_to_sparse)
+derivative("to_sparse", node="ToSparseBackward1", x=lambda g, source: of_kind(source, g))
 derivative("coalesce", node="CoalesceBackward0", x=lambda g: g)
 derivative("values", node="ValuesBackward0", x=_of_values)
 derivative("sparse_mask", node="SparseMaskBackward0", x=_of_mask)
@@ -340,14 +353,14 @@ def _to_coo(self, count):
             "supported"
         )
     if count is None:
-        return ops.to_sparse(self, many)
+        return ops.to_sparse(self, many, None)
     if many and count == 0:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     if not 0 <= count <= many:
         raise RuntimeError(
             f"dense_to_sparse: sparse_dim argument must be in [0,{many}] range, but {count} is given"
         )
-    made = ops.to_sparse(self, count)
+    made = ops.to_sparse(self, count, None)
     return _C.name_node(made, "ToSparseBackward0") if made.requires_grad else made
 
 
@@ -357,7 +370,7 @@ def _from_compressed(self, count):
             f"sparse_compressed_to_sparse: conversion from {self.kind} to Sparse with sparse_dim argument "
             f"!={self.batch + 2} is not supported"
         )
-    made = ops.to_sparse(self, self.batch + 2)
+    made = ops.to_sparse(self, self.batch + 2, kind_of(self))
     return _C.name_node(made, "ToSparseBackward0") if count is not None and made.requires_grad else made
 
 

@@ -35,9 +35,6 @@ DIFFER = {
     ("hooks", "results that torch's node keeps and no derivative here needs"): """
         nn.functional.embedding_bag
     """,
-    ("hooks", "kept for the layout that its gradient is to have"): """
-        to_sparse
-    """,
 }
 
 
