@@ -62,22 +62,33 @@ Edge behind(const Node* node, int at) {
 }
 
 // ", which is output 0 of Mul,": the history of a tensor that was saved and written since; empty for a leaf.
-std::string history_text(Node* node, Tensor* t, int out, bool itself) {
+// `stamped`: what was written is known by its memory, not by `from`, the history that it had.
+std::string history_text(const Tensor* t, Edge from, bool stamped) {
   // A tensor that was written by a recorded operation is that operation's output by now.
-  const std::string* writer = out >= 0 || itself ? nullptr : stamped_by(t->storage->written.operation);
-  const Node* producer = out >= 0 ? node : t->grad_fn;
-  bool through_view = out < 0 && !itself && t->storage->written.operation == THROUGH_VIEW;
+  const std::string* writer = stamped ? stamped_by(t->storage->written.operation) : nullptr;
+  const Node* producer = from.node;
+  bool through_view = stamped && t->storage->written.operation == THROUGH_VIEW;
   if (!producer && !writer && !through_view) return {};
   // A view whose base was written is cut out of it anew, see Note [views and in-place].
-  bool view = out < 0 && producer && producer->kind == Node::operation &&
-              producer->op->options & Primitive::VIEW && !itself;
+  bool view =
+      stamped && producer && producer->kind == Node::operation && producer->op->options & Primitive::VIEW;
   bool lazy = view && (producer->op->name == "conj_view" || producer->op->name == "neg_view");
   std::string name = view && !lazy  ? "AsStrided"
                      : lazy         ? operation_name(node_name(producer))
                      : through_view ? "torch::autograd::CopySlices"
                      : writer       ? operation_name(*writer)
                                     : operation_name(node_name(producer));
-  return ", which is output " + std::to_string(t->output_nr) + " of " + name + ",";
+  return ", which is output " + std::to_string(from.nr) + " of " + name + ",";
+}
+
+// Where a composed function that is one operation in torch was given t (rushlight/ops/_lacking.py, `once`),
+// of which t is a view; null if t is none.
+const Node* given_to_one(const Tensor* t) {
+  for (const Node* node = t->grad_fn; node && node->kind == Node::operation; node = node->edges[0].node) {
+    if (!(node->op->options & Primitive::VIEW)) return nullptr;
+    if (node->op->name == "once") return node;
+  }
+  return nullptr;
 }
 
 // Throws, unless the derivative does not read what was written. `operand` is its place among the saved
@@ -87,13 +98,19 @@ void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int oper
   SeenOperand within = operand_within(node, argument_saved(node, operand), t);
   if (within.unread) return;
   if (out < 0) refuse_stale_view(t, within.view);
-  // The tensor itself knows its history, if it was saved itself.
-  bool itself = out < 0 && t->flags & Tensor::SAVED;
-  if (itself) refresh_view(t);
-  std::string sizes = within.sizes.empty() ? sizes_text(t->sizes()) : within.sizes;
-  std::string which = within.sizes.empty()         ? history_text(node, t, out, itself)
-                      : behind(node, operand).node ? ", which is output 0 of AsStrided,"
-                                                   : "";
+  std::string sizes = within.sizes.empty() ? sizes_text(t->sizes()) : within.sizes, which;
+  if (const Node* given = out < 0 ? given_to_one(t) : nullptr) {
+    sizes = sizes_text(given->outputs[0].shape());
+    Edge from = given->edges[0];
+    which = history_text(t, from.node && from.node->kind == Node::accumulate ? Edge{} : from, true);
+  } else if (within.sizes.empty()) {
+    // The tensor itself knows its history, if it was saved itself.
+    bool itself = out < 0 && t->flags & Tensor::SAVED;
+    if (itself) refresh_view(t);
+    which = history_text(t, {out >= 0 ? node : t->grad_fn, t->output_nr}, out < 0 && !itself);
+  } else if (behind(node, operand).node) {
+    which = ", which is output 0 of AsStrided,";
+  }
   fail_at(
       PyExc_RuntimeError,
       "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
@@ -107,6 +124,20 @@ void refuse_modified(Node* node, Tensor* t, uint32_t expected, int out, int oper
       {{("It was saved by " + node_name(node)).c_str(), node->source},
        {"It was changed", t->storage->written}},
       "Change a clone() instead, or write the in-place operation out of place.");
+}
+
+// Of a list the sum of all versions is known: the one that may have been written so many times is meant.
+void refuse_one_modified(Node* node, PyObject* list, uint32_t times) {
+  Tensor* found = nullptr;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(list); k++) {
+    PyObject* one = PyTuple_GET_ITEM(list, k);
+    if (!is_tensor(one)) continue;
+    uint32_t version = counter_of(as_tensor(one))->version;
+    if (!found || (version > counter_of(found)->version && counter_of(found)->version < times))
+      found = as_tensor(one);
+  }
+  uint32_t version = counter_of(found)->version;
+  refuse_modified(node, found, version - std::min(version, version < times ? 1 : times), -1);
 }
 
 void warn_silent(Node* node, Tensor* t) {
@@ -630,7 +661,7 @@ Ref<PyObject> unpack(Node* node, int at, int out) {
     if (is_tensor(one)) versions += counter_of(as_tensor(one))->version;
     packed |= is_packed(one) || (is_tensor(one) && has_moved(as_tensor(one)));
   }
-  if (versions != saved.version) refuse_modified(node, as_tensor(first), saved.version, -1);
+  if (versions != saved.version) refuse_one_modified(node, values.get(), versions - saved.version);
   if (!packed) return share(values.get());
   Ref<PyObject> list = checked(PyTuple_New(PyTuple_GET_SIZE(values.get())));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(values.get()); k++) {

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from rushlight import _C
 
 Node = _C.Node
+_ATTENTION = "ScaledDotProductFlashAttentionForCpuBackward0"
 Seen = tuple[list[int], str] | None  # the sizes, and what the last view is called
 
 
@@ -26,6 +27,8 @@ def within(node: Node, name: str, value: Any) -> Seen | Literal[False]:
         return _of_steps(node, name, value)
     if primitive.endswith("_pool1d"):
         return ([*value.shape[:-1], 1, value.shape[-1]], "Unsqueeze") if name == "x" else None
+    if primitive == "attention":
+        return _of_attention(node, name, value)
     if primitive == "nll_loss2d":
         return _of_scores(name, value)
     if name not in ("a", "b"):
@@ -124,10 +127,14 @@ def _of_steps(node: Node, name: str, value: Any) -> Seen | Literal[False]:
 
 def _of_product(node: Node, name: str, value: Any) -> Seen:
     """matmul folds a batch into rows for a matrix beside it, else it repeats both for a batch of products."""
+    if node.name() == _ATTENTION:  # the last of its products
+        return list(value.shape), ""
     at = int(name == "b")
     own, other = _given(node, at), _given(node, 1 - at)
     if other is None:
         return None
+    if at and own is None and _of_queries(node._edges()[0][0]):
+        return list(value.mT.shape), ""
     size = tuple(value.shape)
     dims, beside = len(size), len(other)
     if dims > 2 and beside > 2:
@@ -142,6 +149,20 @@ def _of_product(node: Node, name: str, value: Any) -> Seen:
     if own is not None or (at and _lies_in_rows(node, 0)):
         return _turned(value) if dims == 2 and not at else None
     return _batch(value, other[:-2])
+
+
+def _of_queries(node: Node) -> bool:
+    """Whether what comes from here are the scaled queries of attention that is one operation in torch, which
+    keeps what it is given."""
+    given = node._edges()[0][0] if node.name() == "MulBackward1" else None
+    return given is not None and given.name() == "OnceBackward0"
+
+
+def _of_attention(node: Node, name: str, value: Any) -> Seen:
+    """Where attention is no operation of its own in torch, a batch of values is multiplied."""
+    if name != "v" or value.dim() == 2 or node._kept:  # what is one operation keeps its result
+        return None
+    return _batch(value, value.shape[:-2])
 
 
 def _of_scores(name: str, value: Any) -> Seen:

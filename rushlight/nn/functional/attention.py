@@ -99,8 +99,6 @@ def scaled_dot_product_attention(
     dtype = query.dtype
     if dropout_p > 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
-    if enable_gqa:
-        key, value = _share_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
     flash = _takes_flash(query, key, value, attn_mask, dropout_p, enable_gqa)
@@ -108,6 +106,8 @@ def scaled_dot_product_attention(
     if flash:
         given = query, key, value
         query, key, value = (once(x, f"aten::{FLASH}_backward", *given) for x in given)
+    if enable_gqa:
+        key, value = _share_heads(query, key, value)
     half = query.dtype in (rushlight.float16, rushlight.bfloat16)
     if half:  # scores and weights would lose digits
         query, key, value = query.float(), key.float(), value.float()
