@@ -254,3 +254,10 @@ def test_large_systems(n, dtype):
         small, torch.finfo(dtype).tiny * torch.ones(n, 20, dtype=dtype), upper=True
     )
     assert (x == 8).all()
+
+
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+def test_triangular_solve_gives_a_copy_of_a_matrix_that_lies_by_columns():
+    A = torch.tensor([[2.0, 0.0], [1.0, 3.0]]).mT
+    torch.triangular_solve(torch.ones(2, 1), A).cloned_coefficient.zero_()
+    assert A.tolist() == [[2.0, 1.0], [0.0, 3.0]]

@@ -10,6 +10,7 @@ from rushlight._warn import warn_once
 from rushlight.ops import create, linalg
 from rushlight.ops._public import Tensor, function, method, public, stumble, type_name, write_out
 from rushlight.ops._rules import derivative
+from rushlight.ops.layout import contiguous_format
 from rushlight.ops.linalg import (
     check_castable,
     check_square,
@@ -356,9 +357,8 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
 
 def _solved(b, A, upper, transpose, unitriangular):
     X = _triangular(A, b, upper, transpose, unitriangular)
-    batch = X.shape[:-2]
-    copy = A.expand(*batch, *A.shape[-2:]).mT.contiguous().mT
-    return X, copy.clone() if copy is A else copy
+    whole = A.expand(*X.shape[:-2], *A.shape[-2:])
+    return X, whole.mT.clone(memory_format=contiguous_format).mT
 
 
 def _to_system(g_solution, g_copy, A, solution, upper, transpose, unitriangular, needs):
