@@ -17,15 +17,20 @@ def _dtype_of_directions(A):
     return A.dtype if known else _C.float32
 
 
-def _basis(A, q, niter):
+def _times(A, M, X):
+    """(A - M) @ X, of a matrix that need not be made: it may have structure that A - M has not."""
+    return A @ X if M is None else A @ X - M @ X
+
+
+def _basis(A, q, niter, M=None):
     """Orthonormal columns that nearly span the q largest singular directions (Halko et al. 2009)."""
     if q.__class__ is not int:
         check_call("randn", "", A.shape[-1], q)
     R = FUNCTIONS["randn"](A.shape[-1], q, dtype=_dtype_of_directions(A), device=A.device)
-    Q = ops.linalg_qr(A @ R, "reduced")[0]
+    Q = ops.linalg_qr(_times(A, M, R), "reduced")[0]
     for _ in range(niter):
-        Q = ops.linalg_qr(A.mH @ Q, "reduced")[0]
-        Q = ops.linalg_qr(A @ Q, "reduced")[0]
+        Q = ops.linalg_qr(_times(A.mH, None if M is None else M.mH, Q), "reduced")[0]
+        Q = ops.linalg_qr(_times(A, M, Q), "reduced")[0]
     return Q
 
 
@@ -48,12 +53,13 @@ def svd_lowrank(A, q=6, niter=2, M=None):
             if factor.dtype != dtype:
                 kinds = f"{C_NAMES[factor.dtype]} != {C_NAMES[dtype]}"
                 raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {kinds}")
-        A = A - M.expand(A.shape)
+        M = M.expand(A.shape)
     wide = m < n
     if wide:
-        A = A.mH
-    Q = _basis(A, q, niter)
-    U, S, Vh = ops.linalg_svd(Q.mH @ A, False, True)
+        A, M = A.mH, None if M is None else M.mH
+    Q = _basis(A, q, niter, M)
+    B = Q.mH @ A
+    U, S, Vh = ops.linalg_svd(B if M is None else B - Q.mH @ M, False, True)
     U, V = Q @ U, Vh.mH
     return (V, S, U) if wide else (U, S, V)
 
