@@ -324,7 +324,7 @@ def _batch_norm_with_update(
     """native_batch_norm in training, with a reserve that nothing needs here."""
     results = rushlight.native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     reserve = rushlight.empty(0, dtype=rushlight.uint8, device=input.device)
-    kept = {"result3": _C.keep(reserve)}
+    kept = {f"result{at}": _C.keep(value) for at, value in enumerate((*results[1:], reserve), 1)}
     if _C.recorded(input, weight, bias) >> 7:
         kept["reserve"] = _C.make_saved(reserve)  # which shows it to the hooks
     results = _C.name_node(results, "BatchNormWithUpdateBackward0", 0, kept)

@@ -457,7 +457,9 @@ def matrix_exp(input):
     if isinstance(input, Tensor) and input.ndim < 2:
         check_square("linalg.matrix_exp", input)
     if isinstance(input, Tensor) and input.dtype in (_C.float16, _C.bfloat16):
-        return ops.linalg_matrix_exp(input.to(_C.float32)).to(input.dtype)
+        since, result = _C.next_sequence(), ops.linalg_matrix_exp(input.to(_C.float32)).to(input.dtype)
+        kept = {"self": _C.keep(input)}  # which may not be written to, though a wider copy is kept
+        return _C.name_node(result, "LinalgMatrixExpBackward0", since, kept, (input,))
     return ops.linalg_matrix_exp(input)
 
 

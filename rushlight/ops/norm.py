@@ -242,11 +242,19 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     return ops.native_layer_norm(input, weight, bias, normalized_shape, eps)[0]
 
 
-def _statistics(values, x, weight, bias):
+def _statistics(node, out, values, x, weight, bias):
     """Mean and 1 / deviation as torch returns them: without history, in the parameters' type."""
     first = bias if weight is None else weight
     wide = first is not None and first.dtype != x.dtype
-    return tuple(v.detach() if wide else v.detach().to(x.dtype) for v in values)
+    return _refusing(node, out, values, tuple(v.detach() if wide else v.detach().to(x.dtype) for v in values))
+
+
+def _refusing(node, out, values, rounded):
+    """What is returned for the statistics: torch's node keeps it, so that a write into it is refused."""
+    if out.requires_grad and values[0].dtype != rounded[0].dtype:
+        kept = {f"result{at}": _C.keep(value.detach()) for at, value in enumerate(rounded, 1)}
+        _C.name_node(out, node, 0, kept)
+    return rounded
 
 
 @function
@@ -258,7 +266,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     tensor([[1.]])
     """
     out, mean, rstd = ops.native_layer_norm(input, weight, bias, normalized_shape, eps)
-    return out, *_statistics((mean, rstd), input, weight, bias)
+    return out, *_statistics("NativeLayerNormBackward0", out, (mean, rstd), input, weight, bias)
 
 
 @function
@@ -348,12 +356,11 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
         _refuse_blocks(input, weight, bias, N, C, HxW, group)
     blocks = input if input.shape[:2] == (N, C) else input.reshape(N, C, HxW)
     out, mean, rstd = ops.native_group_norm(blocks, weight, bias, group, eps)
-    if out.shape != input.shape:
-        out = out.reshape(input.shape)
     first = bias if weight is None else weight
     if first is None or first.dtype == input.dtype:
-        mean, rstd = mean.to(input.dtype), rstd.to(input.dtype)
-    return out, mean, rstd
+        rounded = mean.to(input.dtype), rstd.to(input.dtype)
+        mean, rstd = _refusing("NativeGroupNormBackward0", out, (mean, rstd), rounded)
+    return out if out.shape == input.shape else out.reshape(input.shape), mean, rstd
 
 
 def _refuse_blocks(input, weight, bias, N, C, HxW, group):
@@ -483,7 +490,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     if input.dim() > 1:
         _check_broadcast(input, weight, bias)
     result, mean, rstd = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    results = result, *_statistics((mean, rstd), input, weight, bias)
+    results = result, *_statistics("NativeBatchNormBackward0", result, (mean, rstd), input, weight, bias)
     if out is None:
         return results
     return tuple(write_out(to, each) for to, each in zip(out, results, strict=True))

@@ -122,16 +122,18 @@ def compared(mine: Run, theirs: Run) -> Iterator[tuple[str, str]]:
             yield "writes", f"{which}: {our}, torch {torchs}"
 
 
-def found(entry: str, count: int, in_place: bool = False) -> Iterator[tuple[str, str, str]]:
+def found(
+    entry: str, count: int, in_place: bool = False, dtypes: tuple[str, ...] = ("float64", "complex128")
+) -> Iterator[tuple[str, str, str]]:
     """(sample, kind, what) of every difference in the samples of an operation."""
     op = ENTRIES[entry]
     function = op.inplace_variant if in_place else op.op
     if function is None:
         return
-    for dtype in ("float64", "complex128"):
+    for dtype in dtypes:
         if not supported(op, "grad", dtype):
             continue
-        some = count if dtype == "float64" else max(1, count // 2)
+        some = max(1, count // 2) if dtype == "complex128" else count
         for number, sample in enumerate(samples(op, dtype, some, requires_grad=True)):
             if in_place and sample.broadcasts_input:
                 continue

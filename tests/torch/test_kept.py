@@ -61,6 +61,20 @@ def test_kept(entry: Any) -> None:
         assert worst == LISTED.get(name), told[:1] or f"{name} is the same now: take it off the list"
 
 
+# What is computed in a wider type, or gives copies in a narrower one.
+HALVES = """
+    native_batch_norm _native_batch_norm_legit _batch_norm_with_update native_group_norm native_layer_norm
+    matrix_exp nn.functional.rms_norm nn.functional.scaled_dot_product_attention
+"""
+
+
+@pytest.mark.parametrize("entry", HALVES.split())
+def test_writes_of_halves(entry: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not [one for one in kept.found(entry, COUNT, dtypes=("bfloat16",)) if one[1] == "writes"]
+
+
 def test_nothing_unknown_is_listed() -> None:
     assert not {name.removesuffix("_") for name in LISTED} - {name.removesuffix("_") for name in ENTRIES}
     assert len(LISTED) == sum(len(entries.split()) for entries in DIFFER.values())
