@@ -123,6 +123,66 @@ def test_known_values(name, point, expected):
     assert abs(got - expected) <= 2e-13 * abs(expected)
 
 
+# Both sides of every seam, beside the zeros at 1 and 2, and of those below -2.
+LGAMMA = [
+    (2.0**-1000, 693.14718055994531),
+    (2.0**-60, 41.588830833596719),
+    (0.015625, 4.1500633736539388),
+    (0.25, 1.2880225246980775),
+    (0.5 + 2**-20, 0.57236307037786235),
+    (0.75, 0.20328095143129537),
+    (1 - 2**-20, 5.5047650267370524e-7),
+    (1 + 2**-20, -5.5047500661488668e-7),
+    (1.25, -0.098271836421813161),
+    (1.5, -0.12078223763524522),
+    (2 - 2**-20, -4.0319826848018476e-7),
+    (2 + 2**-20, 4.0319885504430155e-7),
+    (2.4375, 0.24170306649034579),
+    (2.5625, 0.32957841924710282),
+    (3.5, 1.2009736023470742),
+    (7.25, 7.0521854507385394),
+    (8.4375, 9.41950604145084),
+    (8.5, 9.5492672573009977),
+    (9.75, 12.242204940050763),
+    (30.5, 72.953471184169408),
+    (2.0**20, 13487767.947523311),
+    (2.0**60, 4.6795735914903112e19),
+    (-(2.0**-60), 41.588830833596719),
+    (-0.25, 1.589575312551186),
+    (-0.984375, 4.165811730622078),
+    (-1.5, 0.86004701537648101),
+    (-2.25, 0.55550154502064747),
+    (-2.453125, 0.0059844275577701969),
+    (-2.75, 0.0044878975359557733),
+    (-3.140625, 0.023231022946504234),
+    (-5.5, -4.5178321740077414),
+    (-8.4375, -10.388060490141798),
+    (-8.5, -10.544603534947868),
+    (-9.25, -11.876720195346673),
+    (-9 - 2**-14, -3.0979043823813755),
+    (-40.5, -111.02964715732848),
+]
+
+
+def test_lgamma_to_its_last_places():
+    points, expected = zip(*LGAMMA, strict=True)
+    double = rushlight.tensor(points, dtype=rushlight.float64).lgamma().tolist()
+    for x, got, exact in zip(points, double, expected, strict=True):
+        assert abs(got - exact) <= 2 * math.ulp(exact), x
+    single = rushlight.tensor(points[1:]).lgamma()  # rounded once; 2**-1000 is no float
+    assert single.tolist() == rushlight.tensor(expected[1:]).tolist()
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.float64])
+def test_lgamma_at_its_poles_and_ends(dtype):
+    ends = (0.0, -0.0, -1.0, -7.0, -9.0, -1e30, math.inf, -math.inf)
+    assert values(rushlight.lgamma, *ends, dtype=dtype) == [math.inf] * len(ends)
+    largest = rushlight.finfo(dtype).max
+    assert values(rushlight.lgamma, largest, dtype=dtype) == [math.inf]
+    assert values(rushlight.lgamma, 1.0, 2.0, dtype=dtype) == [0, 0]
+    assert math.isnan(values(rushlight.lgamma, math.nan, dtype=dtype)[0])
+
+
 def values(function, *points, dtype=rushlight.float64):
     return function(rushlight.tensor(points, dtype=dtype)).tolist()
 

@@ -1,7 +1,7 @@
 // Error functions, gamma functions, Bessel functions. What libm lacks is computed here in double, by vectors
 // where the formula is the same for most numbers, else number by number.
 #include "../special.h"
-#include "libm.h"
+#include "lgamma.h"
 #include "loops.h"
 
 namespace rl {
@@ -154,39 +154,6 @@ inline f64v digamma(f64v x) {
 }
 inline f32v digamma(f32v x) {
   return in_double([](f64v x) { return digamma(x); }, x);
-}
-
-// Stirling's series for x > 0 in double, the logarithm of the product x (x + 1) ... taken off below 8.
-// Beside the zeros at 1 and 2 libm is better.
-inline f32v lgamma_float(f32v x) {
-  f32v result = in_double(
-      [](f64v x) {
-        i64v small = x < 8.0;
-        f64v product = splat<f64v>(1.0);
-        for (int i = 0; i < 8; i++) product *= x + double(i);
-        f64v y = small ? x + 8.0 : x, inverse = 1.0 / y, z = inverse * inverse;
-        f64v series = inverse * polynomial(z, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
-                                           -691.0 / 360360, 1.0 / 156);
-        return (y - 0.5) * log(y) - y + (0.91893853320467274178 + series) - (small ? log(product) : f64v{});
-      },
-      x);
-  i32v by_zero = (magnitude(x - 1.0f) < 0x1p-6f) | (magnitude(x - 2.0f) < 0x1p-6f);
-  i32v hard = by_zero | ~((x > 0x1p-20f) & (x < INFINITY));
-  if (any(hard)) {
-    result = each_where(
-        hard, result,
-        [](float x) {
-          int sign;
-          return ::lgammaf_r(x, &sign);
-        },
-        x);
-  }
-  return result;
-}
-template <class X>
-inline X log_gamma(X x) {
-  if constexpr (std::is_same_v<X, f32v>) return lgamma_float(x);
-  else return lgamma(x);
 }
 
 // The power series, whose terms are all positive, and far out the asymptotic one.

@@ -27,24 +27,6 @@ RL_LIBM_F64(acosh)
 RL_LIBM_F64(atanh)
 RL_LIBM_F64(erfc)
 
-// lgamma_r, because lgamma writes a global variable.
-inline f32v lgamma(f32v x) {
-  return each(
-      [](float x) {
-        int sign;
-        return ::lgammaf_r(x, &sign);
-      },
-      x);
-}
-inline f64v lgamma(f64v x) {
-  return each(
-      [](double x) {
-        int sign;
-        return ::lgamma_r(x, &sign);
-      },
-      x);
-}
-
 inline f64v atan2(f64v y, f64v x) {
   return each([](double y, double x) { return ::atan2(y, x); }, y, x);
 }
