@@ -9,11 +9,11 @@
 //            float32      float64                float32      float64                float32      float64
 //   exp    0.67 / 0.70  0.87 / 0.90    sin    1.52 / 1.53  1.70 / 1.86    asinh  0.50 / 0.50  libm
 //   exp2   1.14 / 1.38  1.05 / 1.05    cos    1.50 / 1.53  1.53 / 1.90    acosh  0.50 / 0.50  libm
-//   expm1  1.41 / 1.51  1.73 / 1.67    tan    1.40 / 1.40  libm           atanh  0.50 / 0.50  libm
-//   log    0.98 / 1.03  0.80 / 0.80    asin   0.51 / 0.51  libm           erf    1.21 / 1.28  1.29 / 1.31
-//   log2   1.10 / 1.52  libm           acos   0.51 / 0.51  libm           pow    1.23 / 1.52  libm
-//   log10  0.50 / 0.50  libm           atan   1.82 / 1.82  1.82 / 1.82    atan2  0.50 / 0.50  libm
-//   log1p  1.05 / 1.05  0.82 / 0.82    sinh   1.58 / 1.58  libm           tanh   1.31 / 1.31  1.29 / 1.29
+//   expm1  1.41 / 1.51  1.73 / 1.67    tan    1.40 / 1.40  0.74 / libm    atanh  0.50 / 0.50  0.83 / libm
+//   log    0.98 / 1.03  0.80 / 0.80    asin   0.51 / 0.51  0.65 / libm    erf    1.21 / 1.28  1.29 / 1.31
+//   log2   1.10 / 1.52  0.80 / libm    acos   0.51 / 0.51  0.65 / libm    pow    1.23 / 1.52  libm
+//   log10  0.50 / 0.50  0.70 / libm    atan   1.82 / 1.82  1.82 / 1.82    atan2  0.50 / 0.50  libm
+//   log1p  1.05 / 1.05  0.82 / 0.82    sinh   1.58 / 1.58  0.95 / libm    tanh   1.31 / 1.31  1.29 / 1.29
 //
 // Most vectors hold ordinary numbers, so a function looks first whether all of its lanes do; if not, its
 // slower form, called NAME_any, serves the whole vector. Both give the same bits for an ordinary number:

@@ -20,6 +20,12 @@ inline X sinc(X x) {
   else return x == 0 ? constant<X>(1) : sin(scaled) / scaled;
 }
 
+template <class X>
+inline X length(X x, X y) {
+  if constexpr (std::is_same_v<X, f64v>) return hypot_of_parts(x, y);
+  else return hypot(x, y);
+}
+
 constexpr FamilyEntry entries[] = {
     UNARY(sin, FLOATING | COMPLEX, int_to_float, same, sin(x)),
     UNARY(cos, FLOATING | COMPLEX, int_to_float, same, cos(x)),
@@ -41,7 +47,7 @@ constexpr FamilyEntry entries[] = {
     BINARY(sin_backward, FLOATING, none, same, x* cos(y)),
     BINARY(cos_backward, FLOATING, none, same, x * -sin(y)),
     BINARY(atan2, FLOATING, int_to_float, same, atan2(x, y)),
-    BINARY(hypot, FLOATING, none, same, hypot(x, y)),
+    BINARY(hypot, FLOATING, none, same, length(x, y)),
 };
 }  // namespace
 

@@ -12,22 +12,6 @@ namespace rl {
 inline namespace RL_ISA {
 namespace {
 
-// log(x) for normal x > 0 as a sum, good to about 2e-17: log_joined, and what it loses in rounding.
-struct LogParts {
-  f64v high, low;
-};
-inline LogParts log_parts(f64v x) {
-  auto [f, e] = reduce_log(x);
-  f64v s = f / (f + 2.0), z = s * s, half_square = f * f * 0.5;
-  f64v r = z * polynomial(z, 0x1.5555555555555p-1, 0x1.9999999999e03p-2, 0x1.249249242aef7p-2,
-                          0x1.c71c725965036p-3, 0x1.745cde136d381p-3, 0x1.3b20b1aecff44p-3,
-                          0x1.0f5c395c281d1p-3, 0x1.0f6859ea146acp-3);
-  f64v square_low = fma(f, f * 0.5, -half_square);
-  f64v less = half_square - fma(s, half_square + r, fma(e, splat<f64v>(LN2_LOW_64), -square_low));
-  f64v part = f - less, whole = e * LN2_HIGH_64, high = whole + part;
-  return {high, (part - (high - whole)) + ((f - part) - less)};
-}
-
 // lgamma(2 + t) = t (C + t R(t)), C = 1 - Euler's constant: R for |t| <= 0.5, interpolated at Chebyshev's
 // points in mpmath, good to 1e-17, for floats to 1e-9.
 constexpr double LGAMMA_SLOPE = 0x1.b0ee6072093cep-2, LGAMMA_SLOPE_LOW = 0x1.6cb90701fbfabp-58;

@@ -1,6 +1,7 @@
 // Functions that libm computes lane by lane: rarely used ones, or ones where it is hard to beat.
 #pragma once
 #include "../vecmath.h"
+#include "../vecmath64_parts.h"
 
 namespace rl {
 inline namespace RL_ISA {
@@ -15,6 +16,7 @@ namespace {
     return each([](double x) { return ::NAME(x); }, x); \
   }
 
+#if !defined(__FMA__)  // see vecmath64_parts.h
 RL_LIBM_F64(log2)
 RL_LIBM_F64(log10)
 RL_LIBM_F64(tan)
@@ -22,9 +24,10 @@ RL_LIBM_F64(asin)
 RL_LIBM_F64(acos)
 RL_LIBM_F64(sinh)
 RL_LIBM_F64(cosh)
+RL_LIBM_F64(atanh)
+#endif
 RL_LIBM_F64(asinh)
 RL_LIBM_F64(acosh)
-RL_LIBM_F64(atanh)
 RL_LIBM_F64(erfc)
 
 inline f64v atan2(f64v y, f64v x) {
