@@ -2,6 +2,7 @@
 
 #include "../tensor/parallel.h"
 #include "index_walk.h"
+#include "transpose.h"
 
 namespace rl {
 
@@ -34,6 +35,10 @@ void copy_short_rows(int64_t bytes, char* to, int64_t to_step, const char* from,
 }
 
 }  // namespace
+
+void move_backwards(int size, char* to, const char* from, int64_t n) {
+  best_transpose_blocks().backwards[size](to, from, n);
+}
 
 void move_elements(Span out, const void* in, const int64_t* in_strides) {
   // In the order of the result's memory, whatever that of its dimensions.

@@ -4,10 +4,6 @@
 // run is as long as the memory allows. `run(begin, end, f)` calls f(offsets, n) for each run of the linear
 // range; offsets count elements of each operand, and `step(k)` is operand k's stride within a run.
 #pragma once
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
@@ -121,50 +117,14 @@ inline void copy_row(char* to, const char* from, size_t bytes) {
   __builtin_memcpy(to, from, bytes);
 }
 
-// n elements of N bytes backwards: sixteen or eight bytes at a time, turned round in a register.
-template <int N>
-inline void move_backwards(char* to, const char* from, int64_t n) {
-  int64_t i = 0;
-  typedef uint32_t Four __attribute__((vector_size(16)));
-  if constexpr (N == 4 || N == 8) {
-    for (; i + 16 / N <= n; i += 16 / N) {
-      Four words;
-      __builtin_memcpy(&words, from - (i + 16 / N - 1) * N, 16);
-      words = N == 4 ? Four{words[3], words[2], words[1], words[0]}
-                     : Four{words[2], words[3], words[0], words[1]};
-      __builtin_memcpy(to + i * N, &words, 16);
-    }
-  }
-#if defined(__SSE2__)
-  if constexpr (N <= 2) {
-    for (; i + 16 / N <= n; i += 16 / N) {
-      __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from - (i + 16 / N - 1) * N));
-      if constexpr (N == 1) v = _mm_or_si128(_mm_srli_epi16(v, 8), _mm_slli_epi16(v, 8));
-      v = _mm_shufflehi_epi16(_mm_shufflelo_epi16(v, 0x1b), 0x1b);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * N), _mm_shuffle_epi32(v, 0x4e));
-    }
-  }
-#endif
-  if constexpr (N <= 4) {
-    constexpr int64_t LANES = 8 / N;
-    [[maybe_unused]] constexpr uint64_t ODD = 0xff00ff00ff00ff00;
-    for (; i + LANES <= n; i += LANES) {
-      uint64_t word;
-      __builtin_memcpy(&word, from - (i + LANES - 1) * N, 8);
-      if constexpr (N == 4) word = word >> 32 | word << 32;
-      else word = __builtin_bswap64(word);
-      if constexpr (N == 2) word = (word & ODD) >> 8 | (word & ~ODD) << 8;  // the bytes of each, turned back
-      __builtin_memcpy(to + i * N, &word, 8);
-    }
-  }
-  for (; i < n; i++) move_element<N>(to + i * N, from - i * N);
-}
+// n elements of `size` bytes, the first of them at `from` and the others before it (index_move.cpp).
+void move_backwards(int size, char* to, const char* from, int64_t n);
 
 // n elements of N bytes from one strided row to another (strides in elements).
 template <int N>
 inline void move_row(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
   if (to_step == 1 && from_step == 1) return copy_row(to, from, size_t(n) * N);
-  if (to_step == 1 && from_step == -1) return move_backwards<N>(to, from, n);
+  if (to_step == 1 && from_step == -1) return move_backwards(N, to, from, n);
   for (int64_t i = 0; i < n; i++) move_element<N>(to + i * to_step * N, from + i * from_step * N);
 }
 

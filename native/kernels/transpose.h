@@ -1,5 +1,5 @@
-// Transposing small blocks of elements, once per instruction set (simd/transpose.cpp). The tiled traversal of
-// tensor/iterate.cpp gathers operands with it whose memory runs across the others'.
+// Transposing small blocks of elements and turning rows round, once per instruction set (simd/transpose.cpp).
+// The tiled traversal of tensor/iterate.cpp gathers operands with it whose memory runs across the others'.
 #pragma once
 #include "kernels.h"
 
@@ -8,9 +8,14 @@ namespace rl {
 // to[j * rows + i] = element j of row i of `from`, whose rows are `row_stride` bytes apart and contiguous.
 using TransposeBlock = void (*)(const char* from, int64_t row_stride, int64_t rows, int64_t cols, char* to);
 
-struct TransposeBlocks {
-  TransposeBlock of_size[17];  // by element size: 1, 2, 4, 8, 16; the others are null
+// to[i] = from[-i]
+using Backwards = void (*)(char* to, const char* from, int64_t n);
+
+struct TransposeBlocks {  // by element size: 1, 2, 4, 8, 16; the others are null
+  TransposeBlock of_size[17];
+  Backwards backwards[17];
 };
+const TransposeBlocks& best_transpose_blocks();
 namespace baseline {
 extern const TransposeBlocks transpose_blocks;
 }

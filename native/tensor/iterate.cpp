@@ -14,6 +14,14 @@
 #include "parallel.h"
 
 namespace rl {
+
+const TransposeBlocks& best_transpose_blocks() {
+#if defined(RL_HAVE_AVX2)
+  if (cpu_capability()[0] == 'A') return avx2::transpose_blocks;
+#endif
+  return baseline::transpose_blocks;
+}
+
 namespace {
 
 // A collapsed iteration: dims[0] is the innermost.
@@ -98,12 +106,6 @@ void run_range(Loop loop, const Plan& plan, const Operands& o, int64_t begin, in
 // each of its elements comes from another cache line (and, at a power of two, from the same few sets of the
 // cache). Such operands are transposed block by block into a buffer that stays in the first-level cache, and
 // the loop reads the buffer: 1024 x 1024 floats copied in 0.5 instead of 4.7 ms.
-const TransposeBlocks& blocks() {
-#if defined(RL_HAVE_AVX2)
-  if (cpu_capability()[0] == 'A') return avx2::transpose_blocks;
-#endif
-  return baseline::transpose_blocks;
-}
 constexpr int64_t TILE_BYTES = 16384;
 constexpr int64_t LEAST_TILED = 2048;  // elements
 struct Tiles {
@@ -143,7 +145,7 @@ Tiles find_tiles(const Plan& plan, const Operands& o, int64_t n) {
 void run_tiles(Loop loop, const Plan& plan, const Operands& o, const Tiles& t, int64_t begin, int64_t end,
                const void* params) {
   alignas(64) char buffers[MAX_OPERANDS][TILE_BYTES];
-  const TransposeBlocks& transpose = blocks();
+  const TransposeBlocks& transpose = best_transpose_blocks();
   int64_t along = (plan.sizes[0] + t.inner - 1) / t.inner;
   int64_t down = (plan.sizes[t.across] + t.outer - 1) / t.outer;
   for (int64_t tile = begin; tile < end; tile++) {

@@ -1,5 +1,6 @@
 // Transposes of blocks that fit the first-level cache: squares in registers where the instruction set has the
-// shuffles, elements one by one at the edges and for the rarer sizes.
+// shuffles, elements one by one at the edges and for the rarer sizes. And rows turned round, vector by
+// vector.
 #include "../transpose.h"
 
 #include <cstring>
@@ -92,12 +93,66 @@ void transpose(const char* from, int64_t stride, int64_t rows, int64_t cols, cha
       to[j * rows + i] = word_at<Word>(from + i * stride + j * size);
 }
 
+#if defined(__AVX2__)
+template <int SIZE>
+inline __m256i turned(__m256i v) {
+  if constexpr (SIZE == 4) return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+  if constexpr (SIZE == 8) return _mm256_permute4x64_epi64(v, 0x1b);
+  if constexpr (SIZE <= 2) {
+    const __m128i order = SIZE == 1 ? _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+                                    : _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
+    v = _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
+  }
+  return _mm256_permute4x64_epi64(v, 0x4e);
+}
+#elif defined(__SSE2__)
+template <int SIZE>
+inline __m128i turned(__m128i v) {
+  if constexpr (SIZE == 4) return _mm_shuffle_epi32(v, 0x1b);
+  if constexpr (SIZE == 1) v = _mm_or_si128(_mm_srli_epi16(v, 8), _mm_slli_epi16(v, 8));
+  if constexpr (SIZE <= 2) v = _mm_shufflehi_epi16(_mm_shufflelo_epi16(v, 0x1b), 0x1b);
+  return SIZE == 16 ? v : _mm_shuffle_epi32(v, 0x4e);
+}
+#endif
+
+template <class Word>
+void backwards(char* to, const char* from, int64_t n) {
+  constexpr int64_t SIZE = sizeof(Word);
+  int64_t i = 0;
+#if defined(__SSE2__)
+#if defined(__AVX2__)
+  using Vector = __m256i;
+#else
+  using Vector = __m128i;
+#endif
+  constexpr int64_t LANES = sizeof(Vector) / SIZE;
+  auto turn = [&](int64_t at) {
+    Vector v;
+    std::memcpy(&v, from - (at + LANES - 1) * SIZE, sizeof v);
+    v = turned<SIZE>(v);
+    std::memcpy(to + at * SIZE, &v, sizeof v);
+  };
+  for (; i + LANES <= n; i += LANES) turn(i);
+  if (n >= LANES) {  // the last ones with those before them once more
+    if (i < n) turn(n - LANES);
+    return;
+  }
+#endif
+  for (; i < n; i++) {
+    Word word = word_at<Word>(from - i * SIZE);
+    std::memcpy(to + i * SIZE, &word, SIZE);
+  }
+}
+
 }  // namespace
 
-const TransposeBlocks transpose_blocks = {{nullptr, transpose<uint8_t>, transpose<uint16_t>, nullptr,
-                                           transpose<uint32_t>, nullptr, nullptr, nullptr,
-                                           transpose<uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                           nullptr, nullptr, transpose<Word16>}};
+const TransposeBlocks transpose_blocks = {
+    {nullptr, transpose<uint8_t>, transpose<uint16_t>, nullptr, transpose<uint32_t>, nullptr, nullptr,
+     nullptr, transpose<uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     transpose<Word16>},
+    {nullptr, backwards<uint8_t>, backwards<uint16_t>, nullptr, backwards<uint32_t>, nullptr, nullptr,
+     nullptr, backwards<uint64_t>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     backwards<Word16>}};
 
 }  // namespace RL_ISA
 }  // namespace rl
