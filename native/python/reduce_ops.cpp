@@ -546,6 +546,13 @@ PyObject* cumulate_extreme_forward(const Primitive& op, PyObject* const* args, T
   return checked(PyTuple_Pack(2, values->object(), indices->object())).release();
 }
 
+// As the loops of softmax read it: its result is contiguous, and lines that lie across it would be taken
+// element by element (0.2 of torch).
+TensorRef along_its_lines(Tensor* x, int dim) {
+  if (dim + 1 == x->ndim && x->strides()[dim] == 1) return share(x);
+  return contiguous(x);
+}
+
 // softmax(x; dim), log_softmax
 PyObject* softmax_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   const LineEntry& entry = line_entry_of(op);
@@ -554,8 +561,8 @@ PyObject* softmax_forward(const Primitive& op, PyObject* const* args, Tensor*) {
   if (!is_floating(x->dtype) && x->numel && d + 1 >= x->ndim) {  // torch has a kernel of its own for these
     fail_not_implemented((std::string(entry.name) + "_lastdim_kernel_impl").c_str(), x->dtype);
   }
-  TensorRef out = new_tensor(x->sizes(), x->dtype, x->device());
-  Tensor* operands[] = {out.get(), x};
+  TensorRef out = new_tensor(x->sizes(), x->dtype, x->device()), from = along_its_lines(x, d);
+  Tensor* operands[] = {out.get(), from.get()};
   run_along(entry, d, operands, 2);
   return out.release_object();
 }
@@ -571,9 +578,9 @@ PyObject* softmax_backward_forward(const Primitive& op, PyObject* const* args, T
              sizes_text(g->sizes()) + " does not equal " + sizes_text(result->sizes()) +
              " (while checking arguments for " + entry.name + ")");
   }
-  TensorRef grad = cast(g, result->dtype);
+  TensorRef grad = along_its_lines(cast(g, result->dtype).get(), d), from = along_its_lines(result, d);
   TensorRef out = new_tensor(result->sizes(), result->dtype, result->device());
-  Tensor* operands[] = {out.get(), grad.get(), result};
+  Tensor* operands[] = {out.get(), grad.get(), from.get()};
   run_along(entry, d, operands, 3);
   return out.release_object();
 }
