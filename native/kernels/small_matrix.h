@@ -60,12 +60,39 @@ int small_lu(int n, T* a, int* pivots) {
   return info;
 }
 
+// b = A^-1 b for some columns at once, row by row: the compiler makes vectors of that. The sums are those of
+// one column.
+constexpr int SIDE_BY_SIDE = 4;
+template <class T>
+void solve_side_by_side(int n, const T* a, const int* pivots, const T* inverse, T* b) {
+  T rows[SMALL_SOLVE][SIDE_BY_SIDE];
+  for (int k = 0; k < n; k++)
+    for (int l = 0; l < SIDE_BY_SIDE; l++) rows[k][l] = b[l * n + k];
+  auto take = [&](T* from, const T* row, T factor) {
+    for (int l = 0; l < SIDE_BY_SIDE; l++) from[l] -= row[l] * factor;
+  };
+  for (int k = 0; k < n; k++) std::swap(rows[k], rows[pivots[k] - 1]);
+  for (int k = 0; k < n; k++)
+    for (int i = k + 1; i < n; i++) take(rows[i], rows[k], a[k * n + i]);
+  for (int k = n - 1; k >= 0; k--) {
+    for (int l = 0; l < SIDE_BY_SIDE; l++) rows[k][l] *= inverse[k];
+    for (int i = 0; i < k; i++) take(rows[i], rows[k], a[k * n + i]);
+  }
+  for (int k = 0; k < n; k++)
+    for (int l = 0; l < SIDE_BY_SIDE; l++) b[l * n + k] = rows[k][l];
+}
+
 // b = A^-1 b, or A^-T b if `transposed`; n is at most SMALL_SOLVE.
 template <class T>
 void small_lu_solve(bool transposed, int n, int nrhs, const T* a, const int* pivots, T* b) {
   T inverse[SMALL_SOLVE];
   for (int k = 0; k < n; k++) inverse[k] = T(1) / a[k * n + k];
-  for (int c = 0; c < nrhs; c++, b += n) {
+  int c = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    for (; !transposed && c + SIDE_BY_SIDE <= nrhs; c += SIDE_BY_SIDE, b += SIDE_BY_SIDE * n)
+      solve_side_by_side(n, a, pivots, inverse, b);
+  }
+  for (; c < nrhs; c++, b += n) {
     if (!transposed) {
       for (int k = 0; k < n; k++) std::swap(b[k], b[pivots[k] - 1]);
       for (int k = 0; k < n; k++) {
