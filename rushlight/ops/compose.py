@@ -512,24 +512,32 @@ def _without_derivative(name, node, input, found):
 
 
 def _unique_consecutive(input, return_inverse, return_counts, dim):
-    x = input.reshape(-1) if dim is None else input
     d = 0 if dim is None else _wrap_some(dim, input.dim())
-    n = x.size(d) if x.dim() else 1
-    rows = x.reshape(1) if x.dim() == 0 else x.movedim(d, 0)
-    flat = rows.reshape(n, -1) if n else rows
+    rows = input.reshape(-1) if dim is None or input.dim() == 0 else input.movedim(d, 0)
+    n = rows.size(0)
+    inverse = counts = None
     if n:
-        changed = (
-            ops.ne(flat[1:], flat[:-1]).any(-1) if flat.size(-1) else _C.full((n - 1,), False, _C.bool, None)
-        )
+        if rows.dim() == 1:
+            changed = ops.ne(rows[1:], rows[:-1])
+        elif rows.numel():
+            flat = rows.reshape(n, -1)
+            changed = ops.ne(flat[1:], flat[:-1]).any(-1)
+        else:
+            changed = _C.full((n - 1,), False, _C.bool, None)
         starts = FUNCTIONS["cat"]([_C.full((1,), True, _C.bool, None), changed])
-        first = starts.nonzero().reshape(-1)
-        kept = rows[first]
-        inverse = starts.long().cumsum(0) - 1
-        ends = FUNCTIONS["cat"]([first[1:], _C.full((1,), n, _C.int64, None)])
-        counts = ends - first
+        if rows.dim() == 1 and not return_counts:
+            kept = rows[starts]
+        else:
+            first = starts.nonzero().reshape(-1)
+            kept = rows[first]
+        if return_inverse:
+            inverse = starts.long().cumsum(0) - 1
+        if return_counts:
+            ends = FUNCTIONS["cat"]([first[1:], _C.full((1,), n, _C.int64, None)])
+            counts = ends - first
     else:
         kept, inverse, counts = rows, _C.empty((0,), _C.int64, None), _C.empty((0,), _C.int64, None)
-    kept = kept.movedim(0, d) if dim is not None and x.dim() else kept
+    kept = kept.movedim(0, d) if dim is not None and input.dim() else kept
     result = (kept,)
     if return_inverse:
         result += (inverse.reshape(input.shape) if dim is None else inverse,)
@@ -567,14 +575,11 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         for column in reversed(range(rows.size(1))):  # least significant column first; each sort is stable
             order = order[rows[:, column][order].argsort(stable=True)]
         ordered = input.movedim(d, 0)[order].movedim(0, d)
-    kept, inverse, counts = _unique_consecutive(ordered, True, True, dim)
-    result = (kept,)
+    result = _unique_consecutive(ordered, return_inverse, return_counts, dim)
     if return_inverse:
         places = _C.full((order.numel(),), 0, _C.int64, None)
-        places[order] = inverse.reshape(-1)
-        result += (places.reshape(input.shape) if dim is None else places,)
-    if return_counts:
-        result += (counts,)
+        places[order] = result[1].reshape(-1)
+        result = (result[0], places.reshape(input.shape) if dim is None else places, *result[2:])
     name, node = ("_unique2", "Unique2Backward0") if dim is None else ("unique_dim", "UniqueDimBackward0")
     return _without_derivative(name, node, given, result)
 

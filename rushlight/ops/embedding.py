@@ -123,18 +123,21 @@ def bincount(input, weights=None, minlength=0):
     needs_values("bincount", input)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if input.dim() != 1 or (input.numel() and input.min().item() < 0):
+    smallest, largest = 0, -1
+    if input.dim() == 1 and input.numel():
+        smallest, largest = (end.item() for end in ops.aminmax(_C.detach(input), None, False))
+    if input.dim() != 1 or smallest < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    largest = input.max().item() if input.numel() else -1
     if largest == 2**63 - 1:
         raise RuntimeError(f"maximum value of input overflowed, it should be < {largest} but got {largest}")
     length = max(largest + 1, minlength)
     if weights is None:
-        weights = input.new_ones((), dtype=_C.int64).expand(input.shape)
+        weights = _C.full((), 1, _C.int64, input.device).expand(input.shape)
     elif weights.dtype != _C.float32:
         weights = weights.to(_C.float64)
-    counts = weights.detach().new_zeros((length,))
-    result = _in_place(ops.index_add, counts, input.to(_C.int64), weights.detach(), 0, 1)
+    counts = _C.full((length,), 0, weights.dtype, weights.device)
+    index = input if input.dtype == _C.int64 else input.to(_C.int64)
+    result = _in_place(ops.index_add, counts, index, weights.detach(), 0, 1)
     return undifferentiable("bincount", result, weights)
