@@ -52,6 +52,38 @@ void convert_contiguous(char* const* data, int64_t n, const void*) {
       std::memcpy(to, &y, sizeof y);
     }
   }
+  if constexpr (std::is_integral_v<To> && sizeof(To) <= 4 && !std::is_same_v<To, bool> &&
+                std::is_same_v<From, double>) {
+    typedef int32_t Words __attribute__((vector_size(F64_LANES * 4)));
+    typedef To Narrow __attribute__((vector_size(F64_LANES * sizeof(To))));
+    for (; n >= F64_LANES; n -= F64_LANES, to += F64_LANES, from += F64_LANES) {
+      f64v x = load(from);
+      if (!all(magnitude(x) < 0x1p31)) {
+        for (int i = 0; i < F64_LANES; i++) to[i] = convert<To>(from[i]);
+        continue;
+      }
+      Narrow y = __builtin_convertvector(__builtin_convertvector(x, Words), Narrow);
+      std::memcpy(to, &y, sizeof y);
+    }
+  }
+  // Nor int64: what fits into the digits of a double is put there, and rounded once.
+  if constexpr (std::is_same_v<From, int64_t> && (std::is_same_v<To, float> || std::is_same_v<To, double>)) {
+    constexpr int64_t LIMIT = int64_t(1) << 51;
+    for (; n >= F32_LANES; n -= F32_LANES, to += F32_LANES, from += F32_LANES) {
+      i64v low, high;
+      std::memcpy(&low, from, sizeof low);
+      std::memcpy(&high, from + F64_LANES, sizeof high);
+      u64v beyond = ((u64v)low + LIMIT) | ((u64v)high + LIMIT);
+      if (any((i64v)(beyond >> 52 != 0))) {
+        for (int i = 0; i < F32_LANES; i++) to[i] = To(from[i]);
+      } else if constexpr (std::is_same_v<To, float>) {
+        store(to, narrow(to_float(low), to_float(high)));
+      } else {
+        store(to, to_float(low));
+        store(to + F64_LANES, to_float(high));
+      }
+    }
+  }
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) to[i] = converted<To>(from[i]);
 }

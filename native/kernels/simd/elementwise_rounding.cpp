@@ -18,11 +18,14 @@ inline X truncate(X x) {
 }
 
 constexpr unsigned NEXTAFTER = dtype_set(DType::f32) | dtype_set(DType::f64);
-inline f32v nextafter(f32v x, f32v y) {
-  return each([](float x, float y) { return nextafterf(x, y); }, x, y);
-}
-inline f64v nextafter(f64v x, f64v y) {
-  return each([](double x, double y) { return ::nextafter(x, y); }, x, y);
+// The bits of a number's magnitude, counted up or down.
+template <class V>
+inline V nextafter(V x, V y) {
+  bits_t<V> up = (y > x) ^ (x < 0);
+  V next = from_bits(up ? bits(x) + 1 : bits(x) - 1);
+  next = x == 0 ? with_sign(from_bits(bits_t<V>{} + 1), y) : next;
+  next = x == y ? y : next;
+  return (x == x) & (y == y) ? next : x + y;
 }
 
 // Half types step in their own 16 bits, where a sign and a size that counts up are.

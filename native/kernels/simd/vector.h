@@ -170,7 +170,15 @@ inline void store(bool* p, i32v mask) {
 #endif
 }
 inline void store(bool* p, i64v mask) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128((__m256i)mask), _mm256_extracti128_si256((__m256i)mask, 1));
+  __m128i bytes = _mm_and_si128(_mm_shuffle_epi8(words, _mm_set1_epi32(0x0c080400)), _mm_set1_epi8(1));
+  int four = _mm_cvtsi128_si32(bytes);
+  std::memcpy(static_cast<void*>(p), &four, sizeof four);
+#else
   for (int i = 0; i < F64_LANES; i++) p[i] = mask[i] != 0;
+#endif
 }
 
 #if defined(__AVX512F__)

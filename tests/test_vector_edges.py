@@ -1,0 +1,174 @@
+"""Loops over vectors where a lane needs another way than its neighbours, and rows that end within a vector.
+
+Expected numbers come from NumPy or from Python's integers, met to the last bit where rounding leaves no
+choice.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+SEED = 7
+EDGES = [0, 1, -1, 7, -7, 2**51 - 1, 2**51, -(2**51), -(2**51) - 1, 2**53 + 1, 2**62 + 3, -(2**63), 2**63 - 1]
+
+
+def whole_numbers(count):
+    """Small ones, some of any size, and the edges, in any order."""
+    generator = np.random.default_rng(SEED)
+    sizes = generator.integers(0, 63, count)
+    numbers = generator.integers(-100, 100, count) * (generator.integers(0, 8, count) > 0)
+    numbers = np.where(sizes > 40, generator.integers(-(2**62), 2**62, count) >> (62 - sizes), numbers)
+    return generator.permutation(np.concatenate([numbers, np.array(EDGES * 3)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_int64_becomes_floating(dtype):
+    x = whole_numbers(1000)
+    for part in (x, x[:1], x[3:20], x[::3], np.clip(x, -1000, 1000)):
+        assert (
+            torch.from_numpy(part).to(torch.from_numpy(np.zeros(1, dtype)).dtype).tolist()
+            == part.astype(dtype).tolist()
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.int8], ids=str)
+def test_float64_becomes_short(dtype):
+    ordinary = np.random.default_rng(SEED).normal(size=400) * 100
+    x = np.concatenate(
+        [ordinary, [math.nan, math.inf, -math.inf, 2.0**31, -(2.0**31), 2.0**31 - 0.5, 1e300, -0.0]]
+    )
+    x = torch.from_numpy(np.random.default_rng(SEED).permutation(x))
+    assert x.to(dtype).tolist() == [x[i].to(dtype).item() for i in range(len(x))]
+
+
+@pytest.mark.parametrize("rounding", ["floor", "trunc"])
+def test_int64_division(rounding):
+    x, y = whole_numbers(2000), np.random.default_rng(3).permutation(whole_numbers(2000))
+    y[y == 0] = 3
+    x[(x == -(2**63)) & (y == -1)] = 5  # wraps around; not a number of int64
+    quotients = [a // b for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    if rounding == "trunc":
+        quotients = [
+            abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            for a, b in zip(x.tolist(), y.tolist(), strict=True)
+        ]
+    a, b = torch.from_numpy(x), torch.from_numpy(y)
+    assert torch.div(a, b, rounding_mode=rounding).tolist() == quotients
+    assert torch.div(a[::2], b[::2], rounding_mode=rounding).tolist() == quotients[::2]
+    if rounding == "floor":
+        assert (a // b).tolist() == quotients
+        assert (a // 7).tolist() == [n // 7 for n in x.tolist()]
+        assert (a // -7).tolist() == [n // -7 for n in x.tolist()]
+    b[1000] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.div(a, b, rounding_mode=rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nextafter(dtype):
+    info = np.finfo(dtype)
+    ends = [0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.tiny, info.max, -info.max]
+    ends += [math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 2.0]
+    x, y = np.array(list(itertools.product(ends, ends)), dtype=dtype).T.copy()
+    got = torch.nextafter(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(x, y)
+    bits = np.uint32 if dtype is np.float32 else np.uint64
+    same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    assert same.all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 13, 16, 100])
+def test_bools_of_comparisons(n, dtype):
+    x = np.resize(np.array([1.0, -2.0, 0.0, math.inf, math.nan, -0.0, 3.0], dtype=dtype), n)
+    room = torch.full((n + 2,), True)
+    torch.gt(torch.from_numpy(x), 0, out=room[1:-1])
+    assert room.tolist() == [True, *(x > 0).tolist(), True]
+    assert torch.logical_not(torch.from_numpy(x)).tolist() == np.logical_not(x).tolist()
+    assert torch.isposinf(torch.from_numpy(x)).tolist() == np.isposinf(x).tolist()
+
+
+def test_hypot_to_half_a_unit():
+    generator = np.random.default_rng(SEED)
+    x, y = (generator.normal(size=20000) * 10.0 ** generator.integers(-5, 6, 20000) for _ in "xy")
+    ends = np.array(
+        list(
+            itertools.product(
+                [0.0, 1e-320, 1e-160, 1e200, 1e308, math.inf, -math.inf, math.nan, 3.0], repeat=2
+            )
+        )
+    )
+    got = torch.hypot(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+    if np.finfo(np.longdouble).nmant >= 63:
+        exact = np.hypot(x.astype(np.longdouble), y.astype(np.longdouble))
+        assert (np.abs(got - exact) / np.spacing(np.abs(got))).max() <= 0.6
+    with np.errstate(over="ignore"):
+        expected = np.hypot(*ends.T)
+    got = torch.hypot(*(torch.from_numpy(part.copy()) for part in ends.T)).numpy()
+    assert np.allclose(got, expected, rtol=4e-16, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("columns", range(1, 18))
+def test_small_products_write_only_their_columns(columns, dtype):
+    torch.manual_seed(SEED)
+    a, b = torch.randint(-9, 9, (5, 7, 3)).to(dtype), torch.randint(-9, 9, (5, 3, columns)).to(dtype)
+    room = torch.full((5, 7, columns + 2), 99.0, dtype=dtype)
+    room[..., 1:-1] = 0
+    room[..., 1:-1].baddbmm_(a, b)
+    expected = (a[..., :, :, None] * b[..., None, :, :]).sum(-2)
+    assert torch.equal(room[..., 1:-1], expected) and torch.equal(a @ b, expected)
+    assert (room[..., 0] == 99).all() and (room[..., -1] == 99).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_small_systems_column_by_column(dtype):
+    torch.manual_seed(SEED)
+    for n, count in itertools.product(range(1, 9), (1, 3, 4, 5, 8, 11)):
+        a, b = torch.randn(6, n, n, dtype=dtype), torch.randn(6, n, count, dtype=dtype)
+        together = torch.linalg.solve(a, b)
+        alone = [torch.linalg.solve(a, b[..., c : c + 1].contiguous()) for c in range(count)]
+        assert torch.equal(together, torch.cat(alone, -1)), (n, count)
+        unit = torch.eye(n, dtype=dtype).expand(6, n, n)
+        assert torch.equal(torch.linalg.inv(a), torch.linalg.solve(a, unit.contiguous())), n
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int16, np.bool_, np.float32, np.float64])
+def test_running_sums_and_extremes(dtype):
+    x = np.random.default_rng(SEED).integers(-50, 50, (9, 131)).astype(dtype)
+    whole = torch.from_numpy(x)
+    wide = dtype if np.issubdtype(dtype, np.floating) else np.int64
+    for part, ours in ((x, whole), (x[:, ::2], whole[:, ::2]), (x.T, whole.t())):
+        assert ours.cumsum(1).tolist() == np.cumsum(part, 1, dtype=wide).tolist()
+        for name, extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
+            values, indices = getattr(ours, name)(1)
+            assert values.tolist() == extreme.accumulate(part, 1).tolist()
+            assert torch.equal(ours.gather(1, indices), values)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_what_lies_across(name):
+    """A transposed matrix, and a gradient that is one number, give the bits that contiguous ones do."""
+    torch.manual_seed(SEED)
+    x = torch.randn(37, 70)
+    softmax = getattr(torch, name)
+    for view, dim in (
+        (x.t(), 0),
+        (x.t(), 1),
+        (x[:, ::2], 1),
+        (x[:, ::2], 0),
+        (x.reshape(37, 7, 10).transpose(0, 2), 1),
+    ):
+        a, b = view.detach().requires_grad_(), view.contiguous().requires_grad_()
+        assert torch.equal(softmax(a, dim), softmax(b, dim))
+        for gradient in (
+            torch.tensor(2.0).expand(view.shape),
+            torch.randn(view.shape[::-1]).permute(*range(view.dim())[::-1]),
+        ):
+            ours = torch.autograd.grad(softmax(a, dim), a, gradient)[0]
+            assert torch.equal(ours, torch.autograd.grad(softmax(b, dim), b, gradient.contiguous())[0])
