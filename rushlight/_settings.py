@@ -217,8 +217,12 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Denormal numbers are kept; False for asking otherwise, because that is not possible here."""
-    return not mode
+    """Whether denormal numbers are taken for zero in this thread; False if its processor cannot.
+
+    >>> rushlight.set_flush_denormal(True), rushlight.tensor([1e-40]) * 2, rushlight.set_flush_denormal(False)
+    (True, tensor([0.]), True)
+    """
+    return _C.set_flush_denormal(mode)
 
 
 def is_warn_always_enabled() -> bool:

@@ -1,5 +1,6 @@
 """Several threads at one tensor: numbers may be anybody's, memory never."""
 
+import platform
 import subprocess
 import sys
 import threading
@@ -178,3 +179,17 @@ time.sleep(0.1)
     for _ in range(3):
         ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another processor")
+def test_denormal_numbers_are_flushed_in_workers_too():
+    small = torch.full((1 << 21,), 1e-30)
+    assert (small * 1e-10).min() > 0  # the workers are there by now
+    try:
+        assert torch.set_flush_denormal(True)
+        assert not (small * 1e-10).any() and not (torch.tensor(1e-300, dtype=torch.float64) * 1e-15).any()
+    finally:
+        assert torch.set_flush_denormal(False)
+    assert (small * 1e-10).all() and 1e-300 * 1e-15 > 0
+    with pytest.raises(RuntimeError, match="flush_denormal expects a bool, but got int"):
+        torch.set_flush_denormal(1)

@@ -514,6 +514,13 @@ PyObject* py_reset_peak(PyObject*, PyObject*) {
   reset_peak_memory();
   Py_RETURN_NONE;
 }
+PyObject* py_flush_denormal(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!PyBool_Check(o))
+      failf(PyExc_RuntimeError, "flush_denormal expects a bool, but got %s", type_label(o).c_str());
+    return PyBool_FromLong(set_flush_denormal(o == Py_True));
+  });
+}
 PyObject* py_get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* py_set_threads(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
@@ -698,6 +705,7 @@ PyMethodDef functions[] = {{"from_data", FAST(py_from_data), nullptr},
                            {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, nullptr},
                            {"get_num_threads", py_get_threads, METH_NOARGS, nullptr},
                            {"set_num_threads", py_set_threads, METH_O, nullptr},
+                           {"set_flush_denormal", py_flush_denormal, METH_O, nullptr},
                            {"get_default_dtype", py_default_dtype, METH_NOARGS, nullptr},
                            {"set_default_dtype", py_set_default_dtype, METH_O, nullptr},
                            {"set_package_directory", py_package_directory, METH_O, nullptr},

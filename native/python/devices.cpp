@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "../graph/dispatching.h"
 #include "elementwise_ops.h"
 #include "rare_ops.h"
 
@@ -53,6 +54,7 @@ Device device_of_values(const Primitive& op, PyObject* const* args) {
 }  // namespace
 
 bool is_mixed(const Primitive& op, PyObject* const* args) {
+  if (dispatching_now && sees_to_devices(op)) return false;  // elementwise operations come here only then
   const Storage* first = nullptr;
   bool mixed = false;
   for_input_tensors(op, args, [&](Tensor* t) {

@@ -8,6 +8,7 @@
 #include "../graph/dispatching.h"
 #include "../graph/modes.h"
 #include "../tensor/twins.h"
+#include "functions.h"
 #include "lazy_views.h"
 #include "rare_ops.h"
 #include "tensor_type.h"
@@ -15,19 +16,19 @@
 namespace rl {
 
 bool dispatching_now = false;
+bool only_classes_asked = false;
 
 namespace {
 
-std::vector<Forward>& reals() {
-  static std::vector<Forward> all;
-  return all;
-}
+std::vector<Forward> all_reals;  // empty until the first one is replaced
+std::vector<Forward>& reals() { return all_reals; }
 bool timing_now = false, batching_now = false;
 
 PyObject* handler = nullptr;                      // owned
 PyObject *detacher = nullptr, *reader = nullptr;  // owned
 thread_local bool mode_here = false, subclasses_off = false;
 bool kernels_replaced = false;  // somebody has put a function in the place of a kernel (torch.library)
+int threads_with_mode = 0;      // also of threads that ended with one
 thread_local bool replaced_off = false;  // it is not asked here: the kernel itself runs
 thread_local bool outer_grad = true;     // whether whoever caused the question records
 thread_local bool shown_grad =
@@ -125,9 +126,14 @@ bool any_dispatches(PyObject* o) {
 
 bool any_dispatches(const Primitive& op, PyObject* const* args) {
   for (size_t i = 0; i < op.args.size(); i++) {
-    if (any_dispatches(args[i])) return true;
+    if (!is_plain_tensor(args[i]) && !surely_plain(args[i]) && any_dispatches(args[i])) return true;
   }
   return false;
+}
+
+void see_who_is_asked() {
+  only_classes_asked =
+      dispatching_now && !timing_now && !batching_now && !kernels_replaced && threads_with_mode == 0;
 }
 
 PyObject* next_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
@@ -160,6 +166,7 @@ void arrange_forwards(bool timing, bool dispatching) {
                   : timing      ? timed_forward
                                 : reals()[number];
   }
+  see_who_is_asked();
 }
 void arrange_batching(bool on) {
   batching_now = on;
@@ -173,6 +180,7 @@ bool dispatching_classes = false;
 PyTypeObject *sparse_type = nullptr, *compressed_type = nullptr;
 
 bool asks_about(const Primitive& op, PyObject* const* args) {
+  if (only_classes_asked) return handler && any_dispatches(op, args);
   if (!dispatching_now || !handler) return false;
   return mode_here || (kernels_replaced && !replaced_off) ||
          (dispatching_classes && any_dispatches(op, args));
@@ -296,6 +304,7 @@ PyObject* asked_forward(const Primitive& op, PyObject* const* args, Tensor* out)
 }  // namespace
 
 PyObject* dispatched_forward(const Primitive& op, PyObject* const* args, Tensor* out) {
+  if (only_classes_asked && !any_dispatches(op, args)) return run_real_forward(op, args, out);
   return asks_about(op, args) ? asked_forward(op, args, out) : next_forward(op, args, out);
 }
 
@@ -337,7 +346,10 @@ PyObject* py_take_apart(PyObject*, PyObject* dict) {
 
 // set_dispatch_mode(bool): whether this thread has a mode; returns whether it had one.
 PyObject* py_set_mode(PyObject*, PyObject* on) {
-  return PyBool_FromLong(std::exchange(mode_here, on == Py_True));
+  bool before = std::exchange(mode_here, on == Py_True);
+  threads_with_mode += int(mode_here) - int(before);
+  see_who_is_asked();
+  return PyBool_FromLong(before);
 }
 
 // dispatch_outer_grad(): inside a handler, whether whoever caused the question records.

@@ -14,6 +14,9 @@ void arrange_forwards(bool timing, bool dispatching);
 void arrange_batching(bool on);
 Forward behind_batching();
 bool dispatching_forwards();
+// Somebody stands there, but asks only about operands of some classes (a sparse tensor has been made): the
+// others need not go there.
+extern bool only_classes_asked;
 // Whether somebody may be asked about a call with these arguments.
 bool may_be_asked(PyObject* const* args, Py_ssize_t count);
 // Whether Python is asked about this call.

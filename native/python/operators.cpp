@@ -12,6 +12,7 @@
 #include "batching.h"
 #include "elementwise_ops.h"
 #include "explain.h"
+#include "forwards.h"
 #include "functions.h"
 #include "matmul_ops.h"
 #include "primitive.h"
@@ -76,14 +77,15 @@ Ref<PyObject> from_array(PyObject* o) {
 // [reusing buffers]. From 3.14 on a name on the stack is borrowed as well, so it cannot be told apart.
 #if PY_VERSION_HEX < 0x030e0000
 PyObject* over_a_temporary(Primitive& op, PyObject* const* args) {
-  if (op.forward != elementwise_forward) return nullptr;
+  if (op.forward != elementwise_forward && !(only_classes_asked && real_forward(op) == elementwise_forward))
+    return nullptr;
   if (static_cast<const Elementwise*>(op.payload)->out != OutType::same) return nullptr;
   if (!is_plain_tensor(args[0]) || !is_plain_tensor(args[1]) || args[0] == args[1]) return nullptr;
   Tensor *a = as_tensor(args[0]), *b = as_tensor(args[1]);
   if (!a->is_contiguous() || !b->is_contiguous() || !is_floating(a->dtype)) return nullptr;
   Tensor* into = may_overwrite(a, 1, b) ? a : may_overwrite(b, 1, a) ? b : nullptr;
   if (!into || a->storage == b->storage) return nullptr;
-  return op.forward(op, args, into);
+  return elementwise_forward(op, args, into);
 }
 #endif
 

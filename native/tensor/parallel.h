@@ -11,6 +11,8 @@ namespace rl {
 
 int num_threads();
 void set_num_threads(int n);
+// Whether this thread, and what works for it, takes denormal numbers for zero. False if that is not possible.
+bool set_flush_denormal(bool on);
 
 void parallel_run(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& f);
 
