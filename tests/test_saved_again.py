@@ -222,3 +222,41 @@ def test_a_sparse_tensor_does_not_keep_the_dense_one():
         x.zero_()  # taken, since no gradient reads it
     (sparse.to_dense() + rows.to_dense()).sum().backward()
     assert x.grad.layout is torch.strided
+
+
+BAGS = {
+    "sum": {"mode": "sum"},
+    "mean": {"mode": "mean"},
+    "max": {"mode": "max"},
+    "padded": {"mode": "mean", "padding_idx": 2},
+    "largest but the padding": {"mode": "max", "padding_idx": -1},
+    "by frequency": {"mode": "sum", "scale_grad_by_freq": True},
+    "sparse": {"mode": "sum", "sparse": True},
+}
+
+
+@pytest.mark.parametrize("name", [*BAGS, "weighted", "weighted and padded"])
+def test_bags_under_hooks(name):
+    indices, offsets, packed = torch.tensor([0, 2, 1, 0, 2]), torch.tensor([0, 3, 3]), []
+
+    def plain(x, y):
+        options = BAGS.get(name) or {"mode": "sum", "per_sample_weights": y.reshape(-1)[:5]}
+        padding = {"padding_idx": 0} if name == "weighted and padded" else {}
+        return F.embedding_bag(indices, x, offsets, **options, **padding)
+
+    def hooked(x, y):
+        with saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+            return plain(x, y)
+
+    x, y = inputs()
+    both = []
+    for function in (plain, hooked):
+        result = function(x, y)
+        both.append((result, *torch.autograd.grad(result.cumsum(0).sum(), (x, y), allow_unused=True)))
+    for a, b in zip(*both):
+        assert (a is None) == (b is None)
+        assert a is None or torch.allclose(*(each.to_dense() for each in (a, b)), rtol=1e-12)
+    kept = [t for t in packed if t.requires_grad and t is not x]
+    assert any(t is offsets for t in packed) and all(t.shape == (5,) for t in kept)
+    if name not in ("by frequency", "sparse"):
+        assert gradcheck(hooked, inputs())

@@ -42,7 +42,11 @@ ModuleInit init([](PyObject*) {
         "linalg_lu(A; call) -> P, L, U",
         "triangular_solve(b, A; call, upper, transpose, unitriangular) -> solution, copy",
         "masked_index(x, mask, indices[]; call)", "masked_index_put(x, values, mask, indices[]; call)",
-        "max_pool_at(g, x, indices; call)", "safe_softmax(x; call, dim)"})
+        "max_pool_at(g, x, indices; call)",
+        "embedding_bag(weight, factors, indices, offsets; call, mode, padding, scale, sparse) -> out, bag, "
+        "sizes, "
+        "places",
+        "safe_softmax(x; call, dim)"})
     define(signature, run_again, Primitive::SEES_TO_DEVICES);
 });
 

@@ -178,6 +178,13 @@ def _total_weight(node: Node) -> Any:
     return total_weight(target, weight, reduction, _value(node, "ignore_index"), node._outputs()[0][1])
 
 
+def _table(node: Node) -> Any:
+    """What embedding_bag looks rows up in, which only the gradient of their weights needs."""
+    if node._primitive.__name__ in ("bag_sum", "embedding_bag"):
+        return _factor(node, "weight")
+    return _unsaved(node, "weight")
+
+
 def _maxima(node: Node) -> Any:
     """Where the maxima are, looked for again if that was not wanted of the operation."""
     name = node._primitive.__name__
@@ -290,6 +297,11 @@ NAMES: dict[str, dict[str, Any]] = {
     "EmbeddingBackward0": {
         "scale_grad_by_freq": lambda node: bool(_value(node, "scale")),
         "sparse": lambda node: node._primitive.__name__ == "embedding_sparse",
+        "weight_sym_argsize_0": lambda node: _value(node, "weight_shape")[0],
+    },
+    "EmbeddingBagBackward0": {
+        "result1": "bag", "result2": "sizes", "result3": "places", "per_sample_weights": "factors",
+        "scale_grad_by_freq": "scale", "padding_idx": "padding", "weight": _table,
         "weight_sym_argsize_0": lambda node: _value(node, "weight_shape")[0],
     },
     "FftC2CBackward0": {"normalization": _normalization},

@@ -248,6 +248,8 @@ def _embedding_bag(
     input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
+    if _C.top_saved_hooks() is not None:
+        return None  # one step here too
     factors = per_sample_weights
     if factors is not None and factors.dim() > 1:
         factors = factors.reshape(-1)

@@ -439,7 +439,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
     below = ordered.gather(-1, low.expand(target))
     above = ordered.gather(-1, high.expand(target))
     if interpolation == "midpoint":
-        result = FUNCTIONS["lerp"](below, above, 0.5)
+        result = FUNCTIONS["lerp"](below, above, rank.new_full(target, 0.5))
     elif interpolation == "linear":
         result = FUNCTIONS["lerp"](below, above, (rank - low.to(rank.dtype)).expand(target))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.ops._lacking import finally_
 from rushlight.ops._public import function, needs_values, public, type_name, undifferentiable
 from rushlight.ops._rules import derivative
 from rushlight.ops.ranges import arange
@@ -35,6 +36,41 @@ derivative(
     ),
     node="EmbeddingBagBackward0",
     final="_embedding_bag_backward",
+)
+
+
+def _to_table(g_out, weight_shape, factors, indices, bag, sizes, places, mode, padding, scale, sparse):
+    def gradient(g, factors):
+        if mode == 2:
+            g = ops.where((sizes > 0).unsqueeze(-1), g, 0)
+            return g.new_zeros(weight_shape).scatter_add(0, places, g)
+        rows = ops.index_select(g, bag, 0)
+        if mode == 1:
+            rows = rows / ops.index_select(sizes, bag, 0).unsqueeze(-1)
+        if factors is not None:
+            rows = rows * factors.unsqueeze(-1)
+        if sparse:
+            return _sparse_rows(rows, indices, weight_shape, padding, scale)
+        return ops.embedding_backward(rows, indices, weight_shape[0], padding, scale)
+
+    return finally_(gradient, "_embedding_bag_backward")(g_out, factors)
+
+
+def _to_factors(g_out, weight, indices, bag, padding):
+    def gradient(g, weight):
+        products = ops.index_select(g, bag, 0) * ops.index_select(weight, indices, 0)
+        return ops.masked_fill(products.sum(1), indices == padding, 0)
+
+    return finally_(gradient, "aten::_embedding_bag_per_sample_weights_backward")(g_out, weight)
+
+
+# As torch's node is, for hooks on what it keeps.
+derivative(
+    "embedding_bag",
+    weight=_to_table,
+    factors=_to_factors,
+    shows="factors indices offsets bag sizes places weight_shape mode padding scale sparse",
+    node="EmbeddingBagBackward0",
 )
 
 

@@ -32,9 +32,6 @@ DIFFER = {
     ("writes", "torch does not see that its gradient would be wrong"): """
         kron
     """,
-    ("hooks", "results that torch's node keeps and no derivative here needs"): """
-        nn.functional.embedding_bag
-    """,
 }
 
 

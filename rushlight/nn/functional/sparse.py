@@ -7,6 +7,7 @@ from rushlight import _C
 from rushlight._signatures import check_call
 from rushlight._warn import warn
 from rushlight.nn.functional._checks import functional, number
+from rushlight.ops._again import looked_on
 from rushlight.ops._lacking import once
 from rushlight.ops._public import legacy_name, stumble, type_name
 from rushlight.ops.embedding import one_hot
@@ -86,6 +87,8 @@ def embedding_bag(
     starts = _starts(input, offsets, include_last_offset)
     plain = padding_idx is None and per_sample_weights is None and max_norm is None and not sparse
     if plain and mode != "max":
+        if looked_on(weight):
+            return _kept_bags(flat, weight, offsets, starts, None, scale_grad_by_freq, mode, False, None)
         length = input.size(1) if input.dim() == 2 else -1
         return _C.ops.bag_sum(weight, flat, starts, mode == "mean", length, bool(scale_grad_by_freq))
     rows = weight.size(0)
@@ -116,6 +119,13 @@ def embedding_bag(
         )
     if max_norm is not None:
         _shorten_rows(weight, flat, max_norm, norm_type)
+    if looked_on(weight, per_sample_weights):
+        factors = per_sample_weights
+        if factors is not None and factors.dim() > 1:
+            factors = factors.reshape(-1)
+        return _kept_bags(
+            flat, weight, offsets, starts, padding_idx, scale_grad_by_freq, mode, sparse, factors
+        )
     factors = once(per_sample_weights, "aten::_embedding_bag_per_sample_weights_backward", weight)
     factors = None if factors is None else factors.reshape(-1)
     weight = once(weight, "_embedding_bag_backward", per_sample_weights)
@@ -141,6 +151,43 @@ def embedding_bag(
         return total
     sizes = rushlight.bincount(bag, minlength=count).clamp(min=1)
     return total / sizes.unsqueeze(-1).to(total.dtype)
+
+
+def _kept_bags(flat, weight, offsets, starts, padding_idx, scale_grad_by_freq, mode, sparse, factors):
+    """The same where hooks are shown what is kept: which bag an index is in, and how many of them."""
+    bag, count = _bags(starts)
+    padding = -1 if padding_idx is None else padding_idx % weight.size(0)
+    sizes = rushlight.bincount(bag[flat != padding], minlength=count)
+
+    def run(weight, factors, indices, offsets):
+        result = embedding_bag(
+            indices, weight, starts, mode=mode, per_sample_weights=factors, include_last_offset=True,
+            padding_idx=padding_idx,
+        )  # fmt: skip
+        places = sizes
+        if mode == "sum":
+            sizes.zero_()
+        if mode == "max":
+            counted = indices != padding
+            places = _places_of_largest(result, weight, indices[counted], bag[counted])
+        return result, bag, sizes, places
+
+    kind = {"sum": 0, "mean": 1, "max": 2}[mode]
+    offsets = starts[:-1] if offsets is None else offsets
+    options = kind, padding, bool(scale_grad_by_freq), bool(sparse)
+    return _C.ops.embedding_bag(weight, factors, flat, offsets, run, *options)[0]
+
+
+def _places_of_largest(result, weight, indices, bag):
+    """Which row of the table every maximum is of: the first one in its bag."""
+    vectors = weight[indices]
+    found = (vectors == result[bag]) | (vectors.isnan() & result[bag].isnan())
+    position = rushlight.arange(indices.numel()).unsqueeze(-1).expand(found.shape)
+    position = rushlight.where(found, position, indices.numel())
+    first = rushlight.full(result.shape, indices.numel())
+    first = first.scatter_reduce(0, bag.unsqueeze(-1).expand(found.shape), position, "amin")
+    there = first < indices.numel()
+    return rushlight.where(there, indices[rushlight.where(there, first, 0)], 0) if len(indices) else first
 
 
 def _check_bag_arguments(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights):
