@@ -474,6 +474,8 @@ def _isfinite(x):
 
 COMPOSED: dict[str, Callable] = {
     "mm_t": lambda input, mat2: ops.mm(input, mat2),
+    "einsum_mm": lambda input, mat2: ops.bmm(input.unsqueeze(0), mat2.unsqueeze(0)).squeeze(0),
+    "einsum_bmm": lambda input, mat2: ops.bmm(input, mat2),
     "matmul_nd_nh": lambda a, b: _matmul_nd(a, _mh(b)),
     "matmul_nd_hn": lambda a, b: _matmul_nd(_mh(a), b),
     "sum_to": _sum_to,

@@ -51,7 +51,7 @@ _COMPLEX = _names(
     "index_fill embedding_backward masked_fill masked_select_backward constant_pad_nd sum_to place"
 )
 _PRODUCTS = _names(
-    "mm mm_t matmul_nd matmul_nd_t addmm addbmm linear linear_nd linear_unbiased linear_nd_unbiased"
+    "mm mm_t einsum_mm matmul_nd matmul_nd_t addmm addbmm linear linear_nd linear_unbiased linear_nd_unbiased"
 )
 _FLOATS = _names("isnan mul eq ne any all count_nonzero constant_pad_nd place")
 
@@ -129,7 +129,7 @@ for _ending, _ops in {
     "_out_cpu": "cumsum cumprod logcumsumexp im2col col2im",
     "_cpu_out": "addcmul addcdiv",
     "": "exp2 nan_to_num digamma isinf isfinite tril triu index_put masked_fill cdist index_select dot vdot "
-    "masked_select masked_scatter bmm baddbmm rms_norm randperm reflection_pad1d reflection_pad2d "
+    "masked_select masked_scatter bmm einsum_bmm baddbmm rms_norm randperm reflection_pad1d reflection_pad2d "
     "reflection_pad3d replication_pad1d replication_pad2d replication_pad3d max_pool2d max_pool3d avg_pool2d "
     "avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
 }.items():

@@ -284,7 +284,7 @@ op(
         call(x(2, 0), x(0, 2)),
         call(x(5, 4), x(4, 1)),
     ],
-    covers=("mm_t", "mm_nh", "mm_hn"),
+    covers=("mm_t", "mm_nh", "mm_hn", "einsum_mm"),
     **PRODUCT,
 )
 op(
@@ -295,7 +295,7 @@ op(
         call(x(0, 2, 3), x(0, 3, 2)),
         call(x(2, 2, 0), x(2, 0, 3)),
     ],
-    covers=("bmm_nh", "bmm_hn"),
+    covers=("bmm_nh", "bmm_hn", "einsum_bmm"),
     **PRODUCT,
 )
 op("mv", [call(x(2, 3), x(3)), call(x(0, 3), x(3)), call(x(2, 0), x(0))], **PRODUCT)

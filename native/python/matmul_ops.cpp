@@ -558,6 +558,9 @@ ModuleInit init([](PyObject* module) {
   static const Form plain{false, false}, nh{false, true}, hn{true, false};
   products.mm = &define("mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
   products.mm_t = &define("mm_t(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
+  // What einsum multiplies: of two matrices torch makes a batch of one.
+  define("einsum_mm(input, mat2)", mm_forward, FOLLOWS_FIRST, &plain);
+  define("einsum_bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);
   define("mm_nh(a, b)", mm_forward, 0, &nh);
   define("mm_hn(a, b)", mm_forward, 0, &hn);
   define("bmm(input, mat2)", bmm_forward, FOLLOWS_FIRST, &plain);

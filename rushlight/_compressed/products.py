@@ -66,7 +66,7 @@ def _times_turned(a: CompressedTensor, b: Tensor) -> Tensor:
     return sum_weighted(values, b, rows, columns, a.shape[1])
 
 
-@kernel("mm", "mm_t")
+@kernel("mm", "mm_t", "einsum_mm")
 def mm(a: Any, b: Any) -> Tensor:
     """A product of two matrices: dense if one of them is, else CSR."""
     _check(a, b)

@@ -68,7 +68,7 @@ def _transposed(x: SparseTensor) -> SparseTensor:
     return make(indices.flip(0), values, (x.shape[1], x.shape[0]), False)
 
 
-@kernel("mm", "mm_t")
+@kernel("mm", "mm_t", "einsum_mm")
 def mm(a: Any, b: Any) -> Tensor:
     """A product of two matrices: dense if one of them is, else sparse."""
     _check_product(a, b)
@@ -162,7 +162,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Tensor:
     return (input if beta == 1 else input * beta) + product
 
 
-@kernel("bmm")
+@kernel("bmm", "einsum_bmm")
 def bmm(a: Any, b: Any) -> Tensor:
     """A batch of sparse matrices and one of dense matrices."""
     if not _is_sparse(a) or _is_sparse(b):

@@ -27,6 +27,8 @@ def within(node: Node, name: str, value: Any) -> Seen | Literal[False]:
         return _of_steps(node, name, value)
     if primitive.endswith("_pool1d"):
         return ([*value.shape[:-1], 1, value.shape[-1]], "Unsqueeze") if name == "x" else None
+    if primitive.startswith("einsum"):
+        return ([1] if value.dim() == 2 else []) + list(value.shape), "View"
     if primitive == "attention":
         return _of_attention(node, name, value)
     if primitive == "nll_loss2d":

@@ -426,7 +426,8 @@ _LINEAR = ("linear", "linear_nd", "linear_unbiased", "linear_nd_unbiased")
 _PRODUCTS = ("matmul_nd", "matmul_nd_t", "vecmat")
 _LINES = ("avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
 _C.show_facades(_show_facades, (*_LINEAR, *_PRODUCTS, *_LINES))
-_C.show_operands(_within, (*_LINEAR, *_PRODUCTS, *_LINES, "attention", "rnn_sequence", "nll_loss2d"))
+_OTHERS = ("attention", "einsum_mm", "einsum_bmm", "nll_loss2d", "rnn_sequence")
+_C.show_operands(_within, (*_LINEAR, *_PRODUCTS, *_LINES, *_OTHERS))
 
 
 def _node_dir(self) -> list[str]:

@@ -82,7 +82,7 @@ _is_profiler_enabled = False
 # Products with a transposed operand, which torch sees as products of a view.
 _PLAIN_PRODUCT = {
     f"{name}_{form}": name for name in ("mm", "bmm", "matmul_nd") for form in ("nh", "hn", "t")
-}  # fmt: skip
+} | {"einsum_mm": "bmm", "einsum_bmm": "bmm"}  # fmt: skip
 
 
 @functools.cache

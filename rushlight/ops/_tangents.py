@@ -35,7 +35,7 @@ LINEAR = {
 MULTILINEAR = {
     "mm", "mm_t", "mm_nh", "mm_hn", "bmm", "bmm_nh", "bmm_hn", "matmul_nd", "matmul_nd_t", "matmul_nd_nh",
     "matmul_nd_hn", "mv", "vecmat", "dot", "vdot", "linear_unbiased", "linear_nd_unbiased", "linalg_cross",
-    "trilinear",
+    "trilinear", "einsum_mm", "einsum_bmm",
 }  # fmt: skip
 # Inputs that say which elements are meant: nothing is differentiated with respect to them.
 WHICH = {"index", "indices", "mask", "starts"}

@@ -358,9 +358,9 @@ class _Step:
         if not self.is_product:
             return a * b
         if a.ndim == 3:
-            product = ops.bmm(a, b)
+            product = ops.einsum_bmm(a, b)
         elif a.dtype != b.dtype or a.dtype == _C.bool:
             product = ops.bmm(a.unsqueeze(0), b.unsqueeze(0))  # refuses in torch's words
         else:
-            product = ops.mm(a, b)
+            product = ops.einsum_mm(a, b)
         return product if self.shape is None else product.view(self.shape)

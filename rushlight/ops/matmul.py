@@ -2,7 +2,8 @@
 
 The products mm, bmm and matmul_nd exist in three forms: plain, `_nh` (a @ b.mH) and `_hn` (a.mH @ b). Each
 form's derivatives are the other two, so backward makes no transposed views, and conjugates in one place.
-mm_t and matmul_nd_t are the plain forms for a transposed (real) right side, whose gradient gets its layout.
+mm_t and matmul_nd_t are the plain forms for a transposed (real) right side, whose gradient gets its layout;
+einsum_mm and einsum_bmm are what einsum multiplies, in torch a batch of views.
 """
 
 from __future__ import annotations
@@ -40,7 +41,12 @@ def _rows(x):
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-derivative("mm", input=lambda g, mat2: ops.mm_nh(g, mat2), mat2=lambda g, input: ops.mm_hn(input, g))
+_MM: dict[str, Any] = {
+    "input": lambda g, mat2: ops.mm_nh(g, mat2),
+    "mat2": lambda g, input: ops.mm_hn(input, g),
+}
+derivative("mm", **_MM)
+derivative("einsum_mm", node="BmmBackward0", **_MM)
 derivative(
     "mm_t",
     node="MmBackward0",
@@ -50,7 +56,12 @@ derivative(
 derivative("mm_nh", node="MmBackward0", a=lambda g, b: ops.mm(g, b), b=lambda g, a: ops.mm_hn(g, a))
 derivative("mm_hn", node="MmBackward0", a=lambda g, b: ops.mm_nh(b, g), b=lambda g, a: ops.mm(a, g))
 
-derivative("bmm", input=lambda g, mat2: ops.bmm_nh(g, mat2), mat2=lambda g, input: ops.bmm_hn(input, g))
+_BMM: dict[str, Any] = {
+    "input": lambda g, mat2: ops.bmm_nh(g, mat2),
+    "mat2": lambda g, input: ops.bmm_hn(input, g),
+}
+derivative("bmm", **_BMM)
+derivative("einsum_bmm", node="BmmBackward0", **_BMM)
 derivative("bmm_nh", node="BmmBackward0", a=lambda g, b: ops.bmm(g, b), b=lambda g, a: ops.bmm_hn(g, a))
 derivative("bmm_hn", node="BmmBackward0", a=lambda g, b: ops.bmm_nh(b, g), b=lambda g, a: ops.bmm(a, g))
 
