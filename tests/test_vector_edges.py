@@ -172,3 +172,57 @@ def test_softmax_of_what_lies_across(name):
         ):
             ours = torch.autograd.grad(softmax(a, dim), a, gradient)[0]
             assert torch.equal(ours, torch.autograd.grad(softmax(b, dim), b, gradient.contiguous())[0])
+
+
+def test_powers_of_float64():
+    generator = np.random.default_rng(SEED)
+    x = np.abs(generator.normal(size=40000)) * 10.0 ** generator.integers(-8, 9, 40000)
+    for y in (2.5, 1 / 3, -1.5, generator.uniform(-3, 3, 40000)):
+        got = (torch.from_numpy(x) ** (torch.from_numpy(y) if isinstance(y, np.ndarray) else y)).numpy()
+        if np.finfo(np.longdouble).nmant >= 63:
+            exact = x.astype(np.longdouble) ** y
+            assert (np.abs(got - exact) / np.spacing(got)).max() <= 0.85
+    k = torch.arange(1, 3000, dtype=torch.float64)
+    assert torch.equal((k * k) ** 1.5, k * k * k) and torch.equal((k**4) ** 0.25, k)
+    assert torch.equal(torch.pow(k, torch.full_like(k, 3.0)), k * k * k)
+    ends = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 5e-324, 1e-310, 1e200, math.inf, -math.inf, math.nan]
+    a, b = np.array(list(itertools.product(ends, [*ends, 2.5, -2.5, 2.0, 300.0]))).T.copy()
+    with np.errstate(all="ignore"):
+        expected = np.power(a, b)
+    got = torch.pow(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    assert np.allclose(got, expected, rtol=4e-16, atol=0, equal_nan=True)
+    assert (np.signbit(got) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.complex128])
+def test_joined_rows(dtype, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for lengths in ((1100, 1100), (5000, 0, 1024), (300, 2000), (1024,)):
+            for rows, inner in ((7, 1), (40, 2)):
+                parts = [np.arange(rows * n * inner).reshape(rows, n, inner).astype(dtype) for n in lengths]
+                ours = [torch.from_numpy(part) for part in parts]
+                assert (torch.cat(ours, 1).numpy() == np.concatenate(parts, 1)).all()
+                turned = [t.transpose(0, 2).contiguous().transpose(0, 2) for t in ours]
+                assert torch.equal(torch.cat(turned, 1), torch.cat(ours, 1))
+                assert torch.equal(
+                    torch.cat([*ours, torch.empty(0, dtype=ours[0].dtype)], 1), torch.cat(ours, 1)
+                )
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, np.complex128])
+def test_elements_gathered_along_a_row(dtype):
+    generator = np.random.default_rng(SEED)
+    for n in (1, 3, 4, 7, 8, 50):
+        x, index = generator.integers(0, 99, (5, 9)).astype(dtype), generator.integers(-9, 9, n)
+        ours, places = torch.from_numpy(x), torch.from_numpy(index)
+        assert (ours[:, places].numpy() == x[:, index]).all() and (
+            ours[2][places].numpy() == x[2][index]
+        ).all()
+        wrapped = torch.from_numpy(index % 9)
+        assert (ours.index_select(1, wrapped).numpy() == x[:, index]).all()
+        assert (ours.gather(1, wrapped.expand(5, n).contiguous()).numpy() == x[:, index]).all()

@@ -1,5 +1,7 @@
 // Primitives that put tensors together or rearrange their elements into a new one: cat, stack, block_diag,
 // flip, roll, repeat, tril, triu; and searchsorted.
+#include <vector>
+
 #include "../kernels/index_move.h"
 #include "../kernels/index_walk.h"
 #include "../tensor/iterate.h"
@@ -41,6 +43,40 @@ void put_piece(Tensor* whole, Tensor* t, Sizes strides, int64_t start) {
     TensorRef piece = new_alias(whole, t->sizes(), strides, whole->offset + start);
     copy_into(piece.get(), t);
   }
+}
+
+// cat of contiguous tensors whose rows are long: row after row of the result, so that it is written in order
+// (two of 1000 x 1000 floats along the last dimension took 1.4 times as long as torch's).
+bool join_rows(Tensor* whole, const TensorList& tensors, int dim) {
+  constexpr int64_t LEAST = 1024;  // bytes
+  struct Piece {
+    TensorRef tensor;  // the list may change meanwhile
+    const char* data;
+    int64_t bytes;
+  };
+  int64_t rows = 1;
+  for (int d = 0; d < dim; d++) rows *= whole->size(d);
+  if (rows < 2 || whole->numel == 0 || !whole->is_contiguous()) return false;
+  std::vector<Piece> pieces;
+  for (Py_ssize_t i = 0; i < tensors.size; i++) {
+    Tensor* t = tensors[i];
+    if (t->numel == 0) continue;
+    int64_t bytes = t->numel / rows * t->itemsize();
+    if (t->dtype != whole->dtype || !t->is_contiguous() || bytes < LEAST) return false;
+    pieces.push_back({share(t), t->data(), bytes});
+  }
+  int64_t row = whole->numel / rows * whole->itemsize();
+  MaybeNoGil unlocked(whole->numel);
+  parallel_for(rows, GRAIN * 8 / row + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; r++) {
+      char* to = whole->data() + r * row;
+      for (const Piece& piece : pieces) {
+        copy_row(to, piece.data + r * piece.bytes, size_t(piece.bytes));
+        to += piece.bytes;
+      }
+    }
+  });
+  return true;
 }
 
 // Whether the second dimension is the one that varies fastest in memory, and the others follow in order.
@@ -116,7 +152,7 @@ PyObject* cat_forward(const Primitive&, PyObject* const* args, Tensor*) {
   int64_t strides[MAX_DIMS];
   all_channels_last(tensors) ? channels_last_strides(shape, strides) : contiguous_strides(shape, strides);
   TensorRef result = new_strided(shape, {strides, size_t(shape.ndim)}, dtype, model->device());
-  if (model->is_meta()) return result.release_object();
+  if (model->is_meta() || join_rows(result.get(), tensors, dim)) return result.release_object();
   int64_t start = 0;
   for (Py_ssize_t i = 0; i < tensors.size; i++) {
     if (skipped(tensors[i])) continue;

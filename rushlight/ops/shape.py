@@ -6,6 +6,7 @@ zeros take their place. `expand` needs nothing: the engine sums over broadcast d
 
 from __future__ import annotations
 
+import math
 import operator
 
 from rushlight import _C
@@ -234,11 +235,12 @@ def flatten(input, start_dim=0, end_dim=-1):
         return ops.view(input, (1,))
     if start == end:
         return input
-    shape = tuple(input.shape)
-    merged = 1
-    for size in shape[start : end + 1]:
-        merged *= size
-    return reshape(input, (*shape[:start], merged, *shape[end + 1 :]))
+    if end - start == n - 1:
+        flat = (input.numel(),)
+    else:
+        shape = tuple(input.shape)
+        flat = (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
+    return ops.view(input, flat) if input._is_contiguous() else reshape(input, flat)
 
 
 @public
