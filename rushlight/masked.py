@@ -125,6 +125,22 @@ def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _dims_of(name: str, dim: Any, input: Tensor, position: int = 2) -> tuple[int, ...]:
+    """_dims for the function `name` of torch's, which takes whole numbers for dimensions."""
+    dims = _dims(dim, input.dim())
+    for at, d in enumerate(dims):
+        if isinstance(d, Tensor) and d.is_floating_point():
+            told = f"must be tuple of ints, but found element of type Tensor at pos {at}"
+            raise TypeError(f"{name}(): argument 'dim' (position {position}) {told}")
+    return dims
+
+
+def _check_one(name: str, dim: Any, position: int | None) -> None:
+    if isinstance(dim, Tensor) and (dim.dim() or dim.is_floating_point()):
+        place = "" if position is None else f" (position {position})"
+        raise TypeError(f"{name}(): argument 'dim'{place} must be int, not Tensor")
+
+
 def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
     """The reduced dimensions, in order."""
     return tuple(sorted(_dims(dim, ndim)))
@@ -173,7 +189,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(4.)
     """
     stumble(input, "layout")
-    dims = _dims(dim, input.dim())
+    dims = _dims_of("sum", dim, input)
     return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=dtype)
 
 
@@ -194,6 +210,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         whole = not (result.is_floating_point() or result.is_complex())
         return result.to(_C.int64) if whole and dtype is None else result
     for d in sorted(dims, reverse=True):
+        _check_one("prod", d, None)
         result = result.prod(d, bool(keepdim))
     return result
 
@@ -203,7 +220,7 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: bool, dtype: Any, mask
     mask = _mask_of(input, mask)
     if mask is not None:
         input = _filled(input, mask, _identity(name, input.dtype))
-    return _cast(getattr(input, name)(_dims(dim, input.dim()), bool(keepdim)), dtype)
+    return _cast(getattr(input, name)(_dims_of(name, dim, input), bool(keepdim)), dtype)
 
 
 @_function
@@ -294,7 +311,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         )
     input, mask = _cast(input, dtype), _mask_of(input, mask)
     _check_counted(dim, mask)
-    dims = _dims(dim, input.dim()) or _dims(None, input.dim())
+    dims = _dims_of("sum", dim, input) or _dims(None, input.dim())
     return _filled(input, mask, 0).sum(dims, bool(keepdim)) / _count(input, dims, keepdim, mask)
 
 
@@ -308,6 +325,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """
     stumble(input, "dtype")
     dim, mask = _first(dim, input), _mask_of(input, mask)
+    _check_one("nanmedian", dim, 2)
     kind = input.dtype  # a floating point one is kept, whatever dtype says, as in torch
     if not kind.is_floating_point:
         kind = kind if dtype is None else dtype
@@ -329,7 +347,7 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     tensor(0.6931)
     """
     input = _cast(input, dtype)
-    kind, dims = input.dtype, _dims(dim, input.dim())
+    kind, dims = input.dtype, _dims_of("logsumexp", dim, input)
     if mask is not None:
         input = _filled(input, mask, _identity("logsumexp", kind))
     return rushlight.logsumexp(input, dims, keepdim=keepdim).to(kind)
@@ -387,6 +405,7 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 def _scan(name: str, input: Tensor, dim: Any, dtype: Any, mask: Tensor | None, identity: int) -> Tensor:
     kind = _dtype_of(input, dtype)
     dim = _first(dim, input)
+    _check_one(name, dim, 2)
     filled = _filled(input, mask, identity)
     if kind == _C.bool:
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
@@ -401,6 +420,7 @@ def _first(dim: Any, input: Tensor) -> Any:
 def _softmax(function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, extreme: str) -> Tensor:
     dtype = _dtype_of(input, dtype)
     dim, mask = _first(dim, input), _mask_of(input, mask)
+    _check_one("log_softmax" if function is rushlight.log_softmax else "softmax", dim, 1)
     if mask is not None:
         input = _filled(input, mask, _identity(extreme, input.dtype))
     return function(input, dim, dtype=dtype)
@@ -451,7 +471,8 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     lowest = (mask is not None or not isinstance(ord, Tensor)) and ord == -math.inf
     if lowest and mask is not None and input.is_complex():
         raise AssertionError(f"input must be floating point, got {input.dtype}")
-    filled, dims = _filled(input, mask, math.inf if lowest else 0), _dims(dim, input.dim())
+    filled = _filled(input, mask, math.inf if lowest else 0)
+    dims = _dims_of("linalg_vector_norm", dim, input, 3)
     filled = filled.to(input.dtype) if input.dtype == rushlight.bool else filled  # refused by its own name
     return rushlight.linalg.vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
 
@@ -479,7 +500,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     wide = kind if kind.is_floating_point or kind.is_complex else _C.float32
     mask = _mask_of(input, mask)
     _check_counted(dim, mask)
-    dims = _dims(dim, input.dim()) or _dims(None, input.dim())
+    dims = _dims_of("sum", dim, input) or _dims(None, input.dim())
     # The sum is in the dtype asked for, which may be too small for it; the rest is not.
     centre = _filled(input, mask, 0).sum(dims, True, dtype=kind) / _count(input, dims, True, mask)
     off = input - centre

@@ -75,6 +75,8 @@ def _reduced(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if not mat1.is_floating_point():
+        raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{type_name(mat1.dtype)}'")
     return _ops.sparse_mm_reduce(mat1, mat2, reduce)
 
 
@@ -95,8 +97,6 @@ def _check_reduced(mat1: Tensor, mat2: Tensor) -> None:
             f"Expected a tensor of dimension 2 and tensor.size[0] == {mat1.shape[1]} but got: dimension "
             f"{mat2.dim()} and tensor.size[0] = {mat2.shape[0] if mat2.dim() else 1}"
         )
-    if not mat1.is_floating_point():
-        raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{type_name(mat1.dtype)}'")
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:

@@ -54,6 +54,15 @@ def _check(a: Any, b: Any) -> None:
         raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)}")
 
 
+_MULTIPLIED = (_C.float32, _C.float64, _C.complex64, _C.complex128)
+
+
+def _check_kernel(name: str, x: Any, form: str = "") -> None:
+    if x.dtype not in _MULTIPLIED:
+        told = f"not implemented for '{type_name(x.dtype)}'"
+        raise NotImplementedError(f'"{name}_out_sparse_csr_impl_mkl{form}" {told}')
+
+
 def times_dense(a: CompressedTensor, b: Tensor) -> Tensor:
     """Rows of b, weighted by the entries, summed up."""
     rows, columns, values = _coordinates(a)
@@ -75,8 +84,10 @@ def mm(a: Any, b: Any) -> Tensor:
             f"addmm: computation on CPU is not implemented for {_name(a)} + {_name(a)} @ {_name(b)}"
         )
     if _is_compressed(a) and _is_compressed(b):
+        _check_kernel("addmm", a, "_sparse")
         product = sparse_sparse_matmul(coalesced(a), coalesced(b))
         return of_coo(product, FORMS[create.sparse_csr], (1, 1), 0)
+    _check_kernel("addmm", a)
     if _is_compressed(a):
         return times_dense(a, b)
     return _times_turned(b, a.t()).t()
@@ -91,6 +102,7 @@ def mv(a: Any, b: Any) -> Tensor:
         raise RuntimeError(
             f"size mismatch, got input ({a.shape[0]}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})"
         )
+    _check_kernel("addmv", a)
     return times_dense(a, b[:, None])[:, 0]
 
 
@@ -98,6 +110,7 @@ def mv(a: Any, b: Any) -> Tensor:
 def vecmat(a: Tensor, b: Any) -> Tensor:
     """A dense vector and a compressed matrix."""
     _check(a[None], b)
+    _check_kernel("addmm", a)
     return _times_turned(b, a[:, None])[:, 0]
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from rushlight import _C
+from rushlight._native_printing import shown_natively
 from rushlight._outputs import OVERLAP
 from rushlight._type_names import type_name as class_name
 from rushlight._warn import warn_once
@@ -325,13 +326,13 @@ def meshgrid(*tensors, indexing=None):
     """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
+    if isinstance(indexing, bytes):
+        indexing = indexing.decode()
+    if not isinstance(indexing, (str, type(None))) and all(isinstance(t, Tensor) for t in tensors):
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {class_name(indexing)}")
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     _check_tensors(tensors)
-    if isinstance(indexing, bytes):
-        indexing = indexing.decode()
-    if not isinstance(indexing, (str, type(None))):
-        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {class_name(indexing)}")
     for t in tensors:
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
@@ -341,7 +342,8 @@ def meshgrid(*tensors, indexing=None):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+            told = shown_natively(t)
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {told}")
     if indexing is None:
         warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."

@@ -70,6 +70,10 @@ def outer(input, vec2, *, out=None):
     result = input.reshape(input.size(0), 1) * vec2
     if out is None:
         return result
+    if out is vec2:
+        raise RuntimeError(
+            f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
     check_apart(out, input, vec2)  # as it is, before it is resized
     return write_out(out, result)
 
