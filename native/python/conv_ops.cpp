@@ -15,9 +15,8 @@
 namespace rl {
 namespace {
 
-void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name, bool limited = false) {
-  if (read_triple(o, dims, unused, out, "convolution", name))
-    return limited ? limit_stride(out) : check_moderate(out, "convolution", name);
+void read_window(PyObject* o, int dims, int64_t unused, Triple& out, const char* name) {
+  if (read_triple(o, dims, unused, out, "convolution", name)) return;
   Shape given;
   read_sizes(o, given, "convolution", name);
   failf(
@@ -36,7 +35,7 @@ struct Window {
   Window(PyObject* const* args, int dims, PyObject* extra_arg = nullptr, Triple* extra = nullptr) {
     groups = int_argument("convolution", "groups", args[3]);
     if (groups <= 0) fail(PyExc_RuntimeError, "non-positive groups is not supported");
-    read_window(args[0], dims, 1, stride, "stride", !extra);
+    read_window(args[0], dims, 1, stride, "stride");
     read_window(args[1], dims, 0, padding, "padding");
     read_window(args[2], dims, 1, dilation, "dilation");
     if (extra) read_window(extra_arg, dims, 0, *extra, "output_padding");
@@ -45,6 +44,20 @@ struct Window {
     if (extra && least(*extra) < 0) fail(PyExc_RuntimeError, "negative output_padding is not supported");
     if (least(stride) <= 0) fail(PyExc_RuntimeError, "non-positive stride is not supported");
     if (least(dilation) < 0) fail(PyExc_RuntimeError, "dilation should be greater than zero");
+    for (int d = 3 - dims; d < 3; d++) {
+      if (padding[d] > INT64_MAX / 2) {
+        failf(PyExc_RuntimeError, "Given padding=%lld at dimension %d , expected padding to be at most %lld",
+              (long long)padding[d], d - 3 + dims, (long long)(INT64_MAX / 2));
+      }
+    }
+    check_moderate(padding, "convolution", "padding");
+    if (!extra) {
+      limit_stride(stride);
+      return;  // `geometry` checks the dilation
+    }
+    check_moderate(stride, "convolution", "stride");
+    check_moderate(dilation, "convolution", "dilation");
+    check_moderate(*extra, "convolution", "output_padding");
   }
   bool is_dilated() const {
     return std::any_of(dilation.at, dilation.at + 3, [](int64_t d) { return d != 1; });
@@ -218,8 +231,12 @@ ConvShape geometry(Sizes x, Sizes weight, const Window& window, int dims) {
   for (int d = 0; d < 3; d++) {
     if (s.kernel[d] > INT32_MAX || s.in[d] > (int64_t(1) << 60))
       fail(PyExc_RuntimeError, "convolution(): sizes are too large");
+    if (s.kernel[d] == 1 && s.dilation[d] > 1) s.dilation[d] = 1;  // there is nothing to spread
     padded[d] = s.in[d] + 2 * s.padding[d];
-    extent[d] = s.dilation[d] * (s.kernel[d] - 1) + 1;
+    if ((s.dilation[d] > INT32_MAX && s.kernel[d] < 1) ||
+        __builtin_mul_overflow(s.dilation[d], s.kernel[d] - 1, &extent[d]) ||
+        __builtin_add_overflow(extent[d], 1, &extent[d]))
+      failf(PyExc_RuntimeError, "convolution(): dilation of %lld is too large", (long long)s.dilation[d]);
     fits &= padded[d] >= extent[d];
     s.out[d] = (padded[d] - extent[d]) / s.stride[d] + 1;
   }

@@ -92,9 +92,21 @@ def _padded(place, size, padding_mode, align_corners):
     return place
 
 
-def _places(point, size, dims, mode, padding_mode, align_corners):
+def _pixels(point, size, align_corners):
     """From [-1, 1] to pixels: the ends are the centres of the outer pixels, or their outer edges."""
-    place = (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
+    return (point + 1) / 2 * (size - 1) if align_corners else ((point + 1) * size - 1) / 2
+
+
+def _lost(point, size, dims, mode, padding_mode, align_corners):
+    """NaN where a point has no place in two dimensions, unless it is brought to another (`_places`)."""
+    if dims == 3 or mode == NEAREST or (mode == BILINEAR and padding_mode != ZEROS):
+        return 0.0
+    place = _pixels(point.detach(), size, align_corners)
+    return place - place
+
+
+def _places(point, size, dims, mode, padding_mode, align_corners):
+    place = _pixels(point, size, align_corners)
     # Far outside: anywhere on that side will do, as long as it is an integer. What has no place (NaN, and
     # infinity where it is reflected) is brought to the first pixel in two dimensions, to the last in three.
     stays = padding_mode == ZEROS or mode == BICUBIC
@@ -126,9 +138,9 @@ def _cubic_slopes(t, a=-0.75):
     return far(t + 1), near(t), -near(1 - t), -far(2 - t)
 
 
-def _factors(place, mode):
+def _factors(place, mode, lost):
     """The weights of the pixels around a place in one dimension, and their derivatives."""
-    part = place - place.detach().floor()
+    part = place - place.detach().floor() + lost
     if mode == BICUBIC:
         return _cubic_weights(part), _cubic_slopes(part)
     return (1 - part, part), (-1.0, 1.0)
@@ -143,7 +155,8 @@ def _points_gradient(g, grid, sizes, mode, padding_mode, align_corners):
         return grid.new_zeros(grid.shape)
     factors, slopes = [], []
     for point, size in zip(_points(grid), sizes, strict=True):
-        of_place = _factors(_place(point, size, len(sizes), mode, padding_mode, align_corners), mode)
+        given = size, len(sizes), mode, padding_mode, align_corners
+        of_place = _factors(_place(point, *given), mode, _lost(point, *given))
         factors.append(of_place[0])
         slopes.append(of_place[1])
     count = len(factors[0])
@@ -170,16 +183,19 @@ def _composed_terms(grid, sizes, mode, padding_mode, align_corners):
     """grid_terms for half precision, where torch rounds after every operation."""
     choices = []
     for point, size in zip(_points(grid), sizes, strict=True):
-        place = _place(point, size, len(sizes), mode, padding_mode, align_corners)
+        given = size, len(sizes), mode, padding_mode, align_corners
+        place, lost = _place(point, *given), _lost(point, *given)
         whole = place.detach().floor()
         if mode == NEAREST:
             # The grid takes part with a gradient of zero.
             choices.append([(place.detach().round().long(), place * 0 + 1)])
         elif mode == BILINEAR:
-            choices.append([(whole.long() + i, weight) for i, weight in enumerate(_factors(place, mode)[0])])
+            choices.append(
+                [(whole.long() + i, weight) for i, weight in enumerate(_factors(place, mode, lost)[0])]
+            )
         else:
             near = [_padded(whole + (i - 1), size, padding_mode, align_corners).long() for i in range(4)]
-            choices.append(list(zip(near, _factors(place, mode)[0], strict=True)))
+            choices.append(list(zip(near, _factors(place, mode, lost)[0], strict=True)))
     index, weights = [], []
     for pixels in itertools.product(*choices):
         at = inside = weight = None

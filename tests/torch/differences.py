@@ -233,12 +233,6 @@ def _(call, theirs, ours):
     return ours.text[1][-1] == 1 and same_but_for_numbers(theirs.text, ours.text)
 
 
-@rule("points of a grid that are not finite")
-def _(call, theirs, ours):
-    point = "grid_sample" in name_of(call) and " not finite" in call
-    return point and theirs.taken and ours.taken and "nan" in str(theirs.text)
-
-
 @rule("draws and writes of nothing")
 def _(call, theirs, ours):
     return EMPTY.search(call) is not None and (theirs.taken or ours.taken)

@@ -1,4 +1,4 @@
-"""NaN and infinities in matrices end as in torch: in NaN at the same places, or in the same refusal."""
+"""NaN and infinities in matrices and grids: NaN at the same places as in torch, or the same refusal."""
 
 import pytest
 
@@ -65,3 +65,26 @@ def test_least_squares_of_infinite_right_sides(dtype):
     for n in (1, 2, 3, 5):
         for row in {0, n - 1}:
             assert end(rushlight, call, n, row) == end(torch, call, n, row)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_points_of_a_grid(mode, padding, dtype):
+    def call(library, points, gradient):
+        dtype_ = getattr(library, dtype)
+        x = library.arange(1.0, 13.0, dtype=dtype_).reshape(1, 1, 3, 4).requires_grad_()
+        grid = library.tensor(points, dtype=dtype_).reshape(1, 1, -1, 2).requires_grad_()
+        out = library.nn.functional.grid_sample(x, grid, mode, padding, align_corners=True)
+        if not gradient:
+            return out.detach()
+        return tuple(g.isnan() for g in library.autograd.grad(out.sum(), (x, grid)))
+
+    points = [[NAN, 0.1], [0.1, NAN], [INF, 0.1], [0.1, -INF], [INF, NAN], [0.3, -0.2]]
+    for chosen in (points, *([p] for p in points)):  # in torch's vectors and one by one
+        ours, theirs = call(rushlight, chosen, False), call(torch, chosen, False)
+        ours, theirs = ours.flatten().tolist(), theirs.flatten().tolist()
+        assert ours == pytest.approx(theirs, rel=1e-5, nan_ok=True)
+    if (mode == "bicubic" and padding != "reflection") or padding == "zeros":  # elsewhere torch may crash
+        for point in points:
+            assert end(rushlight, call, [point], True) == end(torch, call, [point], True), point

@@ -56,6 +56,7 @@ void pad(const GridShape& s, T size, int64_t n, T* place, T* slope) {
 template <class T>
 struct Places {
   T place[3][BLOCK], slope[3][BLOCK], part[3][BLOCK];
+  T lost[BLOCK];  // NaN where a point has no place, where that is not brought to another
 
   void read(const GridShape& s, const T* grid, int64_t n) {
     for (int d = 0; d < s.dims; d++) {
@@ -66,7 +67,7 @@ struct Places {
       bool nearest = s.mode == GridShape::NEAREST;
       for (int64_t i = 0; i < n; i++) {
         T whole = nearest ? std::nearbyint(place[d][i]) : std::floor(place[d][i]);
-        part[d][i] = place[d][i] - whole;
+        part[d][i] = place[d][i] - whole + lost[i];
         place[d][i] = whole;
       }
     }
@@ -79,12 +80,14 @@ struct Places {
     bool stays = s.padding == GridShape::ZEROS || s.mode == GridShape::BICUBIC;
     bool reflects = s.padding == GridShape::REFLECTION && !stays;
     T nowhere = stays ? T(-100) : DIMS == 3 ? size - 1 : T(0);
+    bool loses = DIMS == 2 && stays && s.mode != GridShape::NEAREST;
     for (int64_t i = 0; i < n; i++) {
       T x = point[i * DIMS];
       T at = s.align_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
       bool near = std::abs(at) < T(1e9);
       place[d][i] = near ? at : reflects || at != at ? nowhere : at > 0 ? T(1e9) : T(-100);
       slope[d][i] = near ? scale : T(0);
+      lost[i] = loses ? at - at : T(0);
     }
   }
   // The place in the image of the pixel `steps` away from the whole ones. A plane has fewer than 2^31 pixels.
