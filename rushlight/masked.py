@@ -127,7 +127,7 @@ def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 def _dims_of(name: str, dim: Any, input: Tensor, position: int = 2) -> tuple[int, ...]:
     """_dims for the function `name` of torch's, which takes whole numbers for dimensions."""
-    dims = _dims(dim, input.dim())
+    dims: Any = _dims(dim, input.dim())  # as they were given, which may be tensors
     for at, d in enumerate(dims):
         if isinstance(d, Tensor) and d.is_floating_point():
             told = f"must be tuple of ints, but found element of type Tensor at pos {at}"
