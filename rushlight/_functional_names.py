@@ -4,10 +4,12 @@ there: dropout takes `train`, a loss takes its reduction as a number (0 none, 1 
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 from rushlight.nn import functional as F
 from rushlight.nn.functional.activation import randomly_leaky
 from rushlight.nn.functional.distance import check_triplet, triplet
 from rushlight.nn.functional.sparse import _bags, _starts
+from rushlight.ops import _node_names
 from rushlight.ops._public import Tensor, public
 
 celu_, selu_, rrelu_ = F.celu_, F.selu_, F.rrelu_
@@ -155,23 +157,33 @@ def embedding_bag(
         raise RuntimeError("`mode` must be sum, mean, or max.")
     if per_sample_weights is not None and mode != 0:
         raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
-    flat = indices.reshape(-1)
-    out = F.embedding_bag(
+    flat, since = indices.reshape(-1), _C.next_sequence()
+    call = (
         flat, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights,
         include_last_offset, padding_idx,
     )  # fmt: skip
+    out = F.embedding_bag(*call)
+    how = _how(out, flat, weight, offsets, mode, include_last_offset, padding_idx)
+    if out.requires_grad:  # torch's node keeps all that it gives
+        name, kept, inputs = _node_names.embedding_bag(*call)
+        kept |= {f"result{at}": _C.keep(each) for at, each in enumerate(how, 1)}
+        _C.name_node(out, name, since, kept, inputs)
+    return out, *how
+
+
+def _how(out, flat, weight, offsets, mode, include_last_offset, padding_idx):
     bags, count = _bags(_starts(flat, offsets, include_last_offset))
     if mode == 0:
         none = rushlight.zeros(offsets.numel(), dtype=rushlight.int64)
         short = weight.dtype != rushlight.float64 and padding_idx is None
-        return out, bags[:0] if short else bags, none, none.clone()
+        return bags[:0].clone() if short else bags, none, none.clone()
     counted, rows = bags, flat.long()
     if padding_idx is not None:
         kept = flat != padding_idx % weight.size(0)
         counted, rows = bags[kept], rows[kept]
     sizes = rushlight.bincount(counted, minlength=count)
     if mode == 1:
-        return out, bags, sizes, sizes.clone()
+        return bags, sizes, sizes.clone()
     # The first of the rows that have the maximum, column by column.
     with rushlight.no_grad():
         places = rushlight.arange(rows.numel()).unsqueeze(-1).expand(-1, weight.size(1))
@@ -179,4 +191,4 @@ def embedding_bag(
         first = rushlight.full((count, weight.size(1)), rows.numel(), dtype=rushlight.int64)
         first = first.scatter_reduce(0, counted.unsqueeze(-1).expand_as(places), places, "amin")
         largest = rushlight.cat([rows, rows.new_zeros(1)])[first]
-    return out, bags, sizes, largest
+    return bags, sizes, largest

@@ -244,7 +244,7 @@ def _grid_sampler(input, grid, mode="bilinear", padding_mode="zeros", align_corn
     return f"GridSampler{input.dim() - 2}DBackward0", kept, (input, grid)
 
 
-def _embedding_bag(
+def embedding_bag(
     input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
@@ -343,7 +343,7 @@ COMPOSED: dict[str, Any] = {
     "slice_scatter": _slice_scatter,
     "diagonal_scatter": _diagonal_scatter,
     "as_strided_scatter": _as_strided_scatter,
-    "embedding_bag": _embedding_bag,
+    "embedding_bag": embedding_bag,
     "segment_reduce": saving(
         "SegmentReduceBackward0", "data reduce", "data reduce lengths offsets axis initial result",
         lengths=None, offsets=None, axis=0, initial=None, result=...,

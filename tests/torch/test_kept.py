@@ -19,7 +19,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import kept
+import torch
 from opdb import ENTRIES
+
+import rushlight
 
 COUNT = 2  # samples of each dtype
 
@@ -70,6 +73,18 @@ def test_writes_of_halves(entry: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not [one for one in kept.found(entry, COUNT, dtypes=("bfloat16",)) if one[1] == "writes"]
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_writes_into_what_embedding_bag_tells_of_its_bags(mode: int, dtype: str) -> None:
+    refused = []
+    for lib in (rushlight, torch):
+        table = lib.ones(5, 3, dtype=getattr(lib, dtype), requires_grad=True)
+        args = table, lib.tensor([0, 1, 2, 1, 4]), lib.tensor([0, 2])
+        run = kept.Run(lib, lib.embedding_bag, args, {"mode": mode}, [table], False)
+        refused.append([run.refused(which) for which in range(run.write_count())])
+    assert refused[0] == refused[1]
 
 
 def test_nothing_unknown_is_listed() -> None:
