@@ -175,5 +175,6 @@ def bincount(input, weights=None, minlength=0):
         weights = weights.to(_C.float64)
     counts = _C.full((length,), 0, weights.dtype, weights.device)
     index = input if input.dtype == _C.int64 else input.to(_C.int64)
-    result = ops.index_add(counts, index, weights.detach(), 0, 1)  # not in place: a new one, never written
+    result = _in_place(ops.index_add, counts, index, weights.detach(), 0, 1)
+    _C.set_version(result, 0)  # a new one, which nobody has seen written
     return undifferentiable("bincount", result, weights)
