@@ -27,6 +27,7 @@
 namespace rl {
 
 thread_local bool enforces_layout = true;
+void retain_gradient(Tensor* t, Tensor* grad);  // hooks.cpp
 
 namespace {
 
@@ -307,7 +308,7 @@ void Run::capture(Node* node, Tensor** grads) {
     if (!create_graph) mark_cut(capture.result.get(), source);
     bool retained = capture.into && capture.into->flags & Tensor::RETAINS_GRAD;  // has it from its hook
     if (accumulate && capture.into && !retained && node->kind != Node::accumulate) {
-      accumulate_grad(capture.into, share(grad), create_graph);
+      retain_gradient(capture.into, grad);
     }
   }
 }

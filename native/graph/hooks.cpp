@@ -70,6 +70,18 @@ Ref<PyObject> tuple_of(const Tensor* const* grads, size_t n) {
 
 }  // namespace
 
+// The gradient of a tensor that is no leaf: a copy in row-major order, a sum from the second time on.
+void retain_gradient(Tensor* t, Tensor* grad) {
+  TensorRef before = share(extra_of(t)->grad);
+  if (!before) {
+    static Primitive& duplicate = primitive("contiguous_copy");
+    return set_gradient(t, call_on(duplicate, grad));
+  }
+  static Primitive& plus = primitive("add");
+  PyObject* args[] = {before->object(), grad->object()};
+  set_gradient(t, TensorRef(as_tensor(call(plus, args))));
+}
+
 void run_prehooks(Node* node, Tensor** grads) {
   NodeExtra* extra = node->extra;
   if (extra->tensor_hooks) {
@@ -97,17 +109,8 @@ void run_prehooks(Node* node, Tensor** grads) {
       if (!PyArg_ParseTuple(PyList_GET_ITEM(extra->retained, k), "IO", &nr, &weak)) throw PythonError{};
       Ref<PyObject> target = alive(weak);
       if (nr >= node->output_count || !grads[nr] || !target || !is_tensor(target.get())) continue;
-      TensorRef kept = share(as_tensor(target.get())), before = share(extra_of(kept.get())->grad), own;
-      if (!before) {
-        static Primitive& duplicate = primitive("clone");
-        bool whole = modes.forward || asks_dispatch(grads[nr]);  // with its tangent, by its class
-        own = modes.grad ? share(grads[nr]) : whole ? call_on(duplicate, grads[nr]) : clone(grads[nr]);
-      } else {
-        static Primitive& plus = primitive("add");
-        PyObject* args[] = {before->object(), grads[nr]->object()};
-        own = TensorRef(as_tensor(call(plus, args)));
-      }
-      set_gradient(kept.get(), std::move(own));
+      TensorRef kept = share(as_tensor(target.get()));
+      retain_gradient(kept.get(), grads[nr]);
     }
   }
 }

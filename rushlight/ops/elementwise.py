@@ -119,16 +119,21 @@ derivative(
     node="SpecialXlog1PyBackward0",
 )
 
+
+def _in_one_pass(x):
+    return not (x.is_complex() or (x.requires_grad and _C.is_grad_enabled()))
+
+
 # ---- trigonometric and hyperbolic
-derivative("sin", x=lambda g, x: ops.sin_backward(g, x) if not x.is_complex() else g * _conj(ops.cos(x)))
-# Of torch the derivatives that are one kernel here are products.
+# In one pass, unless a graph is made of it: then in the two steps that torch takes.
+derivative("sin", x=lambda g, x: ops.sin_backward(g, x) if _in_one_pass(x) else g * _conj(ops.cos(x)))
 derivative(
     "sin_backward",
     a=lambda g, b: ops.sin_backward(g, b),
     b=lambda g, a, b: ops.cos_backward(g * a, b),
     node="MulBackward0",
 )
-derivative("cos", x=lambda g, x: ops.cos_backward(g, x) if not x.is_complex() else -g * _conj(ops.sin(x)))
+derivative("cos", x=lambda g, x: ops.cos_backward(g, x) if _in_one_pass(x) else g * -_conj(ops.sin(x)))
 derivative(
     "cos_backward",
     a=lambda g, b: ops.cos_backward(g, b),
