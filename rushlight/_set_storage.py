@@ -21,6 +21,7 @@ def set_storage(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented "
             "yet."
         )
+    _C.check_inplace(tensor)
     operands = (tensor,) if source is None else (tensor, source)
     if source is None:
         source, size = rushlight.empty(0, dtype=tensor.dtype, device=tensor.device), (0,)
@@ -65,10 +66,14 @@ def set_storage(
         moved = tensor.shape != size or tensor.stride() != tuple(stride)  # torch grows for no other reason
         if moved and reach * tensor.dtype.itemsize > _C.storage_nbytes(memory) and _C.is_resizable(memory):
             _C.resize_storage(memory, reach * tensor.dtype.itemsize)
-    _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
+    made = None
     if _C.is_grad_enabled() and any(isinstance(t, _C.Tensor) and t.requires_grad for t in operands):
         # What the graph says about the old memory is not true of the new one.
         from rushlight.autograd.function import without_derivative
 
-        _C.take_history(tensor, without_derivative("set_", _C.detach(tensor), *operands, space=""))
+        alike = _C.empty(size, tensor.dtype, tensor.device)
+        made = without_derivative("set_", alike, *operands, space="")
+    _C.set_storage(tensor, memory, tensor.dtype, offset, tuple(size), tuple(stride))
+    if made is not None:
+        _C.take_history(tensor, made)
     return tensor

@@ -154,7 +154,7 @@ PyObject* py_retain_grad(PyObject*, PyObject* o) {
       fail_with_tensor(PyExc_RuntimeError, "can't retain_grad on Tensor that has requires_grad=False", t,
                        "Nothing it was computed from requires grad, or it was computed without recording.");
     }
-    if (t->base()) refresh_view(t);
+    if (t->base()) refresh_view(t, true);
     if (!t->grad_fn || t->flags & Tensor::RETAINS_GRAD) Py_RETURN_NONE;
     NodeExtra* extra = extra_of(t->grad_fn);
     if (!extra->retained) extra->retained = checked(PyList_New(0)).release();

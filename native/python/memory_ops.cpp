@@ -168,7 +168,8 @@ PyObject* py_resize(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != 2) fail(PyExc_TypeError, "resize(tensor, size) expected");
     wait_for_kernels();
     Tensor* t = input(args[0]);
-    if (t->requires_grad() && !modes.inference)
+    bool base = t->base() && t->extra->differentiable_view && t->base()->requires_grad();
+    if ((t->requires_grad() || base) && !modes.inference)
       fail_with_tensor(PyExc_RuntimeError, "cannot resize variables that require grad", t,
                        "Compute a tensor of the other size instead.");
     if (modes.forward && !modes.inference && tangent_of(t))

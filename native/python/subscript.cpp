@@ -414,7 +414,10 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
     if (same_sizes(as_tensor(value), walker.view.get())) from = share(as_tensor(value));
     static Primitive& copy = primitive("copy");
     check_expands(from.get(), walker.view.get());
-    bool shares = from->storage == walker.view->storage;
+    bool fits = from->dtype == self->dtype || (is_differentiable(self->dtype) && !is_complex(from->dtype));
+    bool number =
+        as_tensor(value)->ndim == 0 && fits && walker.view->ndim;  // read before anything is written
+    bool shares = from->storage == walker.view->storage && !number;
     if ((shares || (as_tensor(value)->ndim && from->requires_grad())) &&
         !same_sizes(from.get(), walker.view.get())) {
       // As in torch. A part of what is written may overlap once it is expanded.
@@ -424,8 +427,7 @@ void assign(Tensor* self, PyObject* index, PyObject* value) {
       from = TensorRef(as_tensor(call(expand, expand_args)));
     }
     static Primitive& fill = primitive("fill");
-    bool fits = from->dtype == self->dtype || (is_differentiable(self->dtype) && !is_complex(from->dtype));
-    fills = as_tensor(value)->ndim == 0 && !shares && fits && walker.view->ndim;
+    fills = number;
     if (fills && !walker.view->is_meta()) check_writable(walker.view.get());
     PyObject* args[] = {walker.view->object(), from->object()};
     Py_DECREF(call_in_place(fills ? fill : copy, args));

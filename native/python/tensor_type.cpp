@@ -220,17 +220,21 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   });
 }
 
+// Who asks for a gradient that there is not going to be.
+void warn_of_no_gradient(const Tensor* t) {
+  if (!t->grad_fn || t->flags & Tensor::RETAINS_GRAD || (t->extra && t->extra->grad)) return;
+  warn(
+      "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+      "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+      "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
+      "Tensor by mistake, make sure you access the leaf Tensor instead. See "
+      "github.com/pytorch/pytorch/pull/30531 for more information.");
+}
+
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Tensor* t = self_tensor(self);
-    if (t->grad_fn && !(t->flags & Tensor::RETAINS_GRAD) && !(t->extra && t->extra->grad)) {
-      warn(
-          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-          "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
-          "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
-          "Tensor by mistake, make sure you access the leaf Tensor instead. See "
-          "github.com/pytorch/pytorch/pull/30531 for more information.");
-    }
+    warn_of_no_gradient(t);
     return Py_NewRef(t->extra && t->extra->grad ? t->extra->grad->object() : Py_None);
   });
 }
@@ -250,6 +254,7 @@ int set_grad_dtype(PyObject* self, PyObject* value, void*) {
       failf(PyExc_RuntimeError, "grad_dtype must be a torch.dtype or None, but got %s",
             value ? Py_TYPE(value)->tp_name : "nothing");
     }
+    warn_of_no_gradient(t);  // torch looks whether there is one
     if (t->grad_fn) fail(PyExc_RuntimeError, "grad_dtype can only be set on leaf tensors.");
     Tensor* grad = t->extra ? t->extra->grad : nullptr;
     if (grad && value != Py_None && grad->dtype != dtype_from(value)) {
@@ -533,7 +538,7 @@ bool shows_requires_grad(const Tensor* t) {
 }
 
 void set_requires_grad(Tensor* t, bool on) {
-  if (t->base()) refresh_view(t);
+  if (t->base() && t->extra->origin == ViewOrigin::ordinary) refresh_view(t);
   if (!on && t->grad_fn) {
     fail_with_tensor(
         PyExc_RuntimeError,

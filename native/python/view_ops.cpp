@@ -615,7 +615,7 @@ PyObject* view_as_complex_forward(const Primitive&, PyObject* const* args, Tenso
     fail(PyExc_RuntimeError, "Tensor must have a last dimension with stride 1");
   Shape sizes, strides;
   for (int d = 0; d + 1 < t->ndim; d++) {
-    if (t->stride(d) % 2)
+    if (t->stride(d) % 2 && t->size(d) != 1)
       fail(PyExc_RuntimeError, "Tensor must have a stride divisible by 2 for all but last dimension");
     sizes.append(t->size(d));
     strides.append(t->stride(d) / 2);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._versions import uncounted
 from rushlight.ops._public import (
     SAME_DTYPE,
     Tensor,
@@ -248,9 +249,10 @@ def triu(input, diagonal=0, *, out=None):
 def tril_(self, diagonal=0):
     """In-place version of :meth:`tril`."""
     if self.dim() > 1 and shares_elements(self) and not self.requires_grad:
-        for row in range(self.size(-2)):
-            self[..., row, max(row + diagonal + 1, 0) :].fill_(0)
-        return self
+        with uncounted(self):
+            for row in range(self.size(-2)):
+                self[..., row, max(row + diagonal + 1, 0) :].fill_(0)
+        return _C.note_write(self)
     return _C.in_place(ops.tril, self, diagonal)
 
 
@@ -258,9 +260,10 @@ def tril_(self, diagonal=0):
 def triu_(self, diagonal=0):
     """In-place version of :meth:`triu`."""
     if self.dim() > 1 and shares_elements(self) and not self.requires_grad:
-        for row in range(self.size(-2)):
-            self[..., row, : max(row + diagonal, 0)].fill_(0)
-        return self
+        with uncounted(self):
+            for row in range(self.size(-2)):
+                self[..., row, : max(row + diagonal, 0)].fill_(0)
+        return _C.note_write(self)
     return _C.in_place(ops.triu, self, diagonal)
 
 
