@@ -4,6 +4,7 @@ in the end, in a form that two libraries can be compared by."""
 
 import copy
 import random
+import re
 import warnings
 from pathlib import Path
 
@@ -119,6 +120,24 @@ def _functions(torch):
         def backward(ctx, g):
             return g
 
+    class Part(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[0]
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.stack([g, g])
+
+    class Parts(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x), x.t()
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g + h.t()
+
     class Mixed(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, n):
@@ -134,7 +153,7 @@ def _functions(torch):
     class Sub(torch.Tensor):
         pass
 
-    return {made.__name__: made for made in (Cube, Late, Pair, Write, View, Same, Mixed, Sub)}
+    return {made.__name__: made for made in (Cube, Late, Pair, Write, View, Same, Part, Parts, Mixed, Sub)}
 
 
 _METHODS = ("is_inference", "is_conj", "is_neg")
@@ -174,7 +193,8 @@ def _told(torch, value, is_gradient=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         node, base, grad = (ask(name) for name in ("grad_fn", "_base", "grad"))
-        told = {"numbers": _numbers(value.detach())}
+        # What a batch is computed of cannot be detached in torch.
+        told = {"numbers": _numbers(value if is_gradient else value.detach())}
     told |= {
         "dtype": str(value.dtype).split(".")[-1],
         "size": list(value.shape),
@@ -194,6 +214,34 @@ def _told(torch, value, is_gradient=False):
         }
         told["base"] = list(base.shape) if isinstance(base, torch.Tensor) else base
     return told
+
+
+def _memory(tensor):
+    """What a write may change of a tensor."""
+    try:
+        return str(_numbers(tensor.detach())), tensor.shape, tensor.stride(), tensor.storage_offset()
+    except Exception as error:
+        return _first(error)
+
+
+def _places(tensor):
+    """Where in memory the elements are, one after the other."""
+    places = [tensor.storage_offset()]
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        places = [place + k * stride for place in places for k in range(size)]
+    return [place * tensor.element_size() for place in places]
+
+
+def _overlap(torch, text, tensors):
+    """Whether a statement names tensors that lie in the same memory in different ways, or one whose own
+    elements share memory: then torch may read what it has written."""
+    lying, products = {}, "addmm_" in text
+    for name in set(re.findall(r"\w+", text)) & tensors.keys():
+        places = _places(tensors[name])
+        if len(set(places)) < len(places):
+            return True
+        lying.setdefault(tensors[name].untyped_storage().data_ptr(), []).append(places)
+    return any(places != where[0] or (products and where[1:]) for where in lying.values() for places in where)
 
 
 def _first(error):
@@ -220,16 +268,25 @@ def run(torch, lines):
     names["e"] = names["x"] * names["w"]
     names["i"], names["m"] = torch.tensor([1, 0]), torch.tensor([[True, False], [False, True]])
 
-    def attempt(made, text):
+    def tensors():
+        return {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
+
+    def attempt(kind, made, text):
+        before = {name: _memory(value) for name, value in tensors().items()} if kind == "write" else {}
+        overlaps = kind == "write" and _overlap(torch, text, tensors())
         try:
             exec(f"{made} = {text}" if made else text, names)
         except NameError:
             told.append([text, "nothing was made before"])
         except Exception as error:
             told.append([text, type(error).__name__, _first(error)])
+            changed = [name for name, memory in before.items() if _memory(names[name]) != memory]
+            told.append(["refused, and changed", *changed])
         else:
             if made:
                 told.append([text, _told(torch, names[made])])
+            if overlaps:
+                told.append(["written while it is read"])
 
     def block(start, depth):
         """Runs the lines from `start` on that are at least this deep; tells where it ended."""
@@ -237,7 +294,7 @@ def run(torch, lines):
             _, kind, made, text = lines[start]
             start += 1
             if kind != "mode":
-                attempt(made, text)
+                attempt(kind, made, text)
                 continue
             entered = start
             try:
@@ -254,8 +311,8 @@ def run(torch, lines):
         block(0, 0)
         made = [name for name in ("x", "w", "c", "e", *(name for _, _, name, _ in lines)) if name in names]
         told += [[f"in the end {name}", _told(torch, names[name])] for name in made]
-    # Said once in a process, or of torch's own use of its compiler.
-    passed = ("Using backward() with create_graph", "`torch.jit", "backward hook <")
+    # Said once in a process, of torch's own use of its compiler, or by Rushlight alone.
+    passed = ("Using backward() with create_graph", "`torch.jit", "backward hook <", "a value needed for")
     heard = {_first(w.message).split(" (Triggered")[0][:60] for w in caught}
     told.append(["warned", *sorted(words for words in heard if not words.startswith(passed))])
     return told

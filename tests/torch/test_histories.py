@@ -9,6 +9,7 @@ import importlib
 import json
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,15 +53,46 @@ def all_told(name, seed, count):
     return dict(line for line in told if line[1] is not None), [line[0] for line in ended]
 
 
+def excuse(told, mine, theirs, statements):
+    """The rule of docs/design/differences.md ("Histories") that a difference falls under, or None.
+
+    mine, theirs: what was told up to it; statements: those of the program up to it."""
+    ours, torchs = mine[-1], theirs[-1]
+    changed = torchs[1:] if torchs[0] == "refused, and changed" else []
+    if changed and not (ours[1:] if ours[0] == torchs[0] else []):
+        return "a refused call that changed something in torch"
+    if "view size is not compatible with input tensor's size" in str(torchs[1:]) and isinstance(
+        ours[-1], dict
+    ):
+        return "a copy where torch wants a view"
+    if told.startswith("numbers: ") and ["written while it is read"] in theirs:
+        return "an output that is read while it is written"
+    if told.startswith("_version: ") and ours[-1]["_version"] == 0 and ours[-1]["node"] is None:
+        return "writes of torch's own"
+    if any("_foreach_mul_" in text for text in statements):
+        return "a list that is overwritten while it is read"
+    batched = any("is_grads_batched" in text for text in statements)
+    left = "doesn't have storage" in told  # a gradient that a hook put aside
+    if batched and (any("hook" in text for text in statements) or "StackBackward0" in told or left):
+        return "a batch that is computed one by one"
+    return None
+
+
 def differences(seed, count):
+    """How many programs ran; of those that differ the statement, how, and the rule that excuses it or None;
+    and those that ended Rushlight's process."""
     theirs, _ = all_told("torch", seed, count)
     mine, ended = all_told("rushlight", seed, count)
     found = {}
     for number in mine.keys() & theirs.keys():
-        for ours, torchs in zip(mine[number], theirs[number], strict=False):
+        for k, (ours, torchs) in enumerate(zip(mine[number], theirs[number], strict=False)):
             told = difference(ours, torchs)
             if told is not None:
-                found[number] = (torchs[0], told)
+                statements = [line[-1] for line in program(seed * 100_000 + number)]
+                if torchs[0] in statements:
+                    statements = statements[: statements.index(torchs[0]) + 1]
+                rule = excuse(told, mine[number][: k + 1], theirs[number][: k + 1], statements)
+                found[number] = (torchs[0], told, rule)
                 break
     return len(mine), found, ended
 
@@ -68,9 +100,10 @@ def differences(seed, count):
 def test_few_histories_differ():
     pytest.importorskip("torch")
     ran, found, ended = differences(SEED, COUNT)
-    told = [f"{number}: {text}\n    {told[:400]}" for number, (text, told) in found.items()]
+    told = [f"{number}: {text}\n    {told[:400]}" for number, (text, told, rule) in found.items() if not rule]
     assert not ended
-    assert len(found) < 0.03 * ran, "\n".join(told)
+    assert len(found) < 0.03 * ran
+    assert len(told) < 0.01 * ran, "\n".join(told)
 
 
 if __name__ == "__main__":
@@ -79,6 +112,7 @@ if __name__ == "__main__":
         for part in ("autograd.forward_ad", "autograd.functional", "utils.checkpoint"):
             importlib.import_module(f"{sys.argv[2]}.{part}")
         library.set_num_threads(1)
+        library.set_warn_always(True)
         seed, count, start = map(int, sys.argv[3:6])
         for number in range(start, count):
             print(json.dumps([number, None]), flush=True)
@@ -86,6 +120,9 @@ if __name__ == "__main__":
     else:
         seed, count = int(sys.argv[1]), int(sys.argv[2])
         ran, found, ended = differences(seed, count)
-        for number, (text, told) in sorted(found.items(), key=lambda item: item[1][1]):
-            print(f"{number}: {text}\n    {told[:400]}\n{source(program(seed * 100_000 + number))}\n")
-        print(f"{ran} programs, {len(found)} differ, ended: {ended}")
+        for number, (text, told, rule) in sorted(found.items(), key=lambda item: item[1][1]):
+            if not rule:
+                lines = source(program(seed * 100_000 + number))
+                print(f"{number}: {text}\n    {told[:400]}\n{lines}\n")
+        rules = Counter(rule or "no reason" for *_, rule in found.values())
+        print(f"{ran} programs, {len(found)} differ, ended: {ended}; {dict(rules)}")

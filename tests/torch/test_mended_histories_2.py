@@ -215,6 +215,103 @@ def cases(torch):
             x.add_(1)
             return err(lambda: view.grad_fn), err(lambda: view.is_leaf), (view * 2).tolist()
 
+    @case("retained gradients are copies, also in a graph")
+    def _():
+        told = []
+        for create_graph in (False, True):
+            for given in (False, True):
+                for f in (
+                    lambda t, x: t.sum(),
+                    lambda t, x: (t * t).sum(),
+                    lambda t, x: t[0].sum() * x.sum(),
+                ):
+                    x = R(2, 2)
+                    t = (x * 2).t()
+                    if not given:
+                        t.retain_grad()
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        for _ in range(2):
+                            f(t, x).backward(
+                                inputs=[t] if given else None, create_graph=create_graph, retain_graph=True
+                            )
+                            told.append(
+                                (t.grad.stride(), t.grad.grad_fn and chain(t.grad, 1), t.grad.detach())
+                            )
+        return told
+
+    @case("the gradients of sine and cosine in a graph")
+    def _():
+        x = R(2)
+        grads = [torch.autograd.grad(f(x).sum(), x, create_graph=True)[0] for f in (torch.sin, torch.cos)]
+        return [after(g) for g in grads], [torch.autograd.grad(g.sum(), x) for g in grads]
+
+    @case("the dtype of a gradient that there is not going to be")
+    def _():
+        x = R(2) * 1
+        return warned_of(lambda: setattr(x, "grad_dtype", None))
+
+    @case("triangles of expanded tensors are written once")
+    def _():
+        t = torch.ones(1).expand(2, 2)
+        return t.tril_()._version, t.triu_()._version
+
+    @case("pairs in a dimension of one")
+    def _():
+        t = torch.arange(20.0)
+        return [
+            err(lambda s=s: torch.view_as_complex(t.as_strided(*s)).stride())
+            for s in (((1, 2), (1, 1)), ((1, 2), (3, 1)), ((2, 2), (3, 1)), ((1, 1, 2), (1, 2, 1)))
+        ]
+
+    @case("writes from the negative of the same memory")
+    def _():
+        t = torch.arange(4.0).reshape(2, 2)
+        t.index_add_(0, index, torch._neg_view(t))
+        t.scatter_add_(0, torch.tensor([[1, 0], [0, 1]]), torch._neg_view(t))
+        return t
+
+    @case("resizing a view from inference mode")
+    def _():
+        x = R(2, 2)
+        with torch.inference_mode():
+            view = x.unfold(0, 2, 1)
+        return err(lambda: view.resize_(4))
+
+    @case("what is refused of set_ changes nothing")
+    def _():
+        x, c, w = R(2, 2), torch.zeros(2), R(2)
+        part = (x * 1).split(1)[0]
+        graph.increment_version(part)
+        small = torch.ones(1).untyped_storage()
+        return err(lambda: c.set_(part)), c, err(lambda: w.set_(small, 0, (9,), (1,))), w
+
+    @case("set_ to a view of itself")
+    def _():
+        t = torch.outer(R(2), R(2))
+        t.set_(t[0])
+        e = R(4) * 1
+        view = e.unflatten(0, (2, -1))
+        view.set_(view)
+        return after(t), after(e), t.shape
+
+    @case("a stale part of several may be asked to require grad, and not to keep its gradient")
+    def _():
+        part = R(2, 2).unbind(-1)[1]
+        graph.increment_version(part)
+        with torch.no_grad():
+            return part.requires_grad_() is part, err(part.retain_grad)
+
+    @case("one element for many, of the same memory")
+    def _():
+        x = R(2, 2)
+        e = x * 1
+        e[0] = e[0][1]
+        part = e.detach().clone()
+        part[...] = part[1, 0]
+        (grad,) = torch.autograd.grad(e.exp().sum(), x, retain_graph=True)
+        return after(e), e.detach(), grad, part
+
     return found
 
 
