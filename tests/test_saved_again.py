@@ -260,3 +260,14 @@ def test_bags_under_hooks(name):
     assert any(t is offsets for t in packed) and all(t.shape == (5,) for t in kept)
     if name not in ("by frequency", "sparse"):
         assert gradcheck(hooked, inputs())
+
+
+def test_results_without_a_gradient_are_shown_without_one():
+    shown = []
+    x = inputs()[0]
+    with saved_tensors_hooks(lambda t: shown.append((t, t.requires_grad)) or t, lambda t: t):
+        y = F.layer_norm(x, (4,))
+        permutation, *_ = torch.linalg.lu(x)
+    assert [wants for t, wants in shown if t is not x] == [False, False, False, True, True]
+    assert y.requires_grad and not permutation.requires_grad
+    assert gradgradcheck(lambda x: F.layer_norm(x, (4,)), [x])

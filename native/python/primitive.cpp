@@ -7,6 +7,7 @@
 #include "../graph/errors.h"
 #include "../graph/living.h"
 #include "../graph/modes.h"
+#include "../graph/shown.h"
 #include "../tensor/twins.h"
 #include "devices.h"
 #include "elementwise_ops.h"
@@ -307,9 +308,17 @@ void describe_outputs(Node* node, PyObject* result) {
 void save_outputs(Node* node, PyObject* result, bool fresh) {
   bool several = PyTuple_Check(result) || PyList_Check(result);
   Saved* slot = node->saved + node->saved_count - bit_count(node->want_outs);
+  std::vector<uint32_t> with_gradient;
+  if (several && saved_hooks_active()) with_gradient = shown_outputs(node);
   for (int i = 0; node->want_outs >> i; i++) {
     if (!(node->want_outs >> i & 1)) continue;
     Tensor* out = as_tensor(several ? PySequence_Fast_GET_ITEM(result, i) : result);
+    // What has no gradient in torch, a factor or a statistic, is shown to hooks without a history.
+    if (several && saved_hooks_active() && is_differentiable(out->dtype) && is_plain_tensor(out->object()) &&
+        !asks_dispatch(out) && std::ranges::find(with_gradient, uint32_t(i)) == with_gradient.end()) {
+      *slot++ = save_tensor(new_alias(out).get(), false, node);
+      continue;
+    }
     if (fresh && saved_hooks_active()) set_history(out, node, uint32_t(i));
     if (fresh && late_results && saved_hooks_active()) {
       *slot = save_alias(out, false);
