@@ -234,7 +234,8 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
     if sizes is None and x.dim() and x.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     plain = per_cell = 4 if has_biases else 2
-    if mode == "lstm" and not projected and x.dtype in _OF_LIBRARY and x.numel() and sizes is None:
+    of_library = mode == "lstm" and not projected and x.dtype in _OF_LIBRARY and x.numel() and sizes is None
+    if of_library:
         _check_slices(x, h0, len(params), cells, per_cell)
     else:
         per_cell = _check_counts(h0.size(0), len(params), cells, has_biases, bidirectional, projected)
@@ -242,6 +243,10 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
         h0[0].size(1)  # the IndexError that torch gives
     if dropout and train and num_layers > 1 and not 0 <= dropout <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout:g}")
+    # torch's own layers take the states apart at once.
+    h_first, c_first = (
+        t.unbind() if t is not None and t.requires_grad and not of_library else t for t in (h0, c0)
+    )
     hs, cs = [], []
     for layer in range(num_layers):
         outs = []
@@ -250,9 +255,8 @@ def _layers(mode, x, hx, params, has_biases, num_layers, dropout, train, bidirec
             own = list(params[k * per_cell : (k + 1) * per_cell])
             projection = own.pop() if per_cell > plain else None
             weights = (*own, *([None] * (4 - len(own))), projection)
-            out, h, c = _direction(
-                mode, x, h0[k], None if c0 is None else c0[k], weights, sizes, direction == 1
-            )
+            c = None if c_first is None else c_first[k]
+            out, h, c = _direction(mode, x, h_first[k], c, weights, sizes, direction == 1)
             outs.append(out)
             hs.append(h)
             cs.append(c)

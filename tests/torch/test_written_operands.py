@@ -180,6 +180,24 @@ def test_what_a_step_does_not_read_again_may_be_written(layer, name):
         gradients(True, create_graph=True)
 
 
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("written", [0, -1])
+def test_a_written_state_is_named_as_it_was_taken_apart(layer, dtype, written):
+    def ending(library):
+        kind = getattr(library, dtype)
+        module = getattr(library.nn, layer)(3, 4, 2, dtype=kind)
+        states = [library.ones(2, 5, 4, dtype=kind, requires_grad=True) for _ in range(1 + (layer == "LSTM"))]
+        out, _ = module(library.ones(2, 5, 3, dtype=kind), tuple(states) if layer == "LSTM" else states[0])
+        with library.no_grad():
+            states[written].mul_(2)
+        with pytest.raises(RuntimeError) as refused:
+            out.sum().backward()
+        return str(refused.value).split("\n")[0]
+
+    assert ending(rushlight) == ending(torch)
+
+
 LAYERS = {
     "LSTM": lambda nn: nn.LSTM(3, 4),
     "LSTM of doubles": lambda nn: nn.LSTM(3, 4).double(),
