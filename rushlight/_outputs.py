@@ -27,7 +27,7 @@ def _names(text: str) -> frozenset:
 
 
 # Written element by element, as those of all inputs are read.
-_ALONG_ALL = _names("""
+ELEMENTWISE = _names("""
     abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
     arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip conj_physical copysign cos
@@ -59,7 +59,7 @@ _ALONG_ALL = _names("""
 # element. Of some it is the first alone, as torch has computed something of the others; of some none, as they
 # read anywhere.
 _ALONG = {
-    **dict.fromkeys(_ALONG_ALL, slice(None)),
+    **dict.fromkeys(ELEMENTWISE, slice(None)),
     **dict.fromkeys(_names("ldexp nn.normalize"), slice(1)),
     **dict.fromkeys(
         _names("ger index_select masked_select scatter scatter_add scatter_reduce take"), slice(0)
