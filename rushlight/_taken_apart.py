@@ -117,6 +117,14 @@ def _matmul(a: Tensor, b: Tensor) -> Any:
     return _unsafe_view(left.bmm(right), size)
 
 
+def product_of_repeated(a: Tensor, b: Tensor) -> Any:
+    """A product for which a factor is repeated; of others NotImplemented."""
+    if a.dim() == b.dim() and a.shape[:-2] == b.shape[:-2]:
+        return NotImplemented
+    first = a.dim() >= b.dim()
+    return NotImplemented if _folds(a if first else b, b if first else a, first) else _matmul(a, b)
+
+
 def _mh(x: Tensor) -> Tensor:
     x = x.conj() if x.is_complex() else x
     if (_C.rule_of() or "").startswith("linalg_"):
@@ -188,4 +196,8 @@ PARTS = {
     "matmul_nd": _matmul,
     "matmul_nd_t": _matmul,
 }
-_C.take_apart(PARTS)
+
+
+def show_steps() -> None:
+    """From now on."""
+    _C.take_apart(PARTS)

@@ -46,6 +46,11 @@ CALLS = {
     "max_pool2d_with_indices_backward": lambda x, y: torch.ops.aten.max_pool2d_with_indices_backward(
         x[None, :1, :2], y[None, :2], [1, 1], [1, 2], [0, 0], [1, 1], False, torch.tensor([[[1, 3]]])
     ),
+    "max_pool1d": lambda x, y: F.max_pool1d(x * y, 2),
+    "avg_pool1d": lambda x, y: F.avg_pool1d(x * y, 3, 1, 1),
+    "adaptive_avg_pool1d": lambda x, y: F.adaptive_avg_pool1d(x * y, 3),
+    "adaptive_max_pool1d": lambda x, y: F.adaptive_max_pool1d(x * y, 3),
+    "a factor that is repeated": lambda x, y: x.expand(2, 3, 4).mT @ y.reshape(1, 3, 4),
     "complex": lambda x, y: torch.view_as_real(torch.complex(x, y)),
 }
 

@@ -268,8 +268,9 @@ class profile:
                 stacklevel=3,
             )
             _C.profiler_stop()
-        import rushlight._taken_apart  # noqa: F401  (shows the steps within operations)
+        from rushlight._taken_apart import show_steps
 
+        show_steps()
         _C.profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
         _run_on_profiler_start()
         make_id = self.custom_trace_id_callback

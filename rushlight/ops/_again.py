@@ -133,3 +133,21 @@ def while_hooked(name: str) -> Callable[[Callable], Callable]:
         return function
 
     return settle
+
+
+def _in_steps(name: str, steps: Callable) -> None:
+    """Has a product or a pool recorded in the steps that torch takes (_taken_apart.py)."""
+
+    @while_hooked(name)
+    def record(*args: Any) -> Any:
+        from rushlight import _taken_apart
+
+        return steps(_taken_apart, *args)
+
+
+# Lines are images of one row, which costs a view on both sides. Products keep other tensors than they were
+# given only where these are repeated for a batch.
+for _name in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "max_pool1d_with_indices"):
+    _in_steps(_name, lambda apart, *args, name=_name: apart.PARTS[name](*args))
+for _name in ("matmul_nd", "matmul_nd_t"):
+    _in_steps(_name, lambda apart, a, b: apart.product_of_repeated(a, b))

@@ -17,17 +17,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import rushlight._seen
-import rushlight._taken_apart  # noqa: F401  (shows the steps within operations)
 from rushlight import _C, _dispatching
 from rushlight._dispatching import show_modes as _show_modes
 from rushlight._dispatching import stack as _stack
 from rushlight._put_back import keep
+from rushlight._taken_apart import show_steps as _show_steps
 
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "is_traceable_wrapper_subclass"]
 
 _active = 0  # modes in all threads
 _lock = threading.Lock()
+_show_steps()
 _C.set_dispatch_handler(_dispatching.handle, _dispatching.detach, _dispatching.item)
 
 
